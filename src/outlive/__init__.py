@@ -29,12 +29,14 @@ from outlive._define.promise import promise
 from outlive._define.resources import Resource, resource, use
 from outlive._define.run_step import run_step
 from outlive._define.saga import SagaBlock, saga
+from outlive._define.schedule import cron, every, tick
 from outlive._define.step import Step, step
 from outlive._define.talking import cancel, get, signal
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
 from outlive._model.published import REMOVED
+from outlive._model.schedule import Schedule
 from outlive.errors import (
     ApprovalExpired,
     AskFailed,
@@ -131,6 +133,7 @@ __all__ = [
     "RunStatus",
     "RunTimedOut",
     "SagaBlock",
+    "Schedule",
     "StartCall",
     "Step",
     "StepContext",
@@ -151,10 +154,12 @@ __all__ = [
     "cancel",
     "checkpoints",
     "continue_as_new",
+    "cron",
     "current_engine",
     "current_run",
     "current_step",
     "emit",
+    "every",
     "get",
     "get_logger",
     "map",
@@ -171,6 +176,7 @@ __all__ = [
     "sleep_until",
     "start",
     "step",
+    "tick",
     "use",
     "uuid4",
     "wait_for_approval",

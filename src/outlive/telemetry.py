@@ -126,6 +126,12 @@ class Counters:
     """Hooks that were not called, or cut off: their observer was too far behind, or the engine stopped."""
     sessions_ended: int = 0
     """Sessions of dead workers that were ended before their leases had run out."""
+    ticks_started: int = 0
+    """Runs of schedules that this worker started."""
+    ticks_skipped: int = 0
+    """Ticks of schedules that this worker skipped, because a run of an earlier tick was open."""
+    schedules_tripped: int = 0
+    """Schedules that this worker stopped because too many of their runs in a row had failed."""
     service_failures: int = 0
     """How often a service of this worker raised; it is tried again."""
     stalls: int = 0

@@ -27,6 +27,7 @@ from outlive._runtime.tree.live import LiveTree
 from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
+from outlive.client.client import Client
 from outlive.testing.engine import TestEngine
 from outlive.testing.watched_store import WatchedStore
 
@@ -185,11 +186,20 @@ def abandon_sessions(engine: outlive.Engine) -> None:
     engine._sessions = None
 
 
+def client_of(engine: outlive.Engine) -> Client:
+    """Its client."""
+    assert engine._client is not None
+    return engine._client
+
+
 async def crash(engine: outlive.Engine) -> None:
     """End an engine as a kill would: nothing is released, nothing is cleaned up, its session just goes silent."""
     sessions, store = sessions_of(engine), engine._store
     worker, claimer, committer = worker_of(engine), claimer_of(engine), committer_of(engine)
     assert engine._waiters is not None
+    if engine._services is not None:
+        engine._services.abandon()
+        engine._services = None
     tasks = [task for task in (claimer._task, committer._pump) if task is not None]
     committer.abandon()
     sessions._gate.abandon()

@@ -94,12 +94,13 @@ CONTRACT_MODULES = {
         "resources",
         "run_step",
         "saga",
+        "schedule",
         "step",
         "talking",
         "workflow",
     },
     "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},
-    "_store": {"change", "checkpoints", "contract", "examine", "handle", "streams"},
+    "_store": {"change", "checkpoints", "contract", "examine", "handle", "schedules", "streams"},
     "_lease": {"contract", "process", "sessions"},
 }
 

@@ -60,7 +60,7 @@ async def test_a_service_runs_again_when_its_pause_is_over() -> None:
 
 
 async def test_a_rung_service_looks_at_once() -> None:
-    """It does not sleep to the end of its pause."""
+    """It does not sleep to the end of its pause. [CA-S15]"""
     service, other = Steady(), Steady("other")
     services = Services([service, other], clock=SystemClock(), counters=Counters())
     services.start()

@@ -14,6 +14,7 @@ from typing import Any
 from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, chunk_name, chunk_spec
 from outlive._define.intervention import OF_RUN, intervention_spec
 from outlive._model import given
+from outlive._model.schedule import Schedule
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
 
@@ -27,6 +28,7 @@ class Registry:
     def __init__(self) -> None:
         self._workflows: dict[tuple[str, int], WorkflowSpec] = {}
         self._steps: dict[str, StepSpec] = {}
+        self._schedules: dict[tuple[str, int], list[Schedule]] = {}
 
     def add_workflow(self, spec: WorkflowSpec) -> None:
         """Define a workflow.
@@ -49,6 +51,17 @@ class Registry:
         """
         _check_unique("step", spec.name, self._steps.get(spec.name), spec)
         self._steps[spec.name] = spec
+
+    def add_schedules(self, spec: WorkflowSpec, schedules: list[Schedule]) -> None:
+        """Let a workflow start by itself; each schedule has a name."""
+        self._schedules[spec.name, spec.version] = schedules
+
+    def schedules(self) -> list[tuple[WorkflowSpec, Schedule]]:
+        """The schedules that the code declares, each with what it starts: of one name the newest version only."""
+        found: dict[str, tuple[WorkflowSpec, Schedule]] = {}
+        for key, schedules in sorted(self._schedules.items(), key=lambda item: item[0][1]):
+            found |= {each.name: (self._workflows[key], each) for each in schedules if key in self._workflows}
+        return list(found.values())
 
     def find_step(self, name: str) -> StepSpec | None:
         """The step of this name, if this process has it."""

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, TypeVarTuple, Unpack, cast, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from outlive._define.registry import REGISTRY, check_function
 from outlive._define.resources import refuse_uses
+from outlive._define.schedule import target_of
 from outlive._journal.arguments import Signature
 from outlive._journal.form import FormType, form_type
 from outlive._journal.value import ValueCodec, codec_for
 from outlive._model import Retry, given
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
+from outlive._model.schedule import Schedule
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import ArgumentTypeError
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,9 +39,13 @@ class Workflow(Generic[P, R]):
         self.spec = spec
         self.signals: dict[str, ValueCodec] = {name: codec_for(annotation) for name, annotation in signals.items()}
 
-    def _register(self, forms: Mapping[str, Any]) -> None:
-        """Let this process know it by its name, with the types of its signals and of the forms of its approvals."""
+    def _register(self, forms: Mapping[str, Any], schedule: object = None) -> None:
+        """Let this process know it by its name, with the types of its signals and of the forms of its approvals, and
+        when it starts by itself."""
+        schedules = _schedules(f"workflow {self.spec.name}", self.spec, schedule)
         REGISTRY.add_workflow(self.spec)
+        if schedules:
+            REGISTRY.add_schedules(self.spec, schedules)
         SIGNALS[self.spec.name, self.spec.version] = self.signals
         FORMS[self.spec.name, self.spec.version] = {name: form_type(form) for name, form in forms.items()}
 
@@ -148,6 +155,7 @@ class WorkflowOptions(TypedDict, total=False):
     resumable: bool
     strict_arguments: bool
     retry: Retry | None
+    schedule: Schedule | Sequence[Schedule] | None
     queue: Queue | str | None
 
 
@@ -172,6 +180,7 @@ def workflow(
     resumable: bool = True,
     strict_arguments: bool = False,
     retry: Retry | None = None,
+    schedule: Schedule | Sequence[Schedule] | None = None,
     queue: Queue | str | None = None,
 ) -> Any:
     """Make an async function a workflow.
@@ -188,6 +197,7 @@ def workflow(
         strict_arguments: whether a run is parked when the code calls a step or a child with other arguments than the
             journal has. If not, the difference is logged and counted, and what the journal has counts.
         retry: for its steps that have no `retry` of their own.
+        schedule: when it starts by itself, by `outlive.cron` or `outlive.every`; several need names of their own.
         queue: where runs that are started wait for their turn; a child run is part of its parent, and does not wait.
     """
 
@@ -212,10 +222,24 @@ def workflow(
             queue=check_queue(where, queue),
         )
         defined: Workflow[..., Any] = Workflow(spec, given.kinds(where, "signals", signals))
-        defined._register(given.kinds(where, "approvals", approvals))
+        defined._register(given.kinds(where, "approvals", approvals), schedule)
         return defined
 
     return define if fn is None else define(fn)
+
+
+def _schedules(where: str, spec: WorkflowSpec, given_: object) -> list[Schedule]:
+    """The schedules of a workflow, each with its name, checked against what the workflow takes."""
+    found = [] if given_ is None else [given_] if isinstance(given_, Schedule) else given_
+    wanted = "give what outlive.cron or outlive.every makes, for example schedule=outlive.every(minutes=15)"
+    if not isinstance(found, Sequence) or not all(isinstance(each, Schedule) for each in found):
+        raise ArgumentTypeError(where, "schedule", given_, wanted)
+    named = [replace(each, name=each.name or spec.name) for each in found]
+    if len({each.name for each in named}) < len(named):
+        raise InvalidArgumentError(where, "schedule", given_, "give each of them a name of its own, with name=")
+    for each in named:
+        target_of(where, spec, each)
+    return named
 
 
 SIGNALS: dict[tuple[str, int], dict[str, ValueCodec]] = {}

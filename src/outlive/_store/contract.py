@@ -48,6 +48,7 @@ from outlive._store.change import (
 from outlive._store.checkpoints import CheckpointTable
 from outlive._store.examine import Examiner
 from outlive._store.handle import Tx
+from outlive._store.schedules import ScheduleTable
 from outlive._store.streams import StreamTable
 
 __all__ = [
@@ -199,7 +200,7 @@ class CellStore(Protocol):
         """
 
 
-class Store(CellStore, CheckpointTable, StreamTable, Protocol):
+class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:

@@ -88,12 +88,15 @@ class Client:
         self.access = access = Access(store, packer=packer, registry=registry, worker=worker, hooks=hooks)
         self._shown = Shown(access, redaction)
         self._waiters = waiters
-        self.new_id = ids.new_id
+        self.new_id, self.nonce = ids.new_id, ids.nonce
         self._starter = Starter(access, ids=ids, commits=commits)
         self.start = self._starter.start
         """Start a run; its id. See `Engine.start`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
         self._definitions = Definitions(access)
+        self.find_definition = self._definitions.find
+        self.ring_schedules: Callable[[], None] = lambda: None
+        """Lets the scheduler of this process look soon, if there is one."""
         self.workflows = self._definitions.list
         """What workers can run. See `Engine.workflows`."""
         interventions = Interventions(access, start=self._starter.start, ended=self._ended, cancel=self._cancel)

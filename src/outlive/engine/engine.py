@@ -37,6 +37,7 @@ from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
+from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
@@ -56,6 +57,8 @@ from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.placing import queue_names, wanted_place
 from outlive.client.recovery import Incomplete
+from outlive.client.schedules.declaring import declare
+from outlive.client.schedules.verbs import Schedules
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
@@ -106,6 +109,7 @@ class Engine:
         resources: what takes the place of resources: a value, which is used as it is, or another resource.
         middleware: what is around every start, step and workflow, the first one outermost; see `Middleware`.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
+        schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
         queues: the queues that its worker takes runs from, by name and in this order; "default" stands for the runs
             without one. All unless given, each of them first in its turn.
@@ -130,6 +134,7 @@ class Engine:
         resources: Mapping[Resource[Any], Any] | None = None,
         middleware: Sequence[object] = (),
         redact: Sequence[str] = (),
+        schedules: bool = True,
         tune: bool = True,
         exit_when_stalled: bool = False,
         queues: Sequence[Queue | str] | None = None,
@@ -159,6 +164,7 @@ class Engine:
         self._resources = LiveResources(check_given(resources))
         self._hooks = hooks_of(middleware)
         self._redaction = Redaction(redact)
+        self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._leases_on = leases_for(lease, clock=self._clock)
         self._leases: Leases | None = None
@@ -229,8 +235,7 @@ class Engine:
                 self._describer.start()
             self._client = self._new_client()
             if self._has_worker:
-                self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
-                self._services.start()
+                await self._start_services()
             self._loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
@@ -326,9 +331,22 @@ class Engine:
             run_log=RunLog(self._redaction),
         )
 
+    async def _start_services(self) -> None:
+        assert self._client is not None
+        if self._has_schedules and self._registry.schedules():
+            await declare(self._registry, self._store, began_at=self._store.now(), nonce=self._clock.nonce)
+        services = self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
+        self._client.ring_schedules = lambda: services.ring(Scheduler.name)
+        services.start()
+
     def _list_services(self) -> list[Service]:
         """What this worker does now and then for the whole store."""
-        return []
+        assert self._client is not None
+        services: list[Service] = []
+        if self._has_schedules:
+            has_own = bool(self._registry.schedules())
+            services.append(Scheduler(self._client, clock=self._clock, counters=self.counters, looks_at_once=has_own))
+        return services
 
     def _new_client(self) -> Client:
         assert self._waiters is not None
@@ -863,6 +881,11 @@ class Engine:
             worker=None if worker is None else worker.health,
             resources=await self._resources.health(),
         )
+
+    @property
+    def schedules(self) -> Schedules:
+        """When workflows start by themselves: list, set, pause, resume, trigger, backfill, delete."""
+        return Schedules(self._verbs)
 
     @property
     def checkpoints(self) -> CheckpointStore:

@@ -299,3 +299,36 @@ class ApprovalExpired(OutliveError, TimeoutError):
         self.name, self.assignees = name, assignees
         people = f" by {', '.join(assignees)}" if assignees else ""
         super().__init__(f"approval {name!r} was not decided{people} before its deadline")
+
+
+class ScheduleNotFoundError(OutliveError):
+    """The store has no schedule of this name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"there is no schedule {name!r}; engine.schedules.list() shows those that there are, and "
+            f"engine.schedules.set({name!r}, outlive.every(minutes=15), workflow) makes one"
+        )
+
+
+class ScheduleOverlapError(OutliveError):
+    """A schedule was triggered while a run of it is open, and its overlap policy does not start another one."""
+
+    def __init__(self, name: str, open_runs: list[str]) -> None:
+        self.name, self.open_runs = name, open_runs
+        super().__init__(
+            f"schedule {name!r} was not triggered: run {open_runs[-1]} is open; wait for its end, or give "
+            f"overlap='allow' or overlap='terminate_previous'"
+        )
+
+
+class ScheduleTrippedError(OutliveError):
+    """A schedule was triggered that has stopped because of its failures."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"schedule {name!r} was not triggered: it has tripped, because too many of its runs in a row have failed; "
+            f"engine.schedules.resume({name!r}) lets it go on"
+        )

@@ -82,6 +82,7 @@ class TestEngine(Engine):
         clock: the clock of another test engine on the same store.
         patience_seconds: in real seconds, how long a step that runs holds the time, and how long a `result()` waits
             when nothing moves and nothing is due before it raises `StandstillError` with what the run waits for.
+        schedules: whether schedules fire while time skips; they do not unless this is True.
         options: as `Engine` takes them.
     """
 
@@ -95,12 +96,13 @@ class TestEngine(Engine):
         *,
         clock: SkipClock | None = None,
         patience_seconds: float = PATIENCE_SECONDS,
+        schedules: bool = False,
         **options: Any,
     ) -> None:
         if clock is None:
             clock = SkipClock() if url.startswith("memory:") else _clock_for_old_store()
         usual = {"tune": False, "poll_seconds": POLL_SECONDS, "grace_seconds": GRACE_SECONDS}
-        super().__init__(url, **(usual | options), clock=clock)
+        super().__init__(url, **(usual | options), schedules=schedules, clock=clock)
         if "lease_seconds" not in options:
             self._lease_seconds = LEASE_SECONDS
         self.clock = clock
@@ -182,11 +184,11 @@ class TestEngine(Engine):
     @property
     def wake_at(self) -> int | None:
         """When the store has something due next."""
-        return self._watched.wake_at
+        return min((at for at in (self._watched.wake_at, self._watched.schedule_at) if at is not None), default=None)
 
     def look(self) -> None:
         """See what is due now."""
-        self._watched.wake_at = None
+        self._watched.wake_at = self._watched.schedule_at = None
         if self._sessions is not None:
             self._sessions.ring()
         if self._services is not None:

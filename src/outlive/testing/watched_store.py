@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from outlive._store.contract import Claims, Store
+from outlive._store.schedules import DueSchedules
 
 SYNC_VERBS = frozenset({"now", "open_beat", "watch", "follow"})
 LIFE = frozenset({"open", "close"})
@@ -27,6 +28,8 @@ class WatchedStore:
         """Verbs that may have changed something."""
         self.wake_at: int | None = None
         """What the last claim said of the next wake-up."""
+        self.schedule_at: int | None = None
+        """When a schedule is due next, as far as the last look for them said."""
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self.inner, name)
@@ -40,9 +43,11 @@ class WatchedStore:
             answer = await verb(*args, **kwargs)
         finally:
             self.under_way -= 1
-        if name in {"commit", "deliver", "refuse_messages", "append_streams"}:
+        if name in {"commit", "deliver", "refuse_messages", "append_streams", "change_schedules"}:
             self.writes += 1
         elif isinstance(answer, Claims):
             self.wake_at = answer.next_wake_at
             self.writes += len(answer.claims)
+        elif isinstance(answer, DueSchedules):
+            self.schedule_at = answer.next_at
         return answer

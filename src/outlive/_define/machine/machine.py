@@ -31,6 +31,7 @@ from outlive._model.guard import Cost, guard_of
 from outlive._model.limit import RateLimit
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
+from outlive._model.schedule import Schedule
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, WorkflowSpec
 from outlive.errors import ConfigurationError, DefinitionError, InvalidArgumentError, MachineError
@@ -72,6 +73,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         resumable: whether a run goes on by itself when its worker was lost; if not it is parked, and `engine.resume`
             lets it go on.
         retry: for its states, branches and items that have no `retry` of their own.
+        schedule: when it starts by itself, by `outlive.cron` or `outlive.every`; several need names of their own.
         queue: where runs that are started wait for their turn.
     """
 
@@ -114,6 +116,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         resumable: bool = True,
         strict_arguments: bool = False,
         retry: Retry | None = None,
+        schedule: Schedule | Sequence[Schedule] | None = None,
         queue: Queue | str | None = None,
     ) -> None:
         name = given.label("Machine", name, like="order")
@@ -160,7 +163,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             queue=check_queue(where, queue),
         )
         Workflow.__init__(self, spec, given.kinds(where, "signals", signals))
-        self._register(given.kinds(where, "approvals", approvals))
+        self._register(given.kinds(where, "approvals", approvals), schedule)
 
     def __call__(self, *args: D, **kwargs: Any) -> Coroutine[object, None, MachineResult[S, D]]:
         """In a run: a child run in the same tree. Outside: the machine runs here and now, without a journal."""

@@ -10,6 +10,7 @@ from outlive._model import Run, RunFilter
 from outlive._model.run import asks, has_error, sleeps, waits_for
 from outlive._store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
+from outlive._store.schedules import ScheduleRow
 from outlive._store.streams import Growth, StreamChunk, StreamState
 
 Place = tuple[int, str]
@@ -29,6 +30,7 @@ class MemoryState:
         self.workers: dict[str, WorkerInfo] = {}
         self.retired: set[str] = set()
         self.checkpoints: dict[str, dict[int, CheckpointRow]] = {}
+        self.schedules: dict[str, ScheduleRow] = {}
         self.watches: dict[str, dict[str, Watch]] = {}
         """By the run that is watched, and by the watcher."""
         self.turns: dict[str, dict[str, float]] = {}

@@ -44,6 +44,7 @@ from outlive._store.memory.claim import MemoryClaim
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
+from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.streams import (
     CHUNKS_READ_MAX,
     Appended,
@@ -507,6 +508,43 @@ class MemoryStore:
     def follow(self, ring: Callable[[str], None]) -> bool:
         """See `StreamTable`. There is no other process."""
         return False
+
+    # -- Schedules -------------------------------------------------------------------------------------------
+
+    async def find_due_schedules(self, *, limit: int) -> DueSchedules:
+        """All schedules are looked at."""
+        now = self.now()
+        rows = sorted(
+            ((row.next_at, row.name, row) for row in self._state.schedules.values() if row.next_at is not None),
+            key=lambda it: it[:2],
+        )
+        due = [row for next_at, _, row in rows if next_at <= now]
+        return DueSchedules(due[:limit], now, next((next_at for next_at, _, _ in rows if next_at > now), None))
+
+    async def find_schedules(self, names: Sequence[str]) -> dict[str, ScheduleRow]:
+        """Those that are there."""
+        return {name: self._state.schedules[name] for name in names if name in self._state.schedules}
+
+    async def list_schedules(self, *, after: str = "", limit: int) -> list[ScheduleRow]:
+        """All schedules are looked at."""
+        return [self._state.schedules[name] for name in sorted(self._state.schedules) if name > after][:limit]
+
+    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[Outcome]:
+        """Judge and write one change after the other."""
+        return [self._change_schedule(change) for change in changes]
+
+    def _change_schedule(self, change: ScheduleChange) -> Outcome:
+        held = self._state.schedules.get(change.name)
+        if (0 if held is None else held.revision) != change.revision:
+            return Outcome.CONFLICT
+        if change.data is None:
+            self._state.schedules.pop(change.name, None)
+        else:
+            row = ScheduleRow(change.name, change.next_at, change.next_revision, change.data)
+            self._state.schedules[change.name] = row
+        for start in change.starts:
+            self._commit(start)
+        return Outcome.COMMITTED
 
     # -- Checkpoints -----------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
-from outlive._store.postgres import checkpoints, claim, commit, read, requests, streams
+from outlive._store.postgres import checkpoints, claim, commit, read, requests, schedules, streams
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue, read_cell
@@ -50,6 +50,7 @@ from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
 from outlive._store.postgres.watches import watch_ends
+from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._store.tables.searching import Place, Search
@@ -283,6 +284,10 @@ class PostgresStore:
             await asyncio.wait(before)
         await self._write(checkpoints.clear_checkpoints, run_id)
 
+    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[Outcome]:
+        """See `ScheduleTable`."""
+        return await self._write(schedules.change_schedules, changes, self._writing) if changes else []
+
     async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
         """See `StreamTable`. May be repeated: each append has a mark."""
         shared = self.pools.shared
@@ -391,6 +396,18 @@ class PostgresStore:
     async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
         """See `CheckpointTable`."""
         return await self._read(checkpoints.read_checkpoints, run_id)
+
+    async def find_due_schedules(self, *, limit: int) -> DueSchedules:
+        """See `ScheduleTable`."""
+        return await self._read(schedules.find_due_schedules, limit, self._time.given())
+
+    async def find_schedules(self, names: Sequence[str]) -> dict[str, ScheduleRow]:
+        """See `ScheduleTable`."""
+        return await self._read(schedules.find_schedules, names)
+
+    async def list_schedules(self, *, after: str = "", limit: int) -> list[ScheduleRow]:
+        """See `ScheduleTable`."""
+        return await self._read(schedules.list_schedules, after, limit)
 
     async def find_run(self, run_id: str) -> Run | None:
         """See `Store`."""

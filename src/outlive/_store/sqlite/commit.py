@@ -47,6 +47,15 @@ def _commit(session: Session, calls: list[Sequence[Change]], *, careful: bool) -
     return [[next(rest) for _ in changes] for changes in calls]
 
 
+def commit_all(session: Session, changes: Sequence[Change], *, careful: bool) -> None:
+    """Write changes as a part of another verb, whatever becomes of each.
+
+    Raises:
+        Conflict: it has to be done carefully.
+    """
+    _commit(session, [changes], careful=careful)
+
+
 def _commit_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     session.connection.execute(SAVEPOINT)
     try:

@@ -32,6 +32,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
+from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.bells import READERS, WORKERS, Bells
@@ -44,6 +45,7 @@ from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.inbox import REFUSE_MESSAGES
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
+from outlive._store.sqlite.schedules import CHANGE_SCHEDULES, find_due_schedules, find_schedules, list_schedules
 from outlive._store.sqlite.streams import APPEND_STREAMS, read_stream
 from outlive._store.sqlite.thread import Reader
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
@@ -216,6 +218,10 @@ class SqliteStore:
         """See `CheckpointTable`."""
         await self.write(CLEAR_CHECKPOINTS, run_id)
 
+    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[Outcome]:
+        """See `ScheduleTable`."""
+        return await self.write(CHANGE_SCHEDULES, changes) if changes else []
+
     async def append_streams(self, appends: Sequence[StreamAppend], *, limits: StreamLimits) -> list[Appended]:
         """See `StreamTable`."""
         answers, root_ids = await self.write(APPEND_STREAMS, (appends, limits))
@@ -301,6 +307,18 @@ class SqliteStore:
     async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
         """See `CheckpointTable`."""
         return await self.read(read_checkpoints, run_id)
+
+    async def find_due_schedules(self, *, limit: int) -> DueSchedules:
+        """See `ScheduleTable`."""
+        return await self.read(find_due_schedules, limit)
+
+    async def find_schedules(self, names: Sequence[str]) -> dict[str, ScheduleRow]:
+        """See `ScheduleTable`."""
+        return await self.read(find_schedules, names)
+
+    async def list_schedules(self, *, after: str = "", limit: int) -> list[ScheduleRow]:
+        """See `ScheduleTable`."""
+        return await self.read(list_schedules, (after, limit))
 
     async def find_run(self, run_id: str) -> Run | None:
         """See `Store`."""

@@ -43,6 +43,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     requests     runs that are asked for in the transaction of a user
     migrations   open, close, open again
     examine      the eyes of a checker, and repairs
+    schedules    what is due, changes by compare-and-swap, with the runs that they start
     checkpoints  append, load, clear: the small contract for those who want only that
     processes    all of it from several processes
     checkpoint_processes  checkpoints from several processes
@@ -78,6 +79,7 @@ FACETS = (
     "requests",
     "rows",
     "runs",
+    "schedules",
     "starts",
     "streams",
     "successors",

@@ -23,6 +23,7 @@ from outlive.testing.conformance.reopening import ReopeningConformance
 from outlive.testing.conformance.requests import RequestsConformance
 from outlive.testing.conformance.rows import RowsConformance
 from outlive.testing.conformance.runs import RunsConformance
+from outlive.testing.conformance.schedules import SchedulesConformance
 from outlive.testing.conformance.starts import StartsConformance
 from outlive.testing.conformance.streams import StreamsConformance
 from outlive.testing.conformance.successors import SuccessorsConformance
@@ -60,6 +61,7 @@ class LocalStoreConformance(
     MigrationsConformance,
     ExamineConformance,
     CopiesConformance,
+    SchedulesConformance,
     CheckpointsConformance,
 ):
     """The contract of a store that lives in one process."""

@@ -1,0 +1,222 @@
+"""When a schedule ticks: cron expressions in a time zone, or equal spans, with exclusions, a start and an end.
+
+Cron expressions mean what they mean to the cron of Debian (cronsim follows it). If the field of the minute or of the
+hour begins with `*`, the expression is about what the clock on the wall shows: it ticks whenever that matches, twice in
+an hour that is repeated in autumn, and not in one that is left out in spring. Any other expression names times of the
+day, and each of them comes once a day: a time that is repeated ticks the first time, and one that is left out ticks at
+the first instant after the gap.
+
+Equal spans are counted from the start of the schedule, or from 1970: not from when a process was started, so that all
+workers agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from heapq import merge
+from itertools import count, groupby
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from outlive._model.instant import instant_of, microseconds_of
+from outlive._model.schedule import Schedule
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+EXCLUDED_MAX = 100_000
+"""Ticks that are excluded in a row before a schedule counts as one that never ticks again."""
+AHEAD_MAX = 50 * 366 * 86_400 * SECOND
+"""How far one looks for the next tick."""
+SOON_MAX = 50
+"""Ticks that are looked at from the beginning of a gap before one looks from its end."""
+WINDOWS = 8
+"""How much further back one looks for the last ticks, each time that too few were found."""
+FIRST_WINDOW = 3_600 * SECOND
+MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+CRON_FIELDS = 5
+
+
+class Ticks:
+    """The instants at which one schedule ticks."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._zone = zone_of(schedule.tz)
+        self._dates = {text for text in schedule.exclude if is_date(text)}
+        self._excluded = [text for text in schedule.exclude if not is_date(text)]
+
+    def after(self, at: int) -> int | None:
+        """The first tick later than this instant; None if there is none."""
+        return next(self._from(at), None)
+
+    def last(self, after: int, until: int, most: int) -> tuple[list[int], int | None]:
+        """The last `most` ticks later than `after` and not later than `until`, the oldest first; and one more, if
+        there is one, so that the caller sees that there were more. And the first tick later than `until`."""
+        found, later = self._up_to(after, until, most + SOON_MAX)
+        is_complete, window = len(found) <= most + SOON_MAX, FIRST_WINDOW
+        while not is_complete:
+            # A long gap, so from its end: further and further back, until there are enough.
+            begin = max(after, until - window)
+            found, later = self._up_to(begin, until, None)
+            is_complete, window = len(found) > most or begin == after, window * WINDOWS
+        return found[-most - 1 :], later
+
+    def _up_to(self, after: int, until: int, most: int | None) -> tuple[list[int], int | None]:
+        """The ticks up to an instant, and the first one behind it; one more than `most`, if there are so many."""
+        found: list[int] = []
+        for tick in self._from(after):
+            if tick > until:
+                return found, tick
+            found.append(tick)
+            if most is not None and len(found) > most:
+                break
+        return found, None
+
+    def between(self, start: int, end: int, count_max: int) -> list[int]:
+        """The first ticks from `start` on and before `end`, at most so many."""
+        found: list[int] = []
+        for tick in self._from(start - 1):
+            if tick >= end or len(found) >= count_max:
+                break
+            found.append(tick)
+        return found
+
+    def _from(self, at: int) -> Iterator[int]:
+        """All ticks later than this instant, one after the other."""
+        if self._schedule.start_at is not None:
+            at = max(at, self._schedule.start_at - 1)
+        excluded = 0
+        exclusion = Exclusion(self._dates, self._excluded, self._zone, at)
+        last = at
+        for tick in self._all_from(at):
+            if (self._schedule.end_at is not None and tick >= self._schedule.end_at) or tick > last + AHEAD_MAX:
+                return
+            if exclusion.holds(tick):
+                excluded += 1
+                if excluded > EXCLUDED_MAX:
+                    return
+                continue
+            excluded, last = 0, tick
+            yield tick
+
+    def _all_from(self, at: int) -> Iterator[int]:
+        """The same, with those that are excluded."""
+        if not self._schedule.crons:
+            anchor, span = self._schedule.start_at or 0, self._schedule.every
+            return count(anchor + ((at - anchor) // span + 1) * span, span)
+        found = [matches(expression, self._zone, at) for expression in self._schedule.crons]
+        return found[0] if len(found) == 1 else (tick for tick, _ in groupby(merge(*found)))
+
+
+class Exclusion:
+    """Whether ticks are excluded that are asked for one after the other."""
+
+    def __init__(self, dates: Collection[str], expressions: Sequence[str], zone: ZoneInfo, at: int) -> None:
+        self._dates, self._zone = dates, zone
+        begin = at - at % MINUTE - 1
+        self._matches = [Matches(matches(expression, zone, begin)) for expression in expressions]
+
+    def holds(self, tick: int) -> bool:
+        """Whether it is excluded, by its day or by its minute."""
+        if self._dates and instant_of(tick).astimezone(self._zone).date().isoformat() in self._dates:
+            return True
+        minute = tick - tick % MINUTE
+        return any(each.reaches(minute) for each in self._matches)
+
+
+class Matches:
+    """The matches of a cron expression, one after the other."""
+
+    def __init__(self, found: Iterator[int]) -> None:
+        self._found = found
+        self._next = next(found, None)
+
+    def reaches(self, at: int) -> bool:
+        """Whether this is one of them; asked for instants that rise."""
+        while self._next is not None and self._next < at:
+            self._next = next(self._found, None)
+        return self._next == at
+
+
+def jitter_of(schedule: Schedule, name: str) -> int:
+    """How much later than its ticks the runs of a schedule start: always the same, and another one for another name, so
+    that schedules with equal times do not start together."""
+    if not schedule.jitter:
+        return 0
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % (schedule.jitter + 1)
+
+
+def matches(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:
+    """The instants later than this one at which a cron expression ticks; it ends when there is none in fifty years."""
+    from cronsim import CronSim
+
+    skips_imaginary = is_wall_time(expression)
+    for local in CronSim(expression, instant_of(at).astimezone(zone)):
+        tick = microseconds_of(local)
+        # Where the clocks were turned back, cronsim begins once more with the first of the two equal hours.
+        if tick > at and not (skips_imaginary and _is_imaginary(local)):
+            at = tick
+            yield tick
+
+
+def is_wall_time(expression: str) -> bool:
+    """Whether an expression ticks whenever the clock on the wall matches, and not at times of the day."""
+    minute, hour, *_ = expression.split()
+    return minute.startswith("*") or hour.startswith("*")
+
+
+def _is_imaginary(local: datetime) -> bool:
+    """Whether the clocks on the wall never show this time."""
+    return local.replace(tzinfo=None) != local.astimezone(UTC).astimezone(local.tzinfo).replace(tzinfo=None)
+
+
+def checked_cron(expression: str) -> str:
+    """The expression in five fields.
+
+    Raises:
+        ValueError: it is none, or never matches.
+    """
+    from cronsim import CronSim, CronSimError
+
+    plain = MACROS.get(expression.strip().lower(), " ".join(expression.split()))
+    if len(plain.split()) != CRON_FIELDS:
+        raise ValueError("it has not five fields: minute, hour, day of the month, month, day of the week")
+    try:
+        matches: Any = CronSim(plain, datetime(2000, 1, 1, tzinfo=UTC))
+    except CronSimError as error:
+        raise ValueError(f"cron cannot read it: {error}") from None
+    if next(matches, None) is None:
+        raise ValueError("it never matches")
+    return plain
+
+
+def is_date(text: str) -> bool:
+    """Whether an exclusion is a day."""
+    return " " not in text
+
+
+@lru_cache(maxsize=1_024)
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of this name.
+
+    Raises:
+        ZoneInfoNotFoundError, ValueError: this machine does not know it.
+    """
+    return ZoneInfo(name)
+
+
+def span_of(**parts: float) -> int:
+    """The microseconds of weeks, days, hours, minutes and seconds together."""
+    return timedelta(**parts) // timedelta(microseconds=1)

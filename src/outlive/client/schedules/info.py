@@ -1,0 +1,137 @@
+"""What people see of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+import msgspec
+
+from outlive._model import Run, RunStatus, definition_key
+from outlive._model.instant import instant_of
+from outlive._model.schedule import Schedule, ScheduleState, StoredSchedule
+from outlive._model.ticks import SECOND, Ticks, jitter_of
+from outlive.client.schedules.deciding import observe
+from outlive.client.why import instant
+
+NEXT_FIRES = 5
+LATE_SHOWN = 60 * SECOND
+"""How late a schedule may be before its sentence says so."""
+
+
+class ScheduledRun(msgspec.Struct, frozen=True):
+    """A run of a schedule."""
+
+    id: str
+    tick: datetime
+    status: str
+    """As of a run; `gone` if it was deleted before the schedule saw its end."""
+
+
+class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule, how far it has come, and what stands in its way."""
+
+    name: str
+    workflow: str
+    version: int
+    schedule: Schedule | None
+    """Its definition; None if its row is damaged."""
+    is_paused: bool = False
+    is_tripped: bool = False
+    next_fires: list[datetime] = []
+    """The next starts; empty while it is stopped, and when it is over."""
+    last: list[ScheduledRun] = []
+    """The last runs that have ended, the newest first."""
+    open: list[ScheduledRun] = []
+    """Runs that have not ended, the newest first."""
+    waiting: int = 0
+    """Ticks that wait until a run has ended."""
+    failures: int = 0
+    """How many of its runs in a row have failed."""
+    skipped: int = 0
+    """Ticks that were not started because of a run that was open."""
+    missed: int = 0
+    """Ticks that passed while no worker was there, and were not caught up; at least so many."""
+    why: str
+    """One sentence: when it fires next, or what stands in its way."""
+
+
+def damaged_info(name: str, fault: str) -> ScheduleInfo:
+    """Of a row that cannot be read."""
+    why = f"its row in the store is damaged ({fault}): it does not fire; set it again, or delete it"
+    return ScheduleInfo(name=name, workflow="", version=0, schedule=None, why=why)
+
+
+def info_of(
+    name: str, stored: StoredSchedule, now: int, runs: Mapping[str, Run], definitions: Collection[str]
+) -> ScheduleInfo:
+    """What people see; `definitions` are those that live workers have."""
+    schedule, target = stored.schedule, stored.target
+    state = observe(stored.state, runs)
+    fires: list[int] = []
+    if not state.is_stopped:
+        jitter, ticks = jitter_of(schedule, name), Ticks(schedule)
+        begin = max(state.cursor + 1, now - jitter - LATE_SHOWN)
+        fires = [tick + jitter for tick in ticks.between(begin, 2**62, NEXT_FIRES)]
+    open_ = [
+        ScheduledRun(each.run_id, instant_of(each.tick), runs[each.run_id].status.value)
+        for each in reversed(state.open)
+    ]
+    return ScheduleInfo(
+        name=name,
+        workflow=target.workflow,
+        version=target.version,
+        schedule=schedule,
+        is_paused=state.paused is not None,
+        is_tripped=bool(state.tripped_at),
+        next_fires=[instant_of(at) for at in fires],
+        last=[ScheduledRun(each.run_id, instant_of(each.tick), each.status) for each in reversed(state.last)],
+        open=open_,
+        waiting=len(state.buffer),
+        failures=state.failures,
+        skipped=state.skipped,
+        missed=state.missed,
+        why=_why(
+            name, stored, state, fires, runs, has_worker=definition_key(target.workflow, target.version) in definitions
+        ),
+    )
+
+
+def _why(
+    name: str,
+    stored: StoredSchedule,
+    state: ScheduleState,
+    fires: list[int],
+    runs: Mapping[str, Run],
+    *,
+    has_worker: bool,
+) -> str:
+    resume = f"engine.schedules.resume({name!r}) lets it go on"
+    if state.paused is not None:
+        return f"it is {state.paused} (since {instant(state.paused.at)}); {resume}"
+    if state.tripped_at:
+        return f"it has tripped: {_failures(state)} (at {instant(state.tripped_at)}); {resume}"
+    if not fires and not state.buffer:
+        return "it is over: it does not tick any more"
+    parts = [f"it fires next at {instant(fires[0])}"] if fires else []
+    schedule = stored.schedule
+    if schedule.trip_after and state.failures >= schedule.trip_after:
+        parts = [f"it trips at its next tick: {_failures(state)}"]
+    if state.open:
+        last = runs[state.open[-1].run_id]
+        what = f"run {last.id} is {last.status.value}"
+        if last.status is RunStatus.PARKED:
+            what += f" ({last.reason})"
+        if state.buffer:
+            parts.insert(0, f"{len(state.buffer)} tick(s) wait until {what} no longer")
+        elif schedule.overlap == "skip":
+            parts.append(f"{what}, and a tick is skipped while that lasts")
+    if not has_worker:
+        target = definition_key(stored.target.workflow, stored.target.version)
+        parts.append(f"no live worker has {target}; start one that defines it")
+    return "; ".join(parts)
+
+
+def _failures(state: ScheduleState) -> str:
+    last = f", the last one {state.last[-1].run_id}" if state.last else ""
+    return f"its last {state.failures} runs have failed{last}"

@@ -1,0 +1,141 @@
+"""When schedules tick: time zones, spans, exclusions, a start and an end."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+import outlive
+from outlive._model.instant import instant_of, microseconds_of
+from outlive._model.ticks import Ticks, jitter_of
+from outlive.errors import InvalidArgumentError
+
+YEAR = timedelta(days=366)
+
+
+def ticks_of(schedule: outlive.Schedule, start: datetime, end: datetime) -> list[str]:
+    """The ticks in a range, as people write them in UTC."""
+    found = Ticks(schedule).between(microseconds_of(start), microseconds_of(end), 1_000)
+    return [instant_of(tick).strftime("%m-%d %H:%M") for tick in found]
+
+
+def utc(month: int, day: int, hour: int = 0, *, year: int = 2026) -> datetime:
+    """An instant."""
+    return datetime(year, month, day, hour, tzinfo=UTC)
+
+
+def test_a_repeated_time_of_the_day_ticks_once() -> None:
+    """At 01:30 in New York, in the night in which 01:00 to 02:00 comes twice: the first time."""
+    nightly = outlive.cron("30 1 * * *", tz="America/New_York")
+
+    assert ["10-31 05:30", "11-01 05:30", "11-02 06:30"] == ticks_of(nightly, utc(10, 31), utc(11, 3))
+
+
+def test_a_time_in_the_gap_ticks_right_after_it() -> None:
+    """At 02:30 in New York, in the night in which 02:00 to 03:00 is left out: at 03:00."""
+    nightly = outlive.cron("30 2 * * *", tz="America/New_York")
+
+    assert ["03-07 07:30", "03-08 07:00", "03-09 06:30"] == ticks_of(nightly, utc(3, 7), utc(3, 10))
+
+
+def test_what_begins_with_a_star_follows_the_clock_on_the_wall() -> None:
+    """It ticks in both of two equal hours, and not in one that is left out."""
+    often = outlive.cron("*/30 1-2 * * *", tz="America/New_York")
+
+    assert 6 == len(ticks_of(often, utc(11, 1, 4), utc(11, 1, 12)))
+    assert ["03-08 06:00", "03-08 06:30"] == ticks_of(often, utc(3, 8, 4), utc(3, 8, 12))
+
+
+def test_a_tick_after_an_instant_in_the_repeated_hour_is_never_before_it() -> None:
+    """cronsim would begin with the first of the two equal hours."""
+    nightly = outlive.cron("50 1 * * *", tz="America/New_York")
+    second_half_past_one = utc(11, 1, 6) + timedelta(minutes=40)
+
+    assert "11-02 06:50" == ticks_of(nightly, second_half_past_one, utc(11, 4))[0]
+
+
+def test_spans_are_counted_from_1970_or_from_the_start() -> None:
+    """Whenever a worker was started, all of them agree. [CA-S1]"""
+    spans = outlive.every(minutes=25)
+    own = outlive.every(hours=5, start=utc(6, 1, 1))
+
+    assert ["06-01 00:00", "06-01 00:25", "06-01 00:50"] == ticks_of(spans, utc(6, 1), utc(6, 1, 1))
+    assert ["06-01 01:00", "06-01 06:00", "06-01 11:00"] == ticks_of(own, utc(5, 1), utc(6, 1, 12))
+
+
+def test_several_rules_and_exclusions_make_a_calendar() -> None:
+    """Each instant once; not on a day or in a span that is excluded; from the start on, and before the end. [CA-S2]"""
+    calendar = outlive.cron(
+        "0 6 * * 1-5",
+        "0 9 * * 6",
+        "0 9 * 12 6",
+        tz="Europe/Stockholm",
+        exclude=["* * 24-26 12 *", date(2026, 12, 31)],
+        start=utc(12, 19),
+        end=datetime(2027, 1, 2, 8, tzinfo=UTC),
+    )
+
+    found = ticks_of(calendar, utc(12, 1), datetime(2027, 2, 1, tzinfo=UTC))
+
+    assert found == ["12-19 08:00", *(f"12-{day} 05:00" for day in (21, 22, 23, 28, 29, 30)), "01-01 05:00"]
+
+
+def test_the_last_ticks_of_a_long_gap_are_found_from_its_end() -> None:
+    """After ten years of a tick a minute that costs no more than after an hour."""
+    often = Ticks(outlive.cron("* * * * *", tz="Asia/Kolkata"))
+    now = microseconds_of(utc(6, 1, 12))
+
+    found, later = often.last(microseconds_of(utc(6, 1, year=2016)), now, 3)
+
+    assert ["11:57", "11:58", "11:59", "12:00"] == [instant_of(tick).strftime("%H:%M") for tick in found]
+    assert later == now + 60_000_000
+
+
+def test_the_last_ticks_of_a_sparse_schedule_are_found_however_far_back() -> None:
+    """An hour from the end there is none, and there are more than one looks at from the beginning."""
+    daily = Ticks(outlive.cron("0 6 * * *"))
+    now = microseconds_of(utc(6, 1, 12))
+
+    found, later = daily.last(microseconds_of(utc(1, 1)), now, 3)
+
+    assert ["05-29", "05-30", "05-31", "06-01"] == [instant_of(tick).strftime("%m-%d") for tick in found]
+    assert later == microseconds_of(utc(6, 2, 6))
+
+
+def test_a_schedule_that_never_ticks_again_says_so() -> None:
+    """Also if every tick is excluded."""
+    over = outlive.every(hours=1, end=utc(1, 1))
+    excluded = outlive.cron("0 6 24 12 *", exclude=["0 6 * 12 *"])
+
+    assert (None, None) == (Ticks(over).after(microseconds_of(utc(1, 1))), Ticks(excluded).after(0))
+
+
+def test_jitter_is_always_the_same_for_a_name() -> None:
+    """And spreads the names."""
+    spread = outlive.every(hours=1, jitter=60)
+    found = [jitter_of(spread, f"digest-{number}") for number in range(100)]
+
+    assert found == [jitter_of(spread, f"digest-{number}") for number in range(100)]
+    assert all(0 <= each <= 60_000_000 for each in found)
+    assert 95 < len(set(found))
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("61 * * * *", "Bad minute"),
+        ("0 6 * * 1-5 *", "five fields"),
+        ("0 0 31 2 *", "Bad day-of-month"),
+        ("* * */20 * 1L", "never matches"),
+        ("every day", "five fields"),
+    ],
+)
+def test_an_expression_that_cannot_work_is_refused(expression: str, said: str) -> None:
+    """When it is written, with what is wrong with it."""
+    with pytest.raises(InvalidArgumentError, match=said):
+        outlive.cron(expression)
+
+
+def test_a_name_for_an_expression_is_that_expression() -> None:
+    """As in crontabs."""
+    assert ("0 * * * *",) == outlive.cron("@hourly").crons
+    assert ("0 0 * * *",) == outlive.cron(" @Daily ").crons

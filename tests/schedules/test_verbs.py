@@ -1,0 +1,270 @@
+"""What people do with schedules, and how code declares them."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import outlive
+from outlive.errors import (
+    ArgumentTypeError,
+    InvalidArgumentError,
+    ScheduleNotFoundError,
+    ScheduleOverlapError,
+)
+from outlive.testing import TestEngine
+from tests.engine.support import registry_of, stage
+from tests.limits.world import World
+from tests.schedules.flows import hours_of, registry_with, started, tick_noted, tick_plain, tick_slow
+
+pytestmark = pytest.mark.any_store
+HOURLY = outlive.every(hours=1, name="digest")
+
+
+async def test_a_paused_schedule_starts_nothing_until_it_is_resumed(world: World) -> None:
+    """Also after the workers were started again; what passed meanwhile is not caught up. [FB-R18]"""
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+        await engine.schedules.pause("digest", by="ann", note="the feed is down")
+        await engine.schedules.pause("digest", by="bob")
+        await engine.skip(hours=2)
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+        await engine.skip(hours=2)
+        info = await engine.schedules.get("digest")
+        assert (True, []) == (info.is_paused, info.next_fires)
+        assert info.why.startswith("it is paused by ann: the feed is down (since 2023-11-14T22:00:00")
+        assert [] == await hours_of(engine, "digest")
+
+        await engine.schedules.resume("digest")
+        await engine.skip(hours=1)
+        assert [3] == started(await hours_of(engine, "digest"))
+
+
+async def test_new_code_changes_the_schedule_and_not_its_state(world: World) -> None:
+    """A pause stays, and the last outcomes too; new times count from now on."""
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+        await engine.skip(hours=1)
+        await engine.schedules.pause("digest")
+    later = outlive.cron("30 * * * *", name="digest")
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, later)) as engine:
+        info = await engine.schedules.get("digest")
+        assert (later, True, ["succeeded"]) == (info.schedule, info.is_paused, [run.status for run in info.last])
+        await engine.schedules.resume("digest")
+        await engine.skip(hours=1)
+
+    assert 2 == len(info.last) + 1
+
+
+async def test_a_process_with_older_code_does_not_write_its_schedule_back(world: World) -> None:
+    """Of one version, the process that began later wins, and a higher version wins over a lower one."""
+    old, new = replace(HOURLY, catch_up=0), replace(HOURLY, catch_up=5)
+    versioned: outlive.Workflow[..., Any] = outlive.Workflow(replace(tick_plain.spec, version=2), {})
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, old)) as first:
+        async with world.engine(schedules=True, registry=registry_with(tick_plain, new)):
+            await first.skip(hours=2)
+            assert new == (await first.schedules.get("digest")).schedule
+        async with world.engine(schedules=True, registry=registry_with(versioned, old)):
+            await first.skip(minutes=1)
+        # It is started again, later than the one with version 2.
+        async with world.engine(schedules=True, registry=registry_with(tick_plain, new)):
+            info = await first.schedules.get("digest")
+
+    assert (2, old) == (info.version, info.schedule)
+
+
+async def test_equal_code_writes_nothing(world: World) -> None:
+    """What was set at run time stays until the code changes."""
+    mine = outlive.every(hours=2)
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+        await engine.schedules.set("digest", mine)
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+        assert (await engine.schedules.get("digest")).schedule == replace(mine, name="digest")
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, replace(HOURLY, catch_up=7))) as engine:
+        info = await engine.schedules.get("digest")
+
+    assert info.schedule is not None
+    assert 7 == info.schedule.catch_up
+
+
+async def test_a_triggered_run_starts_now(world: World) -> None:
+    """With the time of now, also while the schedule is paused; the schedule knows it as its own. [CA-S11]"""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("digest", outlive.every(hours=1, args={"at": outlive.tick}), tick_noted)
+        await engine.schedules.pause("digest")
+        run = await engine.schedules.trigger("digest")
+        await run.result()
+
+        assert run.id.startswith("digest@2023-11-14T22:00:00Z.")
+        assert "2023-11-14T22:00:00+00:00" == stage.calls[0][1]
+        assert [run.id] == [each.id for each in (await engine.schedules.get("digest")).last]
+
+
+async def test_triggering_respects_the_overlap_policy(world: World) -> None:
+    """Unless the person says otherwise. [CA-S12]"""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("slow", outlive.every(hours=1, overlap="buffer_all"), tick_slow)
+        first = await engine.schedules.trigger("slow")
+        with pytest.raises(ScheduleOverlapError, match=f"run {first.id} is open; wait for its end, or give"):
+            await engine.schedules.trigger("slow")
+        second = await engine.schedules.trigger("slow", overlap="allow")
+        await engine.settle()
+        third = await engine.schedules.trigger("slow", overlap="terminate_previous")
+        await engine.settle()
+
+        statuses = [(await run.info()).status.value for run in (first, second, third)]
+        assert ["cancelled", "cancelled", "waiting"] == statuses
+
+
+async def test_a_range_is_filled_one_after_the_other(world: World) -> None:
+    """Each tick that has no run; none of them twice."""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
+        await engine.skip(hours=2)
+        end = engine.now()
+
+        assert 2 == await engine.schedules.backfill("digest", end - timedelta(hours=3), end)
+        assert 2 == (await engine.schedules.get("digest")).waiting
+        await engine.skip(minutes=1)
+        assert [0, 21, 22, 23] == started(await hours_of(engine, "digest"))
+        assert 0 == await engine.schedules.backfill("digest", end - timedelta(hours=3), end)
+
+
+async def test_a_range_is_filled_at_once_where_overlap_is_allowed(world: World) -> None:
+    """Also while the schedule is paused."""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("digest", outlive.every(minutes=1, overlap="allow"), tick_plain)
+        await engine.schedules.pause("digest")
+
+        assert 300 == await engine.schedules.backfill("digest", engine.now() - timedelta(hours=5), engine.now())
+        assert 300 == await engine.count(tags={"schedule": "digest"})
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "said"),
+    [
+        (timedelta(days=-1), timedelta(hours=1), "lies in the future"),
+        (timedelta(days=-100), timedelta(), "more than 1,000 ticks"),
+    ],
+)
+async def test_a_range_that_cannot_be_filled_is_refused(
+    world: World, start: timedelta, end: timedelta, said: str
+) -> None:
+    """Before anything is started."""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
+        with pytest.raises(InvalidArgumentError, match=said):
+            await engine.schedules.backfill("digest", engine.now() + start, engine.now() + end)
+        assert 0 == await engine.count(tags={"schedule": "digest"})
+
+
+async def test_a_deleted_schedule_is_gone_and_its_runs_stay(world: World) -> None:
+    """A second one of the name has no past. [CA-S17]"""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
+        await engine.skip(hours=1)
+        await engine.schedules.delete("digest")
+        await engine.skip(hours=1)
+        with pytest.raises(ScheduleNotFoundError):
+            await engine.schedules.get("digest")
+        assert [23] == started(await hours_of(engine, "digest"))
+        info = await engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
+
+    assert [] == info.last
+
+
+async def test_schedules_are_listed_by_name(world: World) -> None:
+    """A page at a time, each with its next fires. [CA-S16]"""
+    async with world.engine(worker=False) as engine:
+        for name in ("b", "a", "c"):
+            await engine.schedules.set(name, outlive.cron("0 6 * * *", tz="Europe/Stockholm"), tick_plain)
+        first = await engine.schedules.list(limit=2)
+        rest = await engine.schedules.list(after=first[-1].name)
+
+    assert ["a", "b", "c"] == [info.name for info in (*first, *rest)]
+    assert [datetime(2023, 11, day, 5, tzinfo=UTC) for day in (15, 16, 17, 18, 19)] == first[0].next_fires
+
+
+async def test_a_schedule_can_start_a_workflow_whose_code_is_elsewhere(world: World) -> None:
+    """If a worker has described it."""
+    async with world.engine(schedules=True) as worker:
+        await worker.settle()
+        async with world.engine(worker=False) as client:
+            await client.schedules.set("digest", outlive.every(hours=1, args={"at": outlive.tick}), "tick_noted")
+            with pytest.raises(InvalidArgumentError, match="tick_noted does not take it"):
+                await client.schedules.set("other", outlive.every(hours=1, args={"when": 7}), "tick_noted")
+        await worker.skip(hours=1)
+
+        assert [(23, "succeeded")] == await hours_of(worker, "digest")
+
+
+async def test_sync_code_has_the_same_verbs() -> None:
+    """As of every part of an engine."""
+    with outlive.Engine("memory:", tune=False).sync as engine:
+        engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
+        engine.schedules.pause("digest", note="not now")
+
+        assert ["digest"] == [info.name for info in engine.schedules.list()]
+        assert engine.schedules.get("digest").is_paused
+
+
+async def test_schedules_of_code_fire_in_a_test_engine_only_on_request(world: World) -> None:
+    """A test that skips two days does not want forty-eight runs of something else."""
+    registry = registry_with(tick_plain, HOURLY)
+    async with TestEngine(registry=registry) as engine:
+        await engine.skip(hours=3)
+        assert [] == await engine.schedules.list()
+    async with TestEngine(registry=registry, schedules=True) as engine:
+        await engine.skip(hours=3)
+        assert 3 == await engine.count(tags={"schedule": "digest"})
+
+
+async def test_the_newest_version_in_the_code_counts() -> None:
+    """Older ones are there for runs that are open."""
+    registry = registry_of()
+    for version, hours in ((2, 7), (1, 1)):
+        spec = replace(tick_plain.spec, version=version)
+        registry.add_workflow(spec)
+        registry.add_schedules(spec, [outlive.every(hours=hours, name="digest")])
+
+    assert [(2, 7)] == [(spec.version, each.every // 3_600_000_000) for spec, each in registry.schedules()]
+
+
+async def no_day(day: date) -> None:
+    """Takes a day."""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"args": {"day": outlive.tick}}, "does not take it"),
+        ({"args": {"when": 1}}, "does not take it"),
+        ({}, "does not take it"),
+        ({"args": [1]}, "plain JSON values by name"),
+        ({"args": {"day": object()}}, "plain JSON values by name"),
+        ({"args": {"day": {"$tick": "date"}}}, "plain JSON values by name"),
+        ({"tz": "Mars/Olympus"}, "knows no such time zone"),
+        ({"overlap": "sometimes"}, "give one of"),
+        ({"catch_up": "some"}, "give one of"),
+        ({"catch_up": 1_001}, "catch_up"),
+        ({"trip_after": 0}, "trip_after"),
+        ({"start": datetime(2026, 1, 1)}, "no time zone"),  # noqa: DTZ001
+        ({"exclude": "0 6 * * *"}, "a list of cron expressions"),
+        ({"exclude": ["6"]}, "five fields"),
+        ({"jitter": -1}, "jitter"),
+        ({"name": "no spaces"}, "letters, digits"),
+        ({"tags": {"schedule": "x"}}, "the name of the schedule"),
+    ],
+)
+def test_a_schedule_that_cannot_work_is_refused_where_it_is_written(options: dict[str, Any], said: str) -> None:
+    """With what is wrong, and what to give instead. [CA-S18]"""
+    with pytest.raises((InvalidArgumentError, ArgumentTypeError), match=said):
+        outlive.workflow(name="tick_refused", schedule=outlive.every(hours=1, **options))(no_day)
+
+
+def test_a_workflow_may_have_several_schedules() -> None:
+    """Each with a name of its own."""
+    both = [outlive.every(hours=1), outlive.cron("0 6 * * *")]
+    with pytest.raises(InvalidArgumentError, match="a name of its own"):
+        outlive.workflow(name="tick_refused", schedule=both)(tick_plain.fn)
+    with pytest.raises(ArgumentTypeError, match=r"outlive\.every"):
+        outlive.workflow(name="tick_refused", schedule="0 6 * * *")(tick_plain.fn)  # type: ignore[arg-type]
