@@ -79,9 +79,12 @@ class Link:
         """See `Store`."""
         return self._world.now()
 
-    def watch(self, ring: Callable[[], None]) -> None:
+    def watch(self, ring: Callable[[str], None]) -> None:
         """See `Store`."""
-        self._server.watch(self._loop, ring)
+        self._server.watch(self._loop, partial(ring, ""))
+
+    async def ring(self, cell: str) -> None:
+        """See `Store`. It is lost: workers look by themselves."""
 
     def follow(self, ring: Callable[[str], None]) -> bool:
         """See `StreamTable`. It never rings: readers look by themselves."""

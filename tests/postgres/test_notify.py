@@ -19,10 +19,12 @@ class Ear:
 
     def __init__(self, store: PostgresStore) -> None:
         self.rings = 0
+        self.cells: list[str] = []
         self._heard = asyncio.Event()
         store.watch(self._ring)
 
-    def _ring(self) -> None:
+    def _ring(self, cell: str) -> None:
+        self.cells.append(cell)
         self.rings += 1
         self._heard.set()
 
@@ -74,6 +76,16 @@ async def test_retired_worker_rings(ear: Ear, other: PostgresStore) -> None:
     await ear.hear()
 
 
+async def test_cell_rings_if_it_is_to(ear: Ear, other: PostgresStore) -> None:
+    """With its name. Most cells change all the time, and ring no process."""
+    before = len(ear.cells)
+    await other.change_cell("quiet", lambda before, now_at: (b"1", None))
+    await other.ring("loud")
+    await ear.hear()
+
+    assert ear.cells[before:] == ["loud"]
+
+
 async def test_steps_and_sleep_ring_for_no_process(ear: Ear, other: PostgresStore) -> None:
     """Nor do ends, nor what this process does itself; the ring at the end is the first one."""
     tree = await begin(other, worker="worker-a")
@@ -104,7 +116,7 @@ async def test_own_writes_do_not_ring(ear: Ear, store: PostgresStore, other: Pos
 async def test_behind_a_pooler_no_session_listens(open_store: Opener, postgres_url: str) -> None:
     """No session is ours there: no LISTEN, no setting, no named statement."""
     store = await open_store(f"{postgres_url}&pgbouncer=true")
-    store.watch(lambda: pytest.fail("nobody listens"))
+    store.watch(lambda _: pytest.fail("nobody listens"))
     tree = await begin(store)
     await tree.step()
     await send(store, message(store, "run-1"))

@@ -194,7 +194,7 @@ async def test_store_is_closed_in_time_though_its_server_is_silent(
 async def test_listener_listens_again_after_a_cut(proxy: Proxy, far: PostgresStore, store: PostgresStore) -> None:
     """And rings once for what it may have missed."""
     rung = asyncio.Event()
-    far.watch(rung.set)
+    far.watch(lambda _: rung.set())
     await in_time(rung.wait())
     rung.clear()
 
@@ -221,7 +221,7 @@ async def test_listener_notices_that_the_server_does_not_answer(
         return await connect(*args, **options)
 
     monkeypatch.setattr(listen, "connect", connect_again)
-    far.watch(rung.set)
+    far.watch(lambda _: rung.set())
     await in_time(rung.wait())
     proxy.go_deaf()
 

@@ -14,7 +14,7 @@ from outlive._platform import open_bell
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.bells import IDS_MAX, READERS, WORKERS, Bells
 from outlive.client import answers
-from outlive.testing.conformance.builders import begin, hire, message, new_tree, send
+from outlive.testing.conformance.builders import begin, claim, follow, hire, message, new_tree, send
 from tests.engine.support import in_time, turns_of_the_loop
 
 HOUR = 3_600_000_000
@@ -156,10 +156,12 @@ class Ear:
 
     def __init__(self, store: SqliteStore) -> None:
         self.rings = 0
+        self.cells: list[str] = []
         self._heard = asyncio.Event()
         store.watch(self._ring)
 
-    def _ring(self) -> None:
+    def _ring(self, cell: str) -> None:
+        self.cells.append(cell)
         self.rings += 1
         self._heard.set()
 
@@ -193,6 +195,31 @@ async def test_what_others_may_take_rings(ear: Ear, other: SqliteStore) -> None:
     await hire(other, "worker-a")
     await other.retire_worker("worker-a")
     await ear.hear()
+
+
+async def test_cell_rings_if_it_is_to(ear: Ear, other: SqliteStore) -> None:
+    """With its name. Most cells change all the time, and ring no process."""
+    await other.change_cell("quiet", lambda before, now_at: (b"1", None))
+    await other.ring("loud")
+    await ear.hear()
+
+    assert ear.cells == ["loud"]
+
+
+async def test_slot_that_becomes_free_rings(ear: Ear, other: SqliteStore) -> None:
+    """A worker of another process may have room for one of them."""
+    await hire(other, "worker-a")
+    for run_id in ("run-1", "run-2"):
+        await begin(other, run_id, queue="mail")
+        await ear.hear()
+    await claim(other, "worker-a", limit=1)
+    holder = await follow(other, "run-1")
+    await turns_of_the_loop(5)
+    before = ear.rings
+    await holder.succeed()
+    await ear.hear()
+
+    assert ear.rings == before + 1
 
 
 async def test_steps_sleep_and_ends_ring_for_no_process(ear: Ear, other: SqliteStore) -> None:
@@ -260,3 +287,18 @@ async def test_answer_of_another_process_is_heard(tmp_path: Path, monkeypatch: p
         outlive.Engine(url, worker=False, poll_seconds=600) as client,
     ):
         assert await in_time(client.ask("halving", "half", 8, start=(rung_answer,))) == 4
+
+
+async def test_workflow_that_another_process_lets_go_on_goes_on(tmp_path: Path) -> None:
+    """It was paused, and the worker would look for pauses in ten minutes."""
+    url = f"sqlite:{tmp_path / 'shared.db'}"
+    async with (
+        outlive.Engine(url, poll_seconds=600) as engine,
+        outlive.Engine(url, worker=False, poll_seconds=600) as client,
+    ):
+        await engine.pause(workflow="rung_reply")
+        run = await client.start(rung_reply, "you", id="paused")
+        await run.signal("word", "hello")
+        await client.resume(workflow="rung_reply")
+
+        assert await in_time(engine.get("paused").result()) == "hello you"

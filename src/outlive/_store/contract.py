@@ -280,9 +280,13 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Protocol):
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that later changes will refer to; equal content is stored once."""
 
-    def watch(self, ring: Callable[[], None]) -> None:
-        """Call `ring`, on the event loop, when another process may have made something due. A hint that may be lost,
-        late or false: the caller must look now and then all the same. A store without such a thing never calls."""
+    def watch(self, ring: Callable[[str], None]) -> None:
+        """Call `ring`, on the event loop, when another process may have made something due (with ""), or rings for a
+        cell (with its name). A hint that may be lost, late or false: the caller must look now and then all the same. A
+        store without such a thing never calls."""
+
+    async def ring(self, cell: str) -> None:
+        """Let those that `watch` in other processes know that this cell has changed; a hint too."""
 
     async def claim_runs(
         self,

@@ -8,6 +8,7 @@ release those that they have when their steps have ended.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunParked
@@ -21,7 +22,14 @@ from outlive.client.inbox import Inbox
 from outlive.client.retrying import in_callback
 from outlive.client.starting import read_tree
 from outlive.client.why import is_paused
-from outlive.errors import InvalidArgumentError, RunDamagedError, RunFinishedError, RunNotParkedError, RunParkedError
+from outlive.errors import (
+    InvalidArgumentError,
+    RunDamagedError,
+    RunFinishedError,
+    RunNotParkedError,
+    RunParkedError,
+    StoreUnavailableError,
+)
 
 
 class Pauser:
@@ -111,7 +119,10 @@ class Pauser:
         await self._change(change)
 
     async def _change(self, change: CellChange[None]) -> None:
-        await self._access.store.change_cell(CELL, change)
+        store = self._access.store
+        await store.change_cell(CELL, change)
+        with suppress(StoreUnavailableError):  # It is paused: the others will look for that by themselves.
+            await store.ring(CELL)
         worker = self._access.worker
         if worker is not None:
             # In this process at once: the next start must not begin what is paused.

@@ -720,8 +720,8 @@ class Engine:
         """Let a run with its tree, all runs of a workflow, or everything begin nothing more; durable when this returns.
 
         Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and those
-        who wait for the result wait on. A run of a paused workflow may be started, and waits. A worker of another
-        process hears of the pause of a workflow within its `poll_seconds`.
+        who wait for the result wait on. A run of a paused workflow may be started, and waits. Workers of
+        other processes are rung for the pause of a workflow, and know of it within their `poll_seconds` at the latest.
 
         Args:
             workflow: its name; runs of it inside the trees of others are not paused.

@@ -155,7 +155,7 @@ class Claimer:
         if self._clock.monotonic() >= self._reconcile_at:
             self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
             self._requests.reconcile()
-        if self._clock.monotonic() >= self._pauses_at:
+        if self._requests.may_lack_pauses or self._clock.monotonic() >= self._pauses_at:
             await self.look_for_pauses()
         claims: list[Claim] = []
         self._next_wake_at, self._may_have_orphans = None, False
@@ -181,7 +181,9 @@ class Claimer:
 
     async def look_for_pauses(self) -> None:
         """Read which workflows are paused, and let the worker know if that has changed. What is known may be as old as
-        the poll interval: so it costs nothing on every claim."""
+        the poll interval, if the ring of another process was lost: so it costs nothing on every claim."""
+        # Cleared first: this answers no ring that comes while it is under way.
+        self._requests.may_lack_pauses = False
         pauses = pauses_in(await self._store.read_cell(CELL))
         self._pauses_at = self._clock.monotonic() + self._poll_seconds
         if pauses != self._worker.mail.pauses:

@@ -27,6 +27,8 @@ class ClaimRequests:
         """Whether this worker may own trees in the store that are not in its memory."""
         self.may_hold_strays = False
         """Whether other workers may own trees that are in memory here."""
+        self.may_lack_pauses = False
+        """Whether another process has paused a workflow, or let it go on."""
         self.was_claim_full = False
         """Whether the last claim took as many trees as it could, or had no room at all, so that more may be due."""
 

@@ -196,8 +196,10 @@ class WorkerSessions:
         if self._worker is not None:
             self._worker.mail.set_pauses(pauses)
 
-    def ring(self) -> None:
-        """Something may be due."""
+    def ring(self, cell: str = "") -> None:
+        """Something may be due; or another process has changed this cell."""
+        if cell == CELL:
+            self._requests.may_lack_pauses = True
         self._requests.look()
 
     def reconcile(self) -> None:

@@ -260,8 +260,11 @@ class MemoryStore:
         self._state.cells[name], answer = change(self._state.cells.get(name), self.now())
         return answer
 
-    def watch(self, ring: Callable[[], None]) -> None:
+    def watch(self, ring: Callable[[str], None]) -> None:
         """Never rings: there is no other process that could make something due."""
+
+    async def ring(self, cell: str) -> None:
+        """There is no other process that could hear it."""
 
     async def claim_runs(
         self,

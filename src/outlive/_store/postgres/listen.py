@@ -30,14 +30,14 @@ class Listener:
     def __init__(self, address: PostgresAddress, *, is_own: Callable[[int], bool]) -> None:
         self._address = address
         self._is_own = is_own
-        self._ringers: list[Callable[[], None]] = []
+        self._ringers: list[Callable[[str], None]] = []
         self._followers: list[Callable[[str], None]] = []
         self._rings_channel = ""
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def watch(self, ring: Callable[[], None]) -> None:
-        """Ring here too."""
+    def watch(self, ring: Callable[[str], None]) -> None:
+        """Ring here too: with the name of the cell that has changed, or with ""."""
         self._ringers.append(ring)
         self._begin()
 
@@ -63,10 +63,10 @@ class Listener:
             task.cancel()
             await asyncio.wait([task])
 
-    def _hear(self, _connection: object, pid: int, _channel: str, _payload: object) -> None:
+    def _hear(self, _connection: object, pid: int, _channel: str, cell: object) -> None:
         # What this process made due, it knows already.
         if not self._is_own(pid):
-            self._ring()
+            self._ring(from_text(str(cell)))
 
     def _hear_of_run(self, _connection: object, pid: int, _channel: str, run_id: object) -> None:
         if not self._is_own(pid):
@@ -76,9 +76,9 @@ class Listener:
         for ring in self._followers:
             ring(run_id)
 
-    def _ring(self) -> None:
+    def _ring(self, cell: str = "") -> None:
         for ring in self._ringers:
-            ring()
+            ring(cell)
 
     async def _run(self) -> None:
         pause = BACKOFF_FIRST_SECONDS

@@ -47,6 +47,7 @@ from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import open_database
 from outlive._store.postgres.pool import Pool, Verb
+from outlive._store.postgres.rows import to_text
 from outlive._store.postgres.time import StoreTime
 from outlive._store.postgres.transaction import PostgresTransaction
 from outlive._store.postgres.watches import watch_ends
@@ -350,10 +351,15 @@ class PostgresStore:
         self._check_process()
         return PostgresBeat(self._address, worker_id, time=self._time)
 
-    def watch(self, ring: Callable[[], None]) -> None:
+    def watch(self, ring: Callable[[str], None]) -> None:
         """See `Store`."""
         if self._listener is not None and not self._address.pgbouncer:
             self._listener.watch(ring)
+
+    async def ring(self, cell: str) -> None:
+        """See `Store`."""
+        if self._writing.channel is not None:
+            await self._read(_notify, self._writing.channel, to_text(cell))
 
     def follow(self, ring: Callable[[str], None]) -> bool:
         """See `StreamTable`."""
@@ -448,6 +454,10 @@ class PostgresStore:
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""
         return await self._read(partial(claim.list_workers, with_runs=with_runs), self._time.given())
+
+
+async def _notify(session: Session, channel: str, what: str) -> None:
+    await session.fetch("notify", channel, what)
 
 
 async def _end_backend(session: Session, pid: int) -> None:

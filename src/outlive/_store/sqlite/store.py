@@ -237,9 +237,13 @@ class SqliteStore:
         """See `Store`."""
         return await self.write(WATCH_ENDS, watches)
 
-    def watch(self, ring: Callable[[], None]) -> None:
+    def watch(self, ring: Callable[[str], None]) -> None:
         """See `Store`. The thread that writes rings for other processes, right after a commit."""
-        self._watchers.listen(lambda _: ring())
+        self._watchers.listen(ring)
+
+    async def ring(self, cell: str) -> None:
+        """See `Store`."""
+        self._watchers.ring([cell])
 
     async def claim_runs(
         self,

@@ -25,7 +25,17 @@ def add(data: bytes | None, now_at: int) -> tuple[bytes, int]:
 
 
 class CellsConformance(Facet):
-    """`change_cell` and `read_cell`."""
+    """`change_cell`, `read_cell`, and `ring`, which tells those that `watch`."""
+
+    async def test_ring_for_a_cell_says_which_one(self, store: Store, other: Store) -> None:
+        """To those that hear it at all, in other processes; the cell itself stays as it is."""
+        rings: list[str] = []
+        store.watch(rings.append)
+        await store.ring("own")
+        await other.ring("cell")
+        await other.change_cell("cell", look)
+
+        assert {*rings} <= {"", "cell"}
 
     async def test_cell_is_read_as_it_is(self, store: Store, other: Store) -> None:
         """By every store, and reading changes nothing: a cell that was never written holds None."""
