@@ -33,7 +33,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate bench pythons lock clean
+.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate cron bench pythons lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,9 @@ differential: $(DEV) ## Play OPS=100000 random operations on all stores and comp
 
 simulate: $(RUN) ## Simulate a fleet with every fault for SEEDS=10000 seeds, from FIRST=0 on.
 	.venv/bin/python -m proof.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
+
+cron: $(RUN) ## Hold the ticks of 400 cron expressions in all time zones against a second implementation, over ten years.
+	.venv/bin/python -m proof.cron --jobs $(JOBS) --seed $(SEED) $(ARGS)
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)

@@ -13,6 +13,7 @@ workers agree.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -26,6 +27,7 @@ from outlive._model.schedule import Schedule
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
+DAY = 86_400 * SECOND
 EXCLUDED_MAX = 100_000
 """Ticks that are excluded in a row before a schedule counts as one that never ticks again."""
 AHEAD_MAX = 50 * 366 * 86_400 * SECOND
@@ -45,6 +47,7 @@ MACROS = {
     "@hourly": "0 * * * *",
 }
 CRON_FIELDS = 5
+_SPAN_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")
 
 
 class Ticks:
@@ -162,24 +165,65 @@ def matches(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:
     """The instants later than this one at which a cron expression ticks; it ends when there is none in fifty years."""
     from cronsim import CronSim
 
-    skips_imaginary = is_wall_time(expression)
+    if is_wall_time(expression):
+        yield from _wall_matches(expression, zone, at)
+        return
     for local in CronSim(expression, instant_of(at).astimezone(zone)):
         tick = microseconds_of(local)
         # Where the clocks were turned back, cronsim begins once more with the first of the two equal hours.
-        if tick > at and not (skips_imaginary and _is_imaginary(local)):
+        if tick > at:
             at = tick
             yield tick
+
+
+def _wall_matches(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:
+    """The same for an expression that follows the clock on the wall.
+
+    From one change of the clocks to the next, which cronsim knows nothing of: it walks over them in whole hours, and
+    misses ticks where they change by half an hour.
+    """
+    from cronsim import CronSim
+
+    offset = _offset(zone, at)
+    while True:
+        change = None
+        for wall in CronSim(expression, instant_of(at + offset).replace(tzinfo=None)):
+            tick = microseconds_of(wall.replace(tzinfo=UTC)) - offset
+            change = _next_change(zone, at, tick)
+            if change is not None:
+                break
+            at = tick
+            yield tick
+        if change is None:
+            return
+        at, offset = change - 1, _offset(zone, change)
+
+
+def _offset(zone: ZoneInfo, at: int) -> int:
+    """How far the clock on the wall is ahead of UTC, in microseconds."""
+    ahead = instant_of(at).astimezone(zone).utcoffset()
+    assert ahead is not None
+    return ahead // timedelta(microseconds=1)
+
+
+def _next_change(zone: ZoneInfo, after: int, until: int) -> int | None:
+    """When the clocks change first, later than an instant and not later than another one; None if they do not."""
+    offset, low = _offset(zone, after + 1), after
+    while low < until:
+        high = min(low + DAY, until)
+        if _offset(zone, high) != offset:
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if _offset(zone, middle) == offset else (low, middle)
+            return high
+        low = high
+    return None
 
 
 def is_wall_time(expression: str) -> bool:
     """Whether an expression ticks whenever the clock on the wall matches, and not at times of the day."""
     minute, hour, *_ = expression.split()
     return minute.startswith("*") or hour.startswith("*")
-
-
-def _is_imaginary(local: datetime) -> bool:
-    """Whether the clocks on the wall never show this time."""
-    return local.replace(tzinfo=None) != local.astimezone(UTC).astimezone(local.tzinfo).replace(tzinfo=None)
 
 
 def checked_cron(expression: str) -> str:
@@ -191,6 +235,8 @@ def checked_cron(expression: str) -> str:
     from cronsim import CronSim, CronSimError
 
     plain = MACROS.get(expression.strip().lower(), " ".join(expression.split()))
+    # A span of one, with a step: cronsim takes it for the first of many.
+    plain = _SPAN_OF_ONE.sub(r"\1", plain)
     if len(plain.split()) != CRON_FIELDS:
         raise ValueError("it has not five fields: minute, hour, day of the month, month, day of the week")
     try:

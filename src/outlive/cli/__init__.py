@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "worker": Entry("Run the workflows of APP until asked to stop.", "outlive.cli.worker"),
     "workers": Entry("Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"),
     "recovery": Entry("Show the runs that do not move and why, and let them go on.", "outlive.cli.recovery"),
+    "schedules": Entry("Show when workflows start by themselves, and pause or trigger that.", "outlive.cli.schedules"),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
     "fsck": Entry("Prove that a store is whole.", "outlive.cli.fsck"),
 }
