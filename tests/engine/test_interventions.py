@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ from outlive.errors import (
     RunNotRetriableError,
     UnserialisableError,
 )
+from outlive.testing import TestEngine, crash_everywhere
+from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.inside import store_of
 from tests.engine.support import Place, registry_of, stage, until
 
@@ -205,6 +208,38 @@ async def test_a_request_that_is_carried_out_twice_is_done_once(owner: outlive.E
         assert await (await owner.start(again, wanted)).result() is None
     late = Intervention(verb="retry", run_id="order-7", at=asked_at + 3600 * 1_000_000)
     assert "it is succeeded" in str(await (await owner.start(again, late)).result())
+
+
+@outlive.step
+async def iv_mortal_step() -> str:
+    """Works when its run has been retried."""
+    if not stage.values["repaired"]:
+        raise ConnectionError("no answer")
+    return "done"
+
+
+@outlive.workflow
+async def iv_mortal() -> str:
+    """One step."""
+    return await iv_mortal_step()
+
+
+@pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+async def test_a_request_survives_every_crash(points: int) -> None:
+    """Of the worker that carries it out, wherever it is: the run is retried once, and the answer says so."""
+    again: Workflow[[Intervention], object] = Workflow(intervention_spec("iv_mortal", 1), {})
+
+    async def bring_back(engine: TestEngine, run_id: str) -> None:
+        run = engine.get(run_id)
+        stage.values["repaired"] = any(isinstance(event, RunRetried) for event in await run.history())
+        with suppress(RunFailed):
+            await run.result()
+        stage.values["repaired"] = True
+        request = await engine.start(again, Intervention(verb="retry", run_id=run_id, at=0), id="request")
+        assert await request.result() is None
+        assert 1 == len([event for event in await run.history() if isinstance(event, RunRetried)])
+
+    await crash_everywhere(iv_mortal, drive=bring_back, max_points=points)
 
 
 async def _has_ended(engine: outlive.Engine, run_id: str) -> bool:
