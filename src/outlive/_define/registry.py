@@ -29,6 +29,8 @@ class Registry:
         self._workflows: dict[tuple[str, int], WorkflowSpec] = {}
         self._steps: dict[str, StepSpec] = {}
         self._schedules: dict[tuple[str, int], list[Schedule]] = {}
+        self._definitions: list[str] | None = None
+        """What `definitions` gives, until something is added."""
 
     def add_workflow(self, spec: WorkflowSpec) -> None:
         """Define a workflow.
@@ -42,6 +44,7 @@ class Registry:
         key = (spec.name, spec.version)
         _check_unique("workflow", spec.name, self._workflows.get(key), spec)
         self._workflows[key] = spec
+        self._definitions = None
 
     def add_step(self, spec: StepSpec) -> None:
         """Define a step.
@@ -51,6 +54,7 @@ class Registry:
         """
         _check_unique("step", spec.name, self._steps.get(spec.name), spec)
         self._steps[spec.name] = spec
+        self._definitions = None
 
     def add_schedules(self, spec: WorkflowSpec, schedules: list[Schedule]) -> None:
         """Let a workflow start by itself; each schedule has a name."""
@@ -105,11 +109,13 @@ class Registry:
 
     def definitions(self) -> list[str]:
         """Everything that a worker of this process can run, as `name@version`."""
-        items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]
-        chunks = [chunk_name(item) for item in items if item.signature.takes_one]
-        interventions = [(OF_RUN + name, version) for name, version in self._workflows]
-        names = [*self._workflows, *chunks, *interventions, (BATCH.name, BATCH.version)]
-        return sorted(f"{name}@{version}" for name, version in names)
+        if self._definitions is None:
+            items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]
+            chunks = [chunk_name(item) for item in items if item.signature.takes_one]
+            interventions = [(OF_RUN + name, version) for name, version in self._workflows]
+            names = [*self._workflows, *chunks, *interventions, (BATCH.name, BATCH.version)]
+            self._definitions = sorted(f"{name}@{version}" for name, version in names)
+        return list(self._definitions)
 
 
 REGISTRY = Registry()

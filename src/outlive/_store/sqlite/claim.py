@@ -6,6 +6,7 @@ kernel says that it still does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
@@ -13,13 +14,15 @@ from outlive._store.contract import Claims, WorkerInfo
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.queues import claim_queue, find_queues
-from outlive._store.sqlite.rows import Lease, WorkerRow, decode_leases, decode_streams, decode_workers
+from outlive._store.sqlite.rows import Lease, WorkerRow, decode_leases, decode_names, decode_streams, decode_workers
 from outlive._store.sqlite.take_over import take_over
 from outlive._store.sqlite.writer import each
 from outlive._store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
 from outlive._store.tables.queueing import sources
 from outlive._store.tables.rows import to_json
 
+DEFINITIONS_FEW = 32
+"""So many definitions are looked for one by one."""
 SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""
 
@@ -100,7 +103,7 @@ class Workers:
 
 def _claim_free(session: Session, *, wanted: ClaimRequest, lost: list[str], now: int) -> Claims:
     """Take over what is due and has no queue."""
-    names = to_json(sorted(set(wanted.definitions)))
+    names = to_json(_names(session, wanted.definitions, ["", *lost]))
     orphans_max = min(wanted.orphans_max, wanted.limit)
     damaged: set[int] = set()
     while True:
@@ -120,6 +123,14 @@ def _claim_free(session: Session, *, wanted: ClaimRequest, lost: list[str], now:
 def _is_stale(owner: Lease, now: int, stale_seconds: float) -> bool:
     """Whether the lease of an owner that is not alive ended long enough ago."""
     return not stale_seconds or owner.expires_at is None or expiry(owner.expires_at, stale_seconds) <= now
+
+
+def _names(session: Session, definitions: Sequence[str], owners: list[str]) -> list[str]:
+    """The definitions to look for: those of the worker or, if they are many, those among them that have runs at all."""
+    names = set(definitions)
+    if len(names) > DEFINITIONS_FEW:
+        names &= set(decode_names(session.fetch_json("find_definitions", to_json(owners))))
+    return sorted(names)
 
 
 def _find_due(session: Session, owners: list[str], names: str, now: int, limit: int) -> list[WakeUp]:

@@ -187,6 +187,7 @@ def decode_page(text: str | bytes) -> list[tuple[int, str, int]]:
 
 
 decode_strings = msgspec.json.Decoder(list[str]).decode
+decode_names = msgspec.json.Decoder(list[str]).decode
 decode_numbers = msgspec.json.Decoder(list[int]).decode
 _decode_events = msgspec.json.Decoder(list[tuple[int, int, int, int, int]]).decode
 

@@ -87,6 +87,20 @@ class ClaimsConformance(Facet):
         assert await claim(store, "worker-a", definitions=["order@2", "greet"]) == []
         assert set(await claim(store, "worker-a", definitions=["greet@2", "order@1"])) == {"greet-2", "order-1"}
 
+    async def test_worker_may_have_many_definitions(self, store: Store) -> None:
+        """It claims what is free and what a dead worker has left, and nothing that it cannot run."""
+        await hire(store, "worker-a")
+        await hire(store, "worker-b")
+        many = [f"other-{number}@1" for number in range(500)]
+        for run_id in ("left", "free", "foreign"):
+            await begin(store, run_id, workflow="foreign" if run_id == "foreign" else "order", version=1)
+            if run_id == "left":
+                assert await claim(store, "worker-a", definitions=["order@1"]) == ["left"]
+        await store.retire_worker("worker-a")
+
+        assert await claim(store, "worker-b", definitions=many) == []
+        assert set(await claim(store, "worker-b", definitions=[*many, "order@1"])) == {"left", "free"}
+
     async def test_ready_runs_are_claimed_and_no_others(self, store: Store, clock: ManualClock) -> None:
         """Neither owned, future, ended nor child runs. [AK-L7 SF-U12]"""
         await hire(store, "worker-a")
