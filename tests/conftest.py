@@ -6,6 +6,8 @@ import asyncio
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +22,7 @@ from outlive.testing.etcd import EtcdNotFoundError, EtcdServer
 from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
 from proof.postgres_place import PostgresPlace
+from tests.warm_start import WarmPopen
 
 ROOT = Path(__file__).parents[1]
 
@@ -86,6 +89,16 @@ def migrated_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrate, "create_file", create_migrated)
         yield
+
+
+@pytest.fixture(scope="session", autouse=sys.platform == "linux")
+def warm_starts() -> Iterator[None]:
+    """Programs of ours that tests start are copies of a process that has imported Outlive."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", WarmPopen)
+        yield
+    if WarmPopen.nursery is not None:
+        WarmPopen.nursery.close()
 
 
 async def _make_file(path: Path) -> None:
