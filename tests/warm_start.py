@@ -83,8 +83,7 @@ def order_for(args: Any, options: dict[str, Any]) -> dict[str, Any] | None:
         case _:
             return None
     environment = dict(os.environ if options.get("env") is None else options["env"])
-    path = environment.get("PYTHONPATH", "")
-    if settings_in(environment) != SETTINGS or not path_is_ours(path):
+    if settings_in(environment) != SETTINGS or not {*PATHS} <= {*paths_in(environment)} <= {*PATHS, *OURS}:
         return None
     return program | {
         "environment": environment,
@@ -98,12 +97,12 @@ def settings_in(environment: Any) -> dict[str, str]:
     return {key: it for key, it in environment.items() if key.startswith("PYTHON") and key != "PYTHONPATH"}
 
 
-SETTINGS = settings_in(os.environ)
+def paths_in(environment: Any) -> list[str]:
+    """Where Python is to look for modules first."""
+    return [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
 
 
-def path_is_ours(path: str) -> bool:
-    """Whether it names nothing but our source."""
-    return {*path.split(os.pathsep)} <= {"", *OURS}
+SETTINGS, PATHS = settings_in(os.environ), paths_in(os.environ)
 
 
 class Nursery:
@@ -114,10 +113,10 @@ class Nursery:
         self._one_at_a_time = threading.Lock()
         self._libc = ctypes.CDLL(None)
         code = f"import tests.warm_start as it; it.become_next({theirs.fileno()})"
-        environment = os.environ | SETTINGS | {"PYTHONPATH": os.pathsep.join(OURS)}
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
-            env=environment,
+            cwd=ROOT,
+            env=os.environ | SETTINGS | {"PYTHONPATH": os.pathsep.join(PATHS)},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -215,10 +214,10 @@ def begin(order: dict[str, Any]) -> None:
     main = sys.modules["__main__"]
     del main.it
     sys.argv[:] = order["argv"]
-    given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    sys.path[:] = [order["folder"], *given, *sys.path[1 + len(OURS) :]]
+    given = paths_in(os.environ)
+    sys.path[:] = [order["folder"], *given, *(path for path in sys.path[1 + len(PATHS) :] if path not in given)]
     if "module" in order:
-        runpy._run_module_as_main(order["module"])  # type: ignore[attr-defined]
+        runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
         return
     script = Path(order["argv"][0])
     sys.path[0] = str(script.parent.resolve())

@@ -369,12 +369,10 @@ WORKFLOWS: list[Workflow[..., Any]] = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def little_garbage() -> Iterator[None]:
-    """Collecting garbage looks at what these tests make, and not at the whole process."""
+def little_garbage() -> None:
+    """Collecting garbage looks at what these tests make, and not at the whole process, nor do the tests that follow."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import warnings
 if __name__ == "__main__":
     seen = {
         "argv": sys.argv,
-        "path": sys.path[:3],
+        "path": sys.path,
         "environment": {key: it for key, it in os.environ.items() if not key.startswith(("LC_", "COV"))},
         "folder": os.getcwd(),  # noqa: PTH109 (as it is, and not resolved)
         "warnings": [sys.warnoptions, [str(rule[0]) for rule in warnings.filters]],
-        "main": sorted(key for key in globals() if key not in ("key", "it")),
+        "main": sorted(key for key in globals() if key not in ("key", "it", "__annotations__")),
         "module": str(sys.modules["__main__"].__file__),
         "parent": os.getppid(),
         "leads": os.getsid(0) == os.getpid(),
