@@ -125,13 +125,13 @@ class Nursery:
 
     def fork(self, order: dict[str, Any], files: list[int]) -> int:
         """Begin a program with these as its standard files; its process id."""
-        told = json.dumps(order).encode()
+        message = json.dumps(order).encode()
         with self._one_at_a_time:
             # The nursery leaves the new process without a parent, and so it is ours.
             self._libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
             try:
-                socket.send_fds(self._channel, [len(told).to_bytes(4)], files)
-                self._channel.sendall(told)
+                socket.send_fds(self._channel, [len(message).to_bytes(4)], files)
+                self._channel.sendall(message)
                 return int.from_bytes(receive(self._channel, 4))
             finally:
                 self._libc.prctl(PR_SET_CHILD_SUBREAPER, 0)
