@@ -486,7 +486,8 @@ class Worker:
 
     def _leave(self, live: LiveTree) -> None:
         """A tree has ended, is parked, suspended or released, and that is durable: it is in motion no longer."""
-        status = live.fold.root.status
+        root = live.fold.root
+        status = root.status
         if status.is_terminal:
             self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
@@ -499,7 +500,7 @@ class Worker:
         else:
             self._counters.runs_parked += status is RunStatus.PARKED
             live.discard()
-        if live.fold.root.queue:
+        if root.queue:
             self._requests.look()  # Its slot, or its place in this worker, is free for those in line.
         else:
             self._requests.has_room()
