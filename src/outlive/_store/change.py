@@ -195,8 +195,8 @@ class Change(msgspec.Struct, kw_only=True):
     keys: list[str] = []
     """For a new journal: keys of messages that its tree has seen in another store."""
     answers: list[Answer] = []
-    """Answers to messages that this tree has accepted, by their keys; a key that has an answer, or that the tree has
-    not seen, is left as it is."""
+    """Answers to messages that this tree has accepted, by their keys, each once in a commit; a key that has an answer,
+    or that the tree has not seen, is left as it is."""
     items: list[ItemResult] = []
     streams: list[StreamLines] = []
     """What workflows of the tree emitted because of these rows."""
@@ -212,7 +212,8 @@ class Change(msgspec.Struct, kw_only=True):
     """Whether its tree has ended and goes on with these rows, `after` being the event that ended it. It conflicts if
     the tree has not ended."""
     freed_keys: list[str] = []
-    """Keys of messages to this tree that were taken back: the next message with such a key is a new one."""
+    """Keys of messages to this tree that were taken back, with their answers: the next message with such a key is a new
+    one."""
     forgets: Forgotten | None = None
     """What goes when everything else is written; never what stands at or behind the last snapshot among `rows`. The
     fence holds all the same: a writer whose `after` has gone conflicts, and behind one that stands nothing has gone."""

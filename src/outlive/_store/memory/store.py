@@ -166,7 +166,9 @@ class MemoryStore:
             self._put_run(tree, run)
         for message_id in change.consumed:
             tree.inbox.pop(message_id, None)
-        tree.keys.difference_update(change.freed_keys)
+        for key in change.freed_keys:
+            tree.keys.discard(key)
+            tree.answers.pop(key, None)
         for blob in change.blobs:
             self._state.blobs.setdefault(blob.id, blob.data)
         tree.keys.update(change.keys)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from outlive._journal.event import AnyEvent, RunFailed, RunRetried
 from outlive._model import Failure, RunFilter, RunStatus
-from outlive._store.contract import Change, Delivery, Outcome, Store
+from outlive._store.contract import Answer, Change, Delivery, Outcome, Store
 from outlive.testing.conformance.builders import (
     Writer,
     begin,
@@ -110,6 +110,18 @@ class ReopeningConformance(Facet):
         assert await read_names(store, tree) == ["kept"]
         again = [message(store, "run-1", name, key=name) for name in ("kept", "freed", "consumed")]
         assert await send(store, *again) == [Delivery.DUPLICATE, Delivery.ACCEPTED, Delivery.DUPLICATE]
+
+    async def test_freed_key_loses_its_answer(self, store: Store) -> None:
+        """The next message with that key is a new one, and has none yet."""
+        tree = await begin(store)
+        await send(store, message(store, "run-1", "first", key="freed"))
+        await tree.write(failed(store), answers=[Answer(key="freed", failure=Failure(type="ValueError", message="no"))])
+
+        await write(tree, replace(reopening(tree, retried(store)), freed_keys=["freed"]))
+
+        assert await store.find_answers([("run-1", "freed")]) == {}
+        await send(store, message(store, "run-1", "second", key="freed"))
+        assert await store.find_answers([("run-1", "freed")]) == {("run-1", "freed"): None}
 
 
 async def fail(store: Store) -> Writer:
