@@ -80,6 +80,11 @@ class Book:
         """How many of its events are the history of another run, of which it is a fork."""
 
     @property
+    def journal(self) -> int:
+        """The handle of the journal."""
+        return self._tree.journal
+
+    @property
     def is_current(self) -> bool:
         """Whether there is nothing new."""
         return self._tree.rows[-1][0] == len(self.events) - 1

@@ -8,7 +8,7 @@ The ledger asks the books of the store what was durable at that very instant:
 * a step that may be called only once is begun once (I18);
 * a worker whose lease has run out begins nothing new (I17);
 * no ordinary step begins in a run that has heard of its cancellation (I24);
-* no step begins in a run that is paused or parked, nor in a process that knows that its workflow is paused.
+* no step begins in a run that is parked, nor in a process that knows that the run or its workflow is paused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from proof.simulation.machines.limits import LimitAudit
 from proof.simulation.world import World
 
 PAUSE_SECONDS = 0.5
-"""So long after its process was answered that a workflow is paused a step may begin: it was on its way."""
+"""So long after its process was answered that a run or its workflow is paused a step may begin: it was on its way."""
 Call = tuple[int, int, str]
 """The nonce of a tree, the number of a run in it, and its call."""
 
@@ -52,7 +52,7 @@ class Ledger:
         world: World,
         books: dict[int, Book],
         is_live: Callable[[SimulatedLoop], bool],
-        paused_for: Callable[[SimulatedLoop, str], float],
+        paused_for: Callable[[SimulatedLoop, Book], float],
     ) -> None:
         self._world = world
         self._books = books
@@ -126,8 +126,8 @@ class Ledger:
             complain(f"{what}, and the run was cancelled before")
         if book.fold.root.status is RunStatus.PARKED and book.epoch <= attempt.epoch:
             complain(f"{what}, and the run is parked: {book.fold.root.reason}")
-        if self._paused_for(loop, book.fold.root.workflow) > PAUSE_SECONDS:
-            complain(f"{what}, and its process knows that the workflow is paused")
+        if attempt.epoch == book.epoch and self._paused_for(loop, book) > PAUSE_SECONDS:
+            complain(f"{what}, and its process knows that the run is paused")
         # When the clock of the store is set forward, leases end that their holders could not know of.
         if not self._is_live(loop) and not self._world.skew_seconds:
             complain(f"{what}, and its lease has run out")

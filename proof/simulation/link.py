@@ -102,6 +102,8 @@ class Link:
         value = await answer
         if verb == "read_cell" and args[0] == CELL:
             self._server.heard_pauses(self._loop, pauses_in(value))
+        elif verb == "read_inbox":
+            self._server.heard_mail(self._loop, value)
         return value
 
     def _arrive(

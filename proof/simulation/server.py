@@ -10,14 +10,14 @@ business. Whatever it writes is checked there and then against what a store and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from outlive._journal.codec import Row
-from outlive._journal.event import AnyEvent, RunClaimed
+from outlive._journal.event import AnyEvent, RunClaimed, RunParked
 from outlive._model import RunStatus
-from outlive._model.pause import EVERYTHING, Pauses
-from outlive._store.contract import Change, Claims, Delivery, Message, MessageKind, Outcome, WorkerInfo
+from outlive._model.pause import EVERYTHING, PAUSED, Pauses
+from outlive._store.contract import Change, Claims, Delivery, Inbound, Message, MessageKind, Outcome, WorkerInfo
 from outlive._store.memory import MemoryStore
 from outlive._store.memory.state import MemoryState
 from outlive.client.closing import is_at_rest
@@ -29,6 +29,7 @@ from proof.simulation.world import World
 
 NOTICE_SECONDS_MAX = 0.02
 _DONE = Outcome.COMMITTED
+_PAUSES = (MessageKind.PAUSE, MessageKind.RESUME)
 
 
 class Server:
@@ -51,6 +52,8 @@ class Server:
         self._unanswered: dict[tuple[SimulatedLoop, int], Fate] = {}
         self._pauses: dict[SimulatedLoop, dict[str, float]] = {}
         """The pauses of workflows that each process knows, and since when."""
+        self._held: dict[tuple[SimulatedLoop, int, int], float] = {}
+        """Trees that each process knows to be paused, in which epoch, and since when."""
         self._done: set[tuple[SimulatedLoop, int, int]] = set()
         """What is durable and was not answered: the process that wrote it must look before it writes it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
@@ -58,7 +61,16 @@ class Server:
         self.cell_changed: Callable[[SimulatedLoop | None, str, bytes, Any], None] = lambda *args: None
         """Called with what became of a cell, what was answered, and the process that gets the answer, if any does."""
 
-    # -- Pauses of workflows ---------------------------------------------------------------------------------
+    # -- Pauses ----------------------------------------------------------------------------------------------
+
+    def heard_mail(self, loop: SimulatedLoop, inboxes: Mapping[int, Sequence[Inbound]]) -> None:
+        """A process was answered which messages wait for its trees: it may have to begin nothing more in some."""
+        for journal, mail in inboxes.items():
+            words = [it.kind for it in mail if it.kind in _PAUSES or (it.kind is MessageKind.CANCEL and not it.run)]
+            if words[-1:] == [MessageKind.PAUSE]:
+                self._held.setdefault((loop, journal, self.books[journal].epoch), self._world.seconds)
+            elif words:
+                self._held.pop((loop, journal, self.books[journal].epoch), None)
 
     def heard_pauses(self, loop: SimulatedLoop, pauses: Pauses) -> None:
         """A process was answered which workflows are paused."""
@@ -68,11 +80,14 @@ class Server:
     def forget_pauses(self, loop: SimulatedLoop) -> None:
         """A process stood still: what it was answered may be older than what it does."""
         self._pauses.pop(loop, None)
+        self._held = {key: since for key, since in self._held.items() if key[0] is not loop}
 
-    def paused_for(self, loop: SimulatedLoop, workflow: str) -> float:
-        """For how many seconds a process has known that a workflow is paused; 0 if it does not know that."""
+    def paused_for(self, loop: SimulatedLoop, book: Book) -> float:
+        """For how many seconds a process has known that a run is paused, by itself or with its workflow; 0 if it does
+        not know that."""
         known = self._pauses.get(loop, {})
-        since = [known[name] for name in (workflow, EVERYTHING) if name in known]
+        since = [known[name] for name in (book.fold.root.workflow, EVERYTHING) if name in known]
+        since += [self._held[key] for key in [(loop, book.journal, book.epoch)] if key in self._held]
         return self._world.seconds - min(since) if since else 0.0
 
     def complain(self, what: str) -> None:
@@ -244,6 +259,8 @@ class Server:
             elif book.is_current:
                 continue
             for event in book.catch_up((forgetting or {}).get(journal, ())):
+                if isinstance(event, RunParked) and event.reason.startswith(PAUSED) and self.is_stepping(loop, book):
+                    self.complain(f"{loop.name} paused {tree.root.id} while it ran a step of it")
                 self._world.note(loop.name, "%s: %s%s", tree.root.id, title(event), _epoch(event))
 
     def _ring(self) -> None:
