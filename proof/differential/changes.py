@@ -23,6 +23,7 @@ from outlive._journal.event import (
     RunPublished,
     RunReleased,
     RunResumed,
+    RunRetried,
     RunSucceeded,
     RunSuspended,
     RunTagged,
@@ -34,8 +35,9 @@ from outlive._journal.fold import Fold
 from outlive._model import Failure, Payload, Run, Wait, child_id
 from outlive._model.payload import Blob
 from outlive._model.wait import WaitKind
-from outlive._store.contract import Change, Forgotten, ItemResult, Message
+from outlive._store.contract import Answer, Change, Forgotten, ItemResult, Message
 from proof.differential.oracle import Oracle
+from proof.differential.streams import lines_of
 from proof.differential.words import Letter, NewTree, Write
 from proof.differential.world import Tree, World
 
@@ -86,12 +88,15 @@ class Drafter:
         if known is None or known.tail != after or write.lag <= 0:
             known = Known(after, dict(tree.runs), tree.births)
         change = Change(journal=write.tree, after=after, rows=[], is_guarded=write.is_guarded)
+        change.reopens, change.freed_keys = write.reopens, list(write.freed)
+        change.answers = [answer_of(key, number) for key, number in write.answers]
         _move(change, write, known, now)
         self._ahead[write.tree] = known
         change.blobs = [blob(each) for each in write.blobs]
         # A change has no items of a run that is not there.
         there = {*known.runs, *(run.number for run in change.runs)}
         change.items = [item_of(run, index) for run, index in write.items if run in there]
+        change.streams = lines_of(write.lines, dict.fromkeys(there))
         change.messages = [message_of(letter, now) for letter in write.letters]
         return Draft(
             change=change,
@@ -208,6 +213,7 @@ def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
         "fail": RunFailed(at=now, failure=Failure("app.Broken", "no", ["no"], {"code": 7})),
         "cancel": RunCancelled(at=now, reason="enough"),
         "time out": RunTimedOut(at=now),
+        "retry": RunRetried(at=now, reason="better now"),
         "go on": RunContinued(at=now, workflow=WORKFLOW, version=1),
         "spawn": RunCreated(
             at=now,
@@ -245,6 +251,13 @@ def item_of(run: int, index: int) -> ItemResult:
     if index % 2:
         return ItemResult(run=run, index=index, failure=Failure("app.Odd", "odd", [], {}))
     return ItemResult(run=run, index=index, result=value(index))
+
+
+def answer_of(key: str, number: int) -> Answer:
+    """Odd answers are failures."""
+    if number % 2:
+        return Answer(key=key, failure=Failure("app.Odd", "odd", [], {}))
+    return Answer(key=key, result=value(number))
 
 
 def message_of(letter: Letter, now: int) -> Message:

@@ -13,9 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._model import Run
-from outlive._store.contract import Claims, Inbound
+from outlive._store.contract import Answer, Claims, Inbound
 from outlive._store.examine import TreeRows
 from proof.differential.oracle import Oracle
+from proof.differential.words import ASKED, STREAMS
 
 
 def list_with_items(oracle: Oracle) -> list[str]:
@@ -51,7 +52,26 @@ def comparable_tree(tree: TreeRows) -> Any:
     """What a checker sees of a tree, without handles, keys of rows and ids; its runs are compared elsewhere."""
     runs = [(row.number, row.id, row.root_id, row.fault, row.untagged) for row in tree.runs]
     mail = [(mail.run, mail.kind, mail.key, mail.is_remembered) for mail in tree.mail]
-    return runs, tree.tail, tree.count, tree.lasts, mail, plain(tree.items), tree.keys
+    return runs, tree.tail, tree.count, tree.lasts, mail, plain(tree.items), tree.keys, tree.answered
+
+
+def list_streams(oracle: Oracle) -> list[tuple[str, str]]:
+    """Streams that there are, and of the youngest runs also some that there may not be: the id of the run, and the
+    name."""
+    runs = list(oracle.world.each_run())
+    there = [(run.id, name) for journal, run in runs for number, name in oracle.world.trees[journal].streams
+             if number == run.number]  # fmt: skip
+    return sorted({*there, *((run.id, name) for _, run in runs[-3:] for name in STREAMS)})
+
+
+def list_asks(oracle: Oracle) -> list[tuple[str, str]]:
+    """Every run with every key that scripts have."""
+    return [(run_id, key) for run_id in ["unknown", *(run.id for _, run in oracle.world.each_run())] for key in ASKED]
+
+
+def comparable_answers(answers: Mapping[tuple[str, str], Answer | None]) -> Any:
+    """Answers by run and key."""
+    return {asked: plain(answer) for asked, answer in answers.items()}
 
 
 def comparable_turns(answers: Iterable[tuple[str, Any]]) -> Any:

@@ -16,6 +16,7 @@ from outlive._journal.event import RunClaimed
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunFilter, RunStatus, Wait, WaitKind
 from outlive._store.contract import (
+    Answer,
     Change,
     Claim,
     Claims,
@@ -26,9 +27,13 @@ from outlive._store.contract import (
     Message,
     MessageKind,
     Outcome,
+    Refusal,
+    Watch,
     WorkerInfo,
 )
+from outlive._store.streams import Appended, StreamAppend, StreamLimits
 from proof.differential.shelf import Shelf
+from proof.differential.streams import Stream, appended
 from proof.differential.world import Tree, World
 
 
@@ -79,7 +84,7 @@ class Oracle:
         journal = change.journal or max(trees, default=0) + 1
         if change.journal == 0:
             trees[journal] = Tree()
-        elif journal not in trees or trees[journal].has_ended or trees[journal].tail != change.after:
+        elif journal not in trees or trees[journal].tail != change.after or trees[journal].has_ended != change.reopens:
             raise Conflict
         tree = trees[journal]
         if any(self.world.find(run.id) for run in change.runs if run.number not in tree.runs):
@@ -89,8 +94,17 @@ class Oracle:
             tree.runs[run.number] = replace(run, journal=journal)
             tree.births = max(tree.births, run.number)
         tree.inbox = [mail for mail in tree.inbox if mail.id not in change.consumed]
+        for key in change.freed_keys:
+            tree.keys.discard(key)
+            tree.answers.pop(key, None)
         for blob in change.blobs:
             self.world.blobs[blob.id] = blob.data
+        for answer in change.answers:
+            self._answer(tree, answer)
+        for said in change.streams:
+            place = said.run, said.name
+            if (grown := tree.streams.get(place, Stream()).said(said.lines)).position:
+                tree.streams[place] = grown
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
         if change.successor_of in trees and trees[change.successor_of].has_ended:
@@ -106,7 +120,20 @@ class Oracle:
         if change.forgets is not None:
             self._forget(tree, change.forgets)
         self._wake(tree)
+        for run in change.runs:
+            if run.number == 0 and run.status.is_terminal and run.status is not RunStatus.CONTINUED:
+                self._send_end(run)
         return journal
+
+    def _send_end(self, run: Run) -> None:
+        for (run_id, watcher), key in list(self.world.watches.items()):
+            if run_id == run.id:
+                del self.world.watches[run_id, watcher]
+                self._post(Watch(run_id=run_id, watcher=watcher, key=key).message(run, at=self.now()), most=None)
+
+    def _answer(self, tree: Tree, answer: Answer) -> None:
+        if answer.key in tree.keys:
+            tree.answers.setdefault(answer.key, answer)
 
     def _rename(self, run: Run) -> None:
         tree = self.world.trees.get(run.journal)
@@ -121,7 +148,10 @@ class Oracle:
         successor.inbox += [mail for mail in ancestor.inbox if mail.run == 0]
         ancestor.inbox = [mail for mail in ancestor.inbox if mail.run]
         successor.keys |= ancestor.keys
-        ancestor.keys = set()
+        successor.answers |= ancestor.answers
+        ancestor.keys, ancestor.answers = set(), {}
+        for key in [key for key in ancestor.streams if key[0] == 0]:
+            successor.streams[key] = ancestor.streams.pop(key).inherited()
 
     def _forget(self, tree: Tree, gone: Forgotten) -> None:
         tree.rows = [row for row in tree.rows if row[0] >= gone.before]
@@ -129,6 +159,7 @@ class Oracle:
         tree.runs = {number: run for number, run in tree.runs.items() if number not in forgotten}
         tree.items = {key: item for key, item in tree.items.items() if key[0] not in forgotten}
         tree.inbox = [mail for mail in tree.inbox if mail.run not in forgotten]
+        tree.streams = {key: stream for key, stream in tree.streams.items() if key[0] not in forgotten}
 
     def _wake(self, tree: Tree) -> None:
         root = tree.runs[0]
@@ -174,6 +205,46 @@ class Oracle:
             self.world.blobs[blob.id] = blob.data
         self._wake(tree)
         return Delivery.ACCEPTED
+
+    def refuse(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        """Answer messages of trees that this worker owns."""
+        for refusal in refusals:
+            tree = self.world.trees.get(refusal.journal)
+            if tree is None or tree.has_ended or tree.runs[0].owner != worker_id:
+                continue
+            if any(mail.id == refusal.message for mail in tree.inbox):
+                tree.inbox = [mail for mail in tree.inbox if mail.id != refusal.message]
+                self._answer(tree, refusal.answer)
+
+    def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
+        """Those of keys that were seen."""
+        answers: dict[tuple[str, str], Answer | None] = {}
+        for run_id, key in asks:
+            found = self.world.find(run_id)
+            if found is not None and key in self.world.trees[found[0]].keys:
+                answers[run_id, key] = self.world.trees[found[0]].answers.get(key)
+        return answers
+
+    def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
+        """Keep those of root runs that are open."""
+        runs: dict[str, Run] = {}
+        for watch in watches:
+            if (found := self.world.find(watch.run_id)) is not None:
+                runs[watch.run_id] = found[1]
+                if not found[1].number and not found[1].status.is_terminal:
+                    self.world.watches[watch.run_id, watch.watcher] = watch.key
+        return runs
+
+    def append_streams(self, appends: Sequence[StreamAppend], limits: StreamLimits) -> list[Appended]:
+        """One by one, each by the owner of its tree alone."""
+        answers = []
+        for append in appends:
+            tree = self.world.trees.get(append.journal)
+            if tree is None or tree.has_ended or tree.runs[0].epoch != append.epoch:
+                answers.append(Appended.LOST)
+            else:
+                answers.append(appended(tree.streams, append.said, append.mark, limits))
+        return answers
 
     # -- Workers -------------------------------------------------------------------------------------------
 

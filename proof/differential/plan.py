@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from outlive._journal.codec import Row, salt_of, seal
 from outlive._journal.event import StepSucceeded
 from outlive._model import RunFilter, definition_key
-from outlive._store.contract import Message, WorkerInfo
-from proof.differential.changes import WORKFLOW, Draft, Drafter, messages_of, tree_of, value
+from outlive._store.contract import Answer, Message, Watch, WorkerInfo
+from outlive._store.streams import StreamAppend
+from proof.differential.changes import WORKFLOW, Draft, Drafter, answer_of, messages_of, tree_of, value
 from proof.differential.oracle import Oracle
-from proof.differential.words import Operation
+from proof.differential.streams import lines_of
+from proof.differential.words import Operation, Say
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,10 @@ class Plan:
     """Of a claim: how many at most, and for how many seconds they are left alone."""
     behind: Row | None
     """Of a transaction: the row that its writer takes for the last one, be it there or not."""
+    appends: list[StreamAppend] = field(default_factory=list)
+    """To streams, with numbers of trees for handles."""
+    refusals: list[tuple[int, str, Answer]] = field(default_factory=list)
+    """The number of a tree, the name of a message, and its answer."""
 
 
 def plan_of(operation: Operation, oracle: Oracle) -> Plan:
@@ -50,7 +56,40 @@ def plan_of(operation: Operation, oracle: Oracle) -> Plan:
     wake_ups = {world.trees[journal].runs[0].id: wake_at for wake_at, journal in claimable}
     messages = messages_of(operation.letters, now)
     behind = _behind(drafts[0], oracle, is_there=bool(operation.numbers[0])) if _has_behind(operation) else None
-    return Plan(operation, drafts, start, messages, wake_ups, limit, (orphans_max, stale_seconds), behind)
+    return Plan(
+        operation,
+        drafts,
+        start,
+        messages,
+        wake_ups,
+        limit,
+        (orphans_max, stale_seconds),
+        behind,
+        appends=[append for say in operation.says for append in _appends(say, oracle)],
+        refusals=_refusals(operation, oracle) if operation.verb == "refuse" else [],
+    )
+
+
+def _appends(say: Say, oracle: Oracle) -> list[StreamAppend]:
+    tree = tree_of(oracle.world, say.tree)
+    runs = {0: None} if tree is None else dict.fromkeys(tree.runs)
+    epoch = 1 if tree is None else tree.runs[0].epoch
+    return [
+        StreamAppend(journal=say.tree, epoch=epoch - say.epochs_ago, mark=say.mark, said=said)
+        for said in lines_of(say.lines, runs)
+    ]
+
+
+def _refusals(operation: Operation, oracle: Oracle) -> list[tuple[int, str, Answer]]:
+    """For messages with these names, which have keys; one that is not there any more is refused too."""
+    refusals: list[tuple[int, str, Answer]] = []
+    for name in operation.ids:
+        trees = [tree for tree in oracle.world.trees.values() for mail in tree.inbox if mail.name == name]
+        keys = [mail.key for tree in trees for mail in tree.inbox if mail.name == name]
+        number = trees[0].runs[0].nonce if trees else operation.numbers[0]
+        if keys != [""]:
+            refusals.append((number, name, answer_of(keys[0] if keys else "k1", len(refusals))))
+    return refusals
 
 
 def _has_behind(operation: Operation) -> bool:
@@ -90,6 +129,11 @@ def filter_of(operation: Operation) -> RunFilter:
         error=finds.get("error"),
         waiting_for=finds.get("waiting_for"),
     )
+
+
+def watches_of(operation: Operation) -> list[Watch]:
+    """The watches that are to be kept."""
+    return [Watch(run_id=gaze.run, watcher=gaze.watcher, key=gaze.key) for gaze in operation.gazes]
 
 
 def worker_of(operation: Operation, now: int) -> WorkerInfo:

@@ -9,21 +9,25 @@ from typing import Any
 from msgspec.structs import replace
 
 from outlive._model import RunFilter
-from outlive._store.contract import Change, Outcome, Store
+from outlive._store.contract import Change, Outcome, Refusal, Store
 from proof.differential.changes import Draft, blob, tree_of
 from proof.differential.comparable import (
+    comparable_answers,
     comparable_claims,
     comparable_mail,
     comparable_run,
     comparable_tree,
     comparable_turns,
+    list_asks,
+    list_streams,
     list_with_items,
     plain,
 )
 from proof.differential.oracle import Oracle
-from proof.differential.plan import Plan, definitions_of, filter_of, worker_of
+from proof.differential.plan import Plan, definitions_of, filter_of, watches_of, worker_of
 from proof.differential.script import CELLS, MARKED, WORKERS
 from proof.differential.shelving import PeekedError, SurprisedError, change_of, peek, row_of
+from proof.differential.streams import ANY, FEW
 
 UNKNOWN = 999_999_999
 """The handle of a tree that is not there, and the id of a message that is not there."""
@@ -120,6 +124,22 @@ class Player:
         )
         return comparable_claims(claims, plan.wake_ups)
 
+    async def _say(self, plan: Plan) -> Any:
+        appends = [replace(append, journal=await self._handle(append.journal)) for append in plan.appends]
+        limits = FEW if plan.operation.is_narrow else ANY
+        return [each.value for each in await self.store.append_streams(appends, limits=limits)]
+
+    async def _refuse(self, plan: Plan) -> Any:
+        refusals = [
+            Refusal(journal=await self._handle(number), message=await self._message_id(name), answer=answer)
+            for number, name, answer in plan.refusals
+        ]
+        await self.store.refuse_messages(plan.operation.worker, refusals)
+
+    async def _gaze(self, plan: Plan) -> Any:
+        runs = await self.store.watch_ends(watches_of(plan.operation))
+        return {id: comparable_run(run) for id, run in runs.items()}
+
     async def _hire(self, plan: Plan) -> Any:
         (lease_seconds,) = plan.operation.numbers
         await self.store.register_worker(worker_of(plan.operation, self._oracle.now()), lease_seconds=lease_seconds)
@@ -212,7 +232,14 @@ class Player:
             "blobs": await self.store.get_blobs(BLOBS),
             "cells": dict(zip(CELLS, await asyncio.gather(*map(self._peek, CELLS)), strict=True)),
             "checkpoints": {id: list(map(tuple, await self.store.read_checkpoints(id))) for id in MARKED},
+            "answers": comparable_answers(await self.store.find_answers(list_asks(self._oracle))),
+            "streams": {stream: await self._read_stream(*stream) for stream in list_streams(self._oracle)},
         }
+
+    async def _read_stream(self, run_id: str, name: str) -> Any:
+        """All of a stream, and what is behind its first item."""
+        chunks = [(it.first, it.count, it.body) for it in await self.store.read_stream(run_id, name)]
+        return chunks, [it.first for it in await self.store.read_stream(run_id, name, after=1, limit=2)]
 
     async def look_closely(self) -> Any:
         """What changes seldom, or only a checker sees: items, what the transactions wrote, and rows that hang on it."""
@@ -231,4 +258,5 @@ class Player:
             "handles": await examiner.list_journals(limit=10_000) == sorted(handles),
             "rows": dict(zip(numbers, map(comparable_tree, await examiner.examine(handles)), strict=True)),
             "marked": await examiner.list_checkpoints(limit=10_000),
+            "watches": plain(await examiner.list_watches(limit=10_000)),
         }

@@ -7,23 +7,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from outlive._model import RunFilter
-from outlive._store.contract import Change, Outcome
+from outlive._store.contract import Change, Outcome, Refusal, Watch
 from outlive._store.examine import ItemRows, MailRow, RunRow, TreeRows
 from proof.differential.changes import Draft, blob
 from proof.differential.comparable import (
+    comparable_answers,
     comparable_claims,
     comparable_mail,
     comparable_run,
     comparable_tree,
     comparable_turns,
+    list_asks,
+    list_streams,
     list_with_items,
     plain,
 )
 from proof.differential.oracle import Oracle
-from proof.differential.plan import Plan, definitions_of, filter_of, worker_of
+from proof.differential.plan import Plan, definitions_of, filter_of, watches_of, worker_of
 from proof.differential.player import BLOBS, PAGES_MAX, UNKNOWN
 from proof.differential.script import CELLS, MARKED, WORKERS
 from proof.differential.shelving import SurprisedError, change_of, row_of
+from proof.differential.streams import ANY, FEW, Stream
 from proof.differential.words import Turn
 from proof.differential.world import Tree
 
@@ -51,6 +55,15 @@ class Prophet:
             case "claim":
                 claims = oracle.claim(operation.worker, definitions_of(operation), plan.limit, *plan.orphans)
                 return comparable_claims(claims, plan.wake_ups)
+            case "say":
+                appends = [replace(append, journal=self._number(append.journal)) for append in plan.appends]
+                limits = FEW if operation.is_narrow else ANY
+                return [each.value for each in oracle.append_streams(appends, limits)]
+            case "refuse":
+                return oracle.refuse(operation.worker, self._refusals(plan))
+            case "gaze":
+                runs = oracle.watch_ends(watches_of(operation))
+                return {id: comparable_run(run) for id, run in runs.items()}
             case "hire":
                 return oracle.register(worker_of(operation, oracle.now()), operation.numbers[0])
             case "retire":
@@ -89,6 +102,13 @@ class Prophet:
             starts=[self._change(start) for start in draft.starts],
             successor_of=self._number(change.successor_of) if change.successor_of else 0,
         )
+
+    def _refusals(self, plan: Plan) -> list[Refusal]:
+        mail = {mail.name: mail.id for tree in self._oracle.world.trees.values() for mail in tree.inbox}
+        return [
+            Refusal(journal=self._number(number), message=mail.get(name, UNKNOWN), answer=answer)
+            for number, name, answer in plan.refusals
+        ]
 
     def _commit(self, plan: Plan) -> Any:
         changes = [self._change(draft) for draft in plan.drafts]
@@ -134,7 +154,16 @@ class Prophet:
             "blobs": {id: oracle.world.blobs[id] for id in BLOBS if id in oracle.world.blobs},
             "cells": {cell: oracle.shelf.cells.get(cell) for cell in CELLS},
             "checkpoints": {id: oracle.shelf.read(id) for id in MARKED},
+            "answers": comparable_answers(oracle.find_answers(list_asks(oracle))),
+            "streams": {stream: self._read_stream(*stream) for stream in list_streams(oracle)},
         }
+
+    def _read_stream(self, run_id: str, name: str) -> Any:
+        found = self._oracle.world.find(run_id)
+        streams = {} if found is None else self._oracle.world.trees[found[0]].streams
+        stream = streams.get((0 if found is None else found[1].number, name), Stream())
+        behind = [first for first, count, _ in stream.chunks if first + count - 1 > 1]
+        return list(stream.chunks), behind[:2]
 
     def look_closely(self) -> Any:
         """What changes seldom, or only a checker sees."""
@@ -146,6 +175,12 @@ class Prophet:
             "handles": True,
             "rows": {tree.runs[0].nonce: comparable_tree(_rows_of(tree)) for tree in self._oracle.world.trees.values()},
             "marked": self._oracle.shelf.list_marked(),
+            "watches": plain(
+                [
+                    Watch(run_id=run_id, watcher=watcher, key=key)
+                    for (run_id, watcher), key in sorted(self._oracle.world.watches.items())
+                ]
+            ),
         }
 
 
@@ -170,4 +205,5 @@ def _rows_of(tree: Tree) -> TreeRows:
             ItemRows(run=run, count=len(found), first=found[0], last=found[-1]) for run, found in indexes.items()
         ),
         keys=tuple(sorted(tree.keys)),
+        answered=tuple(sorted(tree.answers)),
     )

@@ -9,7 +9,20 @@ from outlive._model.checkpoint import NUMBER_MAX
 from outlive._model.run import STORED
 from outlive._store.contract import MessageKind
 from proof.differential.oracle import Oracle
-from proof.differential.words import Letter, Mark, NewTree, Operation, Turn, Write
+from proof.differential.streams import WRITER_MARKS
+from proof.differential.words import (
+    ASKED,
+    STREAMS,
+    Gaze,
+    Letter,
+    Line,
+    Mark,
+    NewTree,
+    Operation,
+    Say,
+    Turn,
+    Write,
+)
 
 IDS = ("a", "b", "c", "d")
 WORKERS = ("w1", "w2", "w3")
@@ -34,9 +47,12 @@ class Author:
         self._random = Random(seed)
         self._random_of_lists = Random(f"{seed} lists")
         """A list changes nothing, so what it asks for must not change what happens after it."""
+        self._talk = Random(f"{seed} talk")
         self._oracle = oracle
         self._trees = 0
         self._names = 0
+        self._numbers = 0
+        self._says: list[Say] = []
         self._marks: list[Mark] = []
 
     def next(self) -> Operation:
@@ -47,7 +63,7 @@ class Author:
             "batch": 6,
             "go on": 3,
             "replace": 3,
-            "transact": 3,
+            "transact": 5,
             "forget": 8,
             "deliver": 9,
             "claim": 12,
@@ -58,10 +74,12 @@ class Author:
             "put blobs": 1,
             "turn": 4,
             "append": 5,
-            "clear": 2,
-            "list": 8,
+            "clear": 3,
+            "list": 12,
             "read": 8,
         }
+        if self._talk.random() < 0.2:
+            return self._talk.choice((self._say, self._say, self._refuse, self._gaze, self._retry))()
         (verb,) = self._random.choices(list(verbs), list(verbs.values()))
         operation: Operation = getattr(self, f"_{verb.replace(' ', '_')}")()
         return operation
@@ -116,10 +134,10 @@ class Author:
             moves = (*moves, random.choice(ENDINGS))
         if self._chance(0.08):
             moves = ("forget", *moves)
-        waiting = [mail.name for each in self._oracle.world.trees.values() for mail in each.inbox]
-        own = [
-            mail.name for each in self._oracle.world.trees.values() if each.runs[0].nonce == tree for mail in each.inbox
-        ]
+        # What a watch has sent has no name.
+        named = [(each, mail.name) for each in self._oracle.world.trees.values() for mail in each.inbox if mail.name]
+        waiting = [name for _, name in named]
+        own = [name for each, name in named if each.runs[0].nonce == tree]
         consumed = own[: random.randint(0, 2)] if self._chance(0.9) else random.sample(waiting, min(2, len(waiting)))
         return Write(
             tree,
@@ -132,12 +150,42 @@ class Author:
             letters=tuple(self._letter() for _ in range(random.choice([0, 0, 0, 1, 2]))) if may_send else (),
             keeps=random.choice([0, 0, 1, 2]) if "forget" in moves else 0,
             is_guarded=self._chance(0.8 if "forget" in moves else 0.2),
+            answers=self._answers(tree),
+            lines=tuple(self._line(is_numbered=True) for _ in range(self._talk.choice([0, 0, 0, 1, 3]))),
         )
 
     def _free_name(self, id: str) -> str:
         """Mostly a name that no run has."""
         self._names += 1
         return self._random.choice(IDS) if self._chance(0.1) else f"{id.partition('.')[0]}.{self._names}"
+
+    def _endless(self, write: Write) -> Write:
+        """Without an end, if there are watches: whom their messages reach would depend on the order, too."""
+        if not self._oracle.world.watches:
+            return write
+        return replace(write, moves=tuple(move for move in write.moves if move not in ENDINGS) or ("step",))
+
+    def _answers(self, tree: int) -> tuple[tuple[str, int], ...]:
+        """To messages that the tree has seen, mostly."""
+        trees = self._oracle.world.trees.values()
+        keys = sorted(key for each in trees if each.runs[0].nonce == tree for key in each.keys)
+        count = self._talk.choice([0, 0, 0, 1, 2])
+        chosen = dict.fromkeys(self._talk.choice([*keys, *keys, *ASKED]) for _ in range(count))
+        return tuple((key, self._talk.randrange(4)) for key in chosen)
+
+    def _line(self, *, is_numbered: bool = False) -> Line:
+        """Short or long, of a root or of a child that may be there; those of workflows have numbers that rise."""
+        talk = self._talk
+        self._numbers += talk.choice([0, 1, 1, 2]) if is_numbered else 0
+        return Line(
+            talk.choice(STREAMS),
+            talk.choice("abc"),
+            run=talk.choice([0, 0, 0, 1]),
+            count=talk.choice([1, 1, 3]),
+            times=talk.choice([1, 1, 30, 470, 1_200]),
+            head=talk.choice("hhhH"),
+            number=max(1, self._numbers - talk.choice([0, 0, 2, 9])) if is_numbered else 0,
+        )
 
     # -- Operations ----------------------------------------------------------------------------------------
 
@@ -150,13 +198,15 @@ class Author:
     def _batch(self) -> Operation:
         """Without letters: whom they reach would depend on the order in which a batch is written."""
         changes: list[NewTree | Write] = [
-            self._write_of(self._any_tree(), may_send=False) for _ in range(self._random.randint(2, 4))
+            self._endless(self._write_of(self._any_tree(), may_send=False)) for _ in range(self._random.randint(2, 4))
         ]
         if self._chance(0.4):
             changes.insert(self._random.randrange(len(changes)), self._tree())
         if self._chance(0.3):
             changes.append(self._continuation())
-        return Operation("commit", tuple(changes))
+        # No key is answered twice in a call.
+        rest = [replace(it, answers=()) if isinstance(it, Write) else it for it in changes[1:]]
+        return Operation("commit", (changes[0], *rest))
 
     def _continuation(self, *, may_send: bool = False) -> Write:
         tree = self._any_tree()
@@ -216,7 +266,7 @@ class Author:
         if self._chance(0.7):
             return Operation("commit", (write,))
         # Another one behind it, or one that wants its place; without letters, as in every batch.
-        more = self._write_of(number, may_send=False)
+        more = replace(self._write_of(number, may_send=False), answers=())
         place = random.choice([len(write.moves), len(write.moves), 0])
         return Operation("commit", (replace(write, letters=()), replace(more, lag=place)))
 
@@ -311,3 +361,54 @@ class Author:
 
     def _clear(self) -> Operation:
         return Operation("clear", ids=(self._random.choice([*MARKED, "unknown"]),))
+
+    def _say(self) -> Operation:
+        """What steps say: something new, the same again, or what came too late."""
+        talk = self._talk
+        says = list[Say]()
+        for _ in range(talk.choice([1, 1, 2])):
+            mark = talk.choice([1, 1, 2]) * WRITER_MARKS + 1 + len(self._says)
+            tree = self._says[-1].tree if self._says and talk.random() < 0.6 else self._any_tree()
+            says.append(Say(tree, (self._line(),) * talk.choice([1, 1, 2]), mark))
+        if self._says and talk.random() < 0.4:
+            says = [talk.choice(self._says[-8:])]
+        if talk.random() < 0.1:
+            says[0] = replace(says[0], epochs_ago=1)
+        if len({say.tree for say in says}) < len(says):
+            says = says[:1]
+        self._says += says
+        return Operation("say", says=tuple(says), is_narrow=talk.random() < 0.15)
+
+    def _refuse(self) -> Operation:
+        """Messages that wait, mostly of a tree of the worker that refuses them."""
+        talk, trees = self._talk, self._oracle.world.trees.values()
+        mail = [(tree, mail.name) for tree in trees for mail in tree.inbox if mail.name and mail.key]
+        owned = [(tree, name) for tree, name in mail if tree.runs[0].owner]
+        chosen = talk.sample(owned or mail, min(len(owned or mail), talk.choice([1, 2])))
+        owner = chosen[0][0].runs[0].owner if chosen else ""
+        worker = owner if owner and talk.random() < 0.8 else talk.choice(WORKERS)
+        return Operation("refuse", worker=worker, ids=tuple(name for _, name in chosen) or ("m1",), numbers=(1,))
+
+    def _gaze(self) -> Operation:
+        """Watches of runs, mostly of open ones."""
+        talk = self._talk
+        roots = [tree.runs[0].id for tree in self._oracle.world.trees.values() if not tree.has_ended]
+        gazes = []
+        for _ in range(talk.choice([1, 2])):
+            self._names += 1
+            run = talk.choice(roots) if roots and talk.random() < 0.8 else self._any_id()
+            watcher = talk.choice(roots) if roots and talk.random() < 0.8 else self._any_id()
+            gazes.append(Gaze(run, watcher, talk.choice([f"e{self._names}"] * 4 + ["k1"])))
+        return Operation("gaze", gazes=tuple(gazes))
+
+    def _retry(self) -> Operation:
+        """A tree that has ended goes on, mostly; without letters, as it may be watched."""
+        talk = self._talk
+        ended = [tree.runs[0].nonce for tree in self._oracle.world.trees.values() if tree.has_ended]
+        tree = talk.choice(ended) if ended and talk.random() < 0.9 else self._any_tree()
+        write = self._write_of(tree, may_send=False)
+        moves = ("retry", *(move for move in write.moves if move in {"step", "sleep", "suspend", "spawn"}))
+        lag = talk.choice([0] * 8 + [-1])
+        keys = [key for it in self._oracle.world.trees.values() if it.runs[0].nonce == tree for key in sorted(it.keys)]
+        freed = tuple(talk.sample([*keys, *ASKED][:3], talk.choice([0, 1, 2])))
+        return Operation("commit", (replace(write, moves=moves, reopens=True, freed=freed, lag=lag, keeps=0),))

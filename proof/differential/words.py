@@ -13,6 +13,10 @@ from enum import Enum
 from outlive._model import RunStatus
 from outlive._store.contract import MessageKind
 
+STREAMS = ("tokens", "log", "žluť")
+ASKED = ("k1", "k2", "k3")
+"""Keys of messages that may be answered."""
+
 
 def _code_of(value: object) -> str:
     """Python that makes the value again."""
@@ -63,6 +67,41 @@ class Letter(Part):
 
 
 @dataclass(frozen=True, repr=False)
+class Line(Part):
+    """A line of a stream."""
+
+    stream: str
+    text: str
+    run: int = 0
+    count: int = 1
+    times: int = 1
+    """How often the text stands in it."""
+    head: str = "h"
+    number: int = 0
+    """Of a line of a workflow."""
+
+
+@dataclass(frozen=True, repr=False)
+class Say(Part):
+    """What a worker appends to the streams of a tree while a step runs."""
+
+    tree: int
+    lines: tuple[Line, ...]
+    mark: int
+    epochs_ago: int = 0
+    """By how many claims its writer is behind."""
+
+
+@dataclass(frozen=True, repr=False)
+class Gaze(Part):
+    """A watch of the end of a run."""
+
+    run: str
+    watcher: str
+    key: str
+
+
+@dataclass(frozen=True, repr=False)
 class Write(Part):
     """A change of a tree."""
 
@@ -78,6 +117,13 @@ class Write(Part):
     keeps: int = 0
     """Of a change that forgets: how many of the children it leaves that it might forget."""
     is_guarded: bool = False
+    answers: tuple[tuple[str, int], ...] = ()
+    """Keys of messages, and what is answered."""
+    lines: tuple[Line, ...] = ()
+    """What workflows say on streams."""
+    reopens: bool = False
+    freed: tuple[str, ...] = ()
+    """Keys that it takes back."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,5 +170,10 @@ class Operation(Part):
     """Of a list: other filters by their names, and `oldest` for the other order."""
     turns: tuple[Turn, ...] = ()
     """Made at the same time: of different cells, or such that their order does not matter."""
+    says: tuple[Say, ...] = ()
+    """Appended to streams in one call, each to one of its own."""
+    is_narrow: bool = False
+    """Whether streams may have little only."""
+    gazes: tuple[Gaze, ...] = ()
     marks: tuple[Mark, ...] = ()
     """Appended at the same time: with different sequences, or the very same."""

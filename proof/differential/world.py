@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from outlive._journal.codec import Row
 from outlive._model import Run
-from outlive._store.contract import Inbound, ItemResult
+from outlive._store.contract import Answer, Inbound, ItemResult
+from proof.differential.streams import Streams
 
 
 @dataclass
@@ -22,6 +23,9 @@ class Tree:
     items: dict[tuple[int, int], ItemResult] = field(default_factory=dict)
     births: int = 0
     """The highest number that a child has had."""
+    answers: dict[str, Answer] = field(default_factory=dict)
+    """By the keys of messages."""
+    streams: Streams = field(default_factory=dict)
 
     @property
     def tail(self) -> int:
@@ -35,19 +39,23 @@ class Tree:
 
     def __copy__(self) -> Tree:
         rows, runs, inbox, items = list(self.rows), dict(self.runs), list(self.inbox), dict(self.items)
-        return Tree(rows, runs, inbox, set(self.keys), items, self.births)
+        answers, streams = dict(self.answers), dict(self.streams)
+        return Tree(rows, runs, inbox, set(self.keys), items, self.births, answers, streams)
 
 
 @dataclass
 class World:
-    """All trees by number, all blobs, and how many messages there have been."""
+    """All trees by number, all blobs and watches, and how many messages there have been."""
 
     trees: dict[int, Tree] = field(default_factory=dict)
     blobs: dict[str, bytes] = field(default_factory=dict)
     messages: int = 0
+    watches: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The key of each watch, by the id of the run and that of the watcher."""
 
     def __copy__(self) -> World:
-        return World({key: copy.copy(tree) for key, tree in self.trees.items()}, dict(self.blobs), self.messages)
+        trees = {key: copy.copy(tree) for key, tree in self.trees.items()}
+        return World(trees, dict(self.blobs), self.messages, dict(self.watches))
 
     def each_run(self) -> Iterator[tuple[int, Run]]:
         """Every run with the number of its tree."""

@@ -11,8 +11,20 @@ from msgspec.structs import replace
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
-from outlive._store.contract import CellChange, Change, Claims, Delivery, Forgotten, Message, Outcome, Store
+from outlive._store.contract import (
+    Answer,
+    CellChange,
+    Change,
+    Claims,
+    Delivery,
+    Forgotten,
+    Message,
+    Outcome,
+    Refusal,
+    Store,
+)
 from outlive._store.memory import MemoryStore, Tree
+from outlive._store.streams import Appended, StreamAppend, StreamLimits, StreamState
 from outlive.testing.clock import ManualClock
 from proof.differential import OPERATIONS_PER_EPISODE, OpenStore, find_difference, replay
 
@@ -154,6 +166,53 @@ class TrustsGuards(Defective):
         if tree is not None and change.is_guarded and not tree.is_over:
             tree.rows = [row for row in tree.rows if row[0] <= change.after] or tree.rows
         return super()._find_writable(change)
+
+
+# -- Answers, streams, watches, and trees that go on after their end -----------------------------------------
+
+
+class AnswersAgain(Defective):
+    """The last answer counts."""
+
+    def _answer(self, tree: Tree, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            tree.answers.pop(answer.key, None)
+        super()._answer(tree, answers)
+
+
+class RefusesForOthers(Defective):
+    """Does not look at who owns the tree."""
+
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+        for refusal in refusals:
+            tree = self._state.active.get(refusal.journal)
+            await super().refuse_messages(tree.root.owner if tree else worker_id, [refusal])
+
+
+class RepeatsWhatComesLate(Defective):
+    """Compares an append with the last one only."""
+
+    def _judge_append(self, append: StreamAppend, limits: StreamLimits) -> Appended:
+        tree = self._state.trees.get(append.journal)
+        stream = tree.streams.get((append.said.run, append.said.name)) if tree else None
+        if stream is not None and append.mark < stream.state.mark:
+            position, items, size, _, number, tail, tail_bytes, head = stream.state
+            stream.state = StreamState(position, items, size, 0, number, tail, tail_bytes, head)
+        return super()._judge_append(append, limits)
+
+
+class SendsNoEnds(Defective):
+    """A watcher waits for ever."""
+
+    def _send_ends(self, change: Change) -> None:
+        pass
+
+
+class ReopensTheLiving(Defective):
+    """Does not look whether a tree has ended."""
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        return super()._find_writable(replace(change, reopens=False) if change.reopens else change)
 
 
 # -- Cells ---------------------------------------------------------------------------------------------------

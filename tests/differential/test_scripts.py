@@ -3,6 +3,7 @@
 import copy
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from proof.differential import OPERATIONS_PER_EPISODE, Episode
@@ -27,7 +28,7 @@ HAPPENS_MIN = {
     "writes behind a snapshot of the same call": 15,
     "claims behind a snapshot": 35,
     "reads behind a snapshot": 30,
-    "forgets, refused: somebody has claimed": 6,
+    "forgets, refused: somebody has claimed": 3,
     "forgets, refused: somebody has written": 15,
     "forgets, refused: what it knows is forgotten": 10,
     "forgets, refused: not yet there": 9,
@@ -37,7 +38,26 @@ HAPPENS_MIN = {
     "guarded, two of one tree in one call": 10,
     # Transactions.
     "transacts behind the row that it knows": 15,
-    "transacts, refused: another row is there": 8,
+    "transacts, refused: another row is there": 2,
+    # Trees that go on after their end, answers, streams and watches.
+    "reopens": 40,
+    "reopens, refused": 35,
+    "reopens, and frees a key": 3,
+    "answers": 20,
+    "answers what is answered": 14,
+    "refuses": 30,
+    "refuses, of another worker": 30,
+    "says": 70,
+    "says, there already": 19,
+    "says, late": 3,
+    "says, lost": 50,
+    "says, full": 4,
+    "a workflow says": 90,
+    "a workflow says, there already": 4,
+    "watches": 100,
+    "watches, not kept": 14,
+    "a watched run ends": 9,
+    "a watched run goes on": 10,
     # Cells.
     "cell, new": 50,
     "cell, changed": 85,
@@ -78,9 +98,15 @@ async def play(seed: str) -> Any:
             shelf = Shelf()
             shelf.cells, shelf.checkpoints = dict(oracle.shelf.cells), oracle.shelf.checkpoints[:]
             truth = await episode.play(operation)
+            happenings: Iterator[str]
             match operation.verb:
                 case "commit" | "transact":
-                    happenings = list_changes(operation, truth, before, oracle.world)
+                    happenings = chain(
+                        list_changes(operation, truth, before, oracle.world),
+                        list_talk(operation, truth, before, oracle.world),
+                    )
+                case "say" | "refuse" | "gaze":
+                    happenings = list_said(operation, truth, before, oracle.world)
                 case "claim" | "read":
                     happenings = list_behind_snapshots(operation, before, oracle.world)
                 case "turn":
@@ -122,6 +148,53 @@ def list_changes(operation: Operation, truth: Any, before: World, after: World) 
             yield "writes behind a snapshot of the same call"
         elif not is_refused and is_short(trees[write.tree]):
             yield "writes behind a snapshot"
+
+
+def list_talk(operation: Operation, truth: Any, before: World, after: World) -> Iterator[str]:
+    """What changes said, answered and ended."""
+    trees, now = by_number(before), by_number(after)
+    for part, (outcome, _) in zip(operation.changes, truth, strict=True):
+        if not isinstance(part, Write) or part.tree not in trees:
+            continue
+        if part.reopens:
+            yield "reopens" if outcome == "committed" else "reopens, refused"
+            if outcome == "committed" and {*part.freed} & trees[part.tree].keys:
+                yield "reopens, and frees a key"
+        if outcome != "committed" or part.tree not in now:
+            continue
+        for key, _ in part.answers:
+            if key in trees[part.tree].answers:
+                yield "answers what is answered"
+            elif key in now[part.tree].answers:
+                yield "answers"
+        for line in part.lines:
+            if line.run == 0 and (stream := trees[part.tree].streams.get((0, line.stream))) is not None:
+                yield "a workflow says" if line.number > stream.number else "a workflow says, there already"
+        watched = [run_id for run_id, _ in before.watches if run_id == trees[part.tree].runs[0].id]
+        if watched and now[part.tree].has_ended:
+            yield "a watched run ends" if len(after.watches) < len(before.watches) else "a watched run goes on"
+
+
+def list_said(operation: Operation, truth: Any, before: World, after: World) -> Iterator[str]:
+    """What became of appends to streams, of refusals and of watches."""
+    trees, now = by_number(before), by_number(after)
+    for say, answer in zip(operation.says, truth or (), strict=False):
+        grown = say.tree in now and now[say.tree].streams != trees[say.tree].streams
+        line = say.lines[0]
+        stream = trees[say.tree].streams.get((line.run, line.stream)) if say.tree in trees else None
+        if answer != "appended":
+            yield f"says, {answer}"
+        elif grown:
+            yield "says"
+        elif stream is not None:
+            yield "says, there already" if stream.mark == say.mark else "says, late"
+    if operation.verb == "refuse":
+        waiting = {mail.name for tree in trees.values() for mail in tree.inbox}
+        left = {mail.name for tree in now.values() for mail in tree.inbox}
+        for name in {*operation.ids} & waiting:
+            yield "refuses, of another worker" if name in left else "refuses"
+    for gaze in operation.gazes:
+        yield "watches" if after.watches.get((gaze.run, gaze.watcher)) == gaze.key else "watches, not kept"
 
 
 def list_forgotten(operation: Operation, write: Write, before: Tree, after: Tree) -> Iterator[str]:
