@@ -23,6 +23,7 @@ WRITES = frozenset(
     {
         "append_streams",
         "change_cell",
+        "change_schedules",
         "claim_runs",
         "commit",
         "deliver",
@@ -37,11 +38,14 @@ READS = frozenset(
     {
         "count_runs",
         "find_answers",
+        "find_due_schedules",
         "find_mail",
         "find_run",
         "find_runs",
+        "find_schedules",
         "get_blobs",
         "list_runs",
+        "list_schedules",
         "list_workers",
         "read_cell",
         "read_inbox",

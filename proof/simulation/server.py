@@ -173,6 +173,9 @@ class Server:
             self.cell_changed(loop if is_heard else None, args[0], self.state.cells[args[0]], answer)
         elif verb == "claim_runs":
             self._claimed(loop, args[0], answer)
+        elif verb == "change_schedules":
+            self._catch_up(loop)
+            self._ring()
         elif verb == "deliver":
             self._delivered(loop, args[0], answer)
         elif verb == "register_worker":
