@@ -264,5 +264,6 @@ async def test_store_is_moved_into_another_one(store: Store, ask: Ask, tmp_path:
 
     assert moved.exit_code == 0, moved.output
     assert "1 trees with 1 runs and 1 events" in moved.output
-    assert json.loads(again.output) == {"trees": 1, "runs": 1, "events": 1, "checkpoints": 0, "pauses": 0}
+    counted = {"trees": 1, "runs": 1, "events": 1, "checkpoints": 0, "schedules": 0, "pauses": 0}
+    assert json.loads(again.output) == counted
     assert (missing.exit_code, "there is no file" in missing.output) == (2, True)

@@ -16,7 +16,7 @@ from outlive.errors import HistoryFormatError, OutliveError, RunExistsError
 from outlive.testing.fsck import check_store
 from tests.engine.faults import FaultyStore
 from tests.engine.inside import crash
-from tests.engine.support import Place, in_time, note, stage, waits
+from tests.engine.support import Place, in_time, note, stage, turns_of_the_loop, waits
 
 
 @outlive.workflow
@@ -59,6 +59,12 @@ async def moved_limited() -> int:
 async def moved_by_limit() -> int:
     """Calls a step that has a limit."""
     return await moved_limited()
+
+
+@outlive.workflow(queue=outlive.Queue("moved", concurrency=1))
+async def moved_in_line() -> str:
+    """One at a time."""
+    return await outlive.wait_for_signal("go", str)
 
 
 @pytest.fixture
@@ -228,6 +234,8 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         await engine.checkpoints.append("program", outlive.Checkpoint(1, "A", "task"))
         await engine.pause(workflow="moved_child", by="ann", reason="stocktaking")
         await engine.start(moved_child, "c", id="paused")
+        await engine.schedules.set("nightly", outlive.every(days=1), moved_by_limit)
+        await engine.schedules.pause("nightly", by="ann", note="stocktaking")
 
     said = await move(place, elsewhere)
     assert said == await move(place, elsewhere)
@@ -235,7 +243,7 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
     assert said[1].startswith("4 trees with 5 runs and ")
     assert [said[0], *said[2:]] == [
         "1 pauses",
-        "1 watches, 1 checkpoints",
+        "1 watches, 1 checkpoints, 1 schedules",
         "checked: the other store is whole",
         "the store that was left is paused: moved to sqlite:elsewhere.db",
     ]
@@ -253,6 +261,7 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         assert wanted == await in_time(engine.get("run-1").result())
         assert wanted == await in_time(engine.get("waiter").result())
         assert "b child" == await engine.get("ended").result()
+        assert "it is paused by ann: stocktaking" in (await engine.schedules.get("nightly")).why
         assert (await engine.get("paused").why()).startswith("its workflow is paused by ann: stocktaking")
         await engine.resume(workflow="moved_child")
         assert "c child" == await in_time(engine.get("paused").result())
@@ -296,6 +305,23 @@ async def test_call_that_a_limit_has_counted_counts_in_the_other_store(place: Pl
         run = await engine.start(moved_by_limit)
         await waits(run)
         assert "it waits for rate limit moved" in await run.why()
+
+
+async def test_slots_and_lines_of_queues_come_along(place: Place, elsewhere: Place) -> None:
+    """The run that has the slot keeps it, and the next one follows when it has ended."""
+    async with place.engine() as engine:
+        first = await engine.start(moved_in_line, id="first")
+        await waits(first)
+        await engine.start(moved_in_line, id="second")
+    await move(place, elsewhere)
+
+    async with elsewhere.engine() as engine:
+        await engine.signal("second", "go", "2")
+        await turns_of_the_loop(50)
+        assert not (await engine.get("second").status()).is_terminal
+        await engine.signal("first", "go", "1")
+        assert ["1", "2"] == [await in_time(engine.get(run_id).result()) for run_id in ("first", "second")]
+    assert [] == await problems_of(elsewhere)
 
 
 async def test_store_is_moved_to_one_place(place: Place, elsewhere: Place) -> None:

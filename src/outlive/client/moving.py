@@ -1,4 +1,4 @@
-"""A whole store into another one: every tree, every watch, every checkpoint, every cell.
+"""A whole store into another one: every tree, watch, checkpoint, schedule and cell.
 
 Nothing runs meanwhile: a live worker of the store that is left makes the move refuse. Each tree is read back from
 the other store and compared, and at the end that store is checked as `outlive fsck` does it. A move that was killed is
@@ -21,6 +21,7 @@ from typing import NamedTuple
 from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, pauses_data, pauses_in
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
+from outlive._store.schedules import ScheduleChange
 from outlive.client.fsck import check_store
 from outlive.client.tree_copy import TreeCopy, read_copy, write_copy
 from outlive.errors import OutliveError
@@ -37,6 +38,7 @@ class Moved(NamedTuple):
     runs: int
     events: int
     checkpoints: int
+    schedules: int
     pauses: int
 
 
@@ -70,14 +72,15 @@ async def move_store(source: Store, target: Store, *, to: str, said: Callable[[s
     watches = [watch async for watch in _watches(source)]
     await target.watch_ends(watches)
     checkpoints = await _move_checkpoints(source, target)
-    said(f"{len(watches):,} watches, {checkpoints:,} checkpoints")
+    schedules = await _move_schedules(source, target)
+    said(f"{len(watches):,} watches, {checkpoints:,} checkpoints, {schedules:,} schedules")
     problems = await check_store(target)
     if problems:
         raise OutliveError(f"the other store is not whole: {'; '.join(map(str, problems[:3]))}")
     said("checked: the other store is whole")
     await _leave(source, reason)
     said(f"the store that was left is paused: {reason}")
-    return Moved(trees, runs, events, checkpoints, pauses)
+    return Moved(trees, runs, events, checkpoints, schedules, pauses)
 
 
 async def _refuse_live_workers(source: Store) -> None:
@@ -187,4 +190,17 @@ async def _move_checkpoints(source: Store, target: Store) -> int:
                 if not await target.append_checkpoint(run_id, row):
                     raise OutliveError(f"the other store has another checkpoint {row[0]} of {run_id}")
                 count += 1
+    return count
+
+
+async def _move_schedules(source: Store, target: Store) -> int:
+    """Carry the schedules over, after the runs that they have started; one that the target has stays as it is there."""
+    count, last = 0, ""
+    while page := await source.list_schedules(after=last, limit=PAGE_SIZE_MAX):
+        changes = [
+            ScheduleChange(name=row.name, revision=0, next_revision=row.revision, next_at=row.next_at, data=row.data)
+            for row in page
+        ]
+        await target.change_schedules(changes)
+        count, last = count + len(page), page[-1].name
     return count
