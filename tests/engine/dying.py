@@ -113,7 +113,7 @@ async def die_at_each_commit(place: Place, run_id: str, **options: Any) -> Async
             await engine.get(run_id).result()
 
     for turn in range(10_000):
-        # Two commits now and then, or nobody would ever see what a worker does after its first one.
+        # Two commits now and then, or no test would ever see what a worker does after its first one.
         is_dead = await _live(place, wait, last=2 if turn % 5 == 4 else 1, is_done=bool(turn % 2), **options)
         yield
         if not is_dead:

@@ -32,7 +32,7 @@ async def exiting(file: str) -> None:
 
 
 async def work(file: str) -> None:
-    """Run for ever, on a thread that nobody waits for."""
+    """Run for ever, on a thread that is never joined."""
     async with outlive.Engine("memory:") as engine:
         await (await engine.start(exiting, file)).result()
 

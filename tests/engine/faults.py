@@ -30,7 +30,7 @@ class FaultyStore:
         self.gates: dict[str, asyncio.Event] = {}
         """A verb with a gate waits for it before it is done."""
         self.waiting: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        """Set when somebody waits at the gate of a verb."""
+        """Set when a caller waits at the gate of a verb."""
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self.inner, name)

@@ -37,12 +37,12 @@ async def pause(name: str) -> str:
 
 
 def say(*words: object) -> None:
-    """One line for the test; whole, whoever else writes."""
+    """One line for the test; whole, whichever processes write."""
     os.write(1, (" ".join(str(word).replace("\n", " ") for word in words) + "\n").encode())
 
 
 def new_engine(url: str, **options: Any) -> outlive.Engine:
-    """An engine whose lease tells nobody anything for the time of a test."""
+    """An engine whose lease does not run out in the time of a test."""
     return outlive.Engine(url, lease_seconds=10_000, poll_seconds=0.01, grace_seconds=0.05, **options)
 
 

@@ -77,7 +77,7 @@ async def program_workflow(name: str) -> list[str]:
 
 async def main(url: str) -> None:
     """Start a run, or go on with it, and say what it returns."""
-    # Nobody has the time to wait until such a lease has run out.
+    # No test has the time to wait until such a lease has run out.
     async with outlive.Engine(url, poll_seconds=0.02, lease_seconds=3600) as engine:
         run = await engine.start(program_workflow, "a", id="run-1")
         await run.signal("go", "told", key="once")

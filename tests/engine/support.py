@@ -155,7 +155,7 @@ class Gate:
     def pass_on_thread(self) -> None:
         """The same, in a sync step."""
         self._loop.call_soon_threadsafe(self._arrived.release)
-        assert self._opened_for_threads.wait(PATIENCE_SECONDS), "nobody opened the gate"
+        assert self._opened_for_threads.wait(PATIENCE_SECONDS), "the test did not open the gate"
 
     async def reached(self) -> None:
         """Return when one more step has arrived."""
@@ -192,7 +192,7 @@ class Stage:
         return self.gates[name]
 
     def clear(self) -> None:
-        """Begin anew, on the running loop; whoever still waits may go."""
+        """Begin again, on the running loop; steps that still wait may go on."""
         self.loop = asyncio.get_running_loop()
         for gate in self.gates.values():
             gate.open()

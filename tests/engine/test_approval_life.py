@@ -1,4 +1,4 @@
-"""Approvals through their lives: taken back when nobody waits any more, kept through restarts, asked by children."""
+"""Approvals, all their lives: taken back when no workflow waits any more, kept in restarts, asked by children."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.any_store
 
 
 async def test_a_deadline_that_passes_closes_the_approval(place: Place) -> None:
-    """The workflow is told, and whoever decides later is told too."""
+    """The workflow gets the error, and so does a person who decides later."""
     async with place.engine() as engine:
         run = await engine.start(asking_until, 2 * DAY)
         await waits(run)
@@ -50,7 +50,7 @@ async def test_a_deadline_that_passes_closes_the_approval(place: Place) -> None:
 
 
 async def test_no_decision_counts_after_the_deadline_though_no_worker_runs(place: Place) -> None:
-    """What nobody has found out yet is over all the same; what was decided in time counts."""
+    """An approval whose deadline has passed is over, also if no worker has noticed; what was decided in time counts."""
     async with place.engine() as engine:
         early = await engine.start(asking_until, DAY, id="early")
         late = await engine.start(asking_until, DAY, id="late")
@@ -167,7 +167,7 @@ async def asking_picky() -> str:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_a_request_survives_a_restart(place: Place, *, is_killed: bool) -> None:
-    """It is asked once, and decided after days by whoever is there."""
+    """It is asked once, and decided after days, in another process."""
     first = await place.engine().__aenter__()
     run = await first.start(asking, id="run-1")
     await waits(run)
@@ -237,7 +237,7 @@ async def test_a_waiting_run_says_whom_it_waits_for(engine: outlive.Engine) -> N
 
 
 async def test_a_child_may_ask(engine: outlive.Engine) -> None:
-    """It is decided by its own id, or by that of its root if nobody else of the tree is meant."""
+    """It is decided by its own id, or by that of its root if no other run of the tree can be meant."""
     run = await engine.start(asking_parent, 2, id="run-1")
     assert ["run-1~1", "run-1~2"] == [entry.run_id for entry in await has_asked(run, 2)]
     assert ["run-1~2"] == [entry.run_id for entry in await engine.approvals("run-1~2")]

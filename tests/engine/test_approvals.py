@@ -83,7 +83,7 @@ async def test_models_are_filled_in_and_checked_by_themselves(engine: outlive.En
     ],
 )
 async def test_a_form_that_does_not_fit_decides_nothing(place: Place, form: Any, told: str) -> None:
-    """The schema is in the journal: it is checked also where nobody has the code."""
+    """The schema is in the journal: it is checked also in a process without the code."""
     async with place.engine() as engine, place.engine(worker=False, registry=registry_of()) as client:
         run = await engine.start(asking, id="run-1")
         await waits(run)
@@ -96,7 +96,7 @@ async def test_a_form_that_does_not_fit_decides_nothing(place: Place, form: Any,
 
 
 async def test_nothing_can_be_filled_in_where_nothing_is_asked(engine: outlive.Engine) -> None:
-    """A form that nobody would read is refused."""
+    """A form that no code would read is refused."""
     run = await engine.start(asking_plainly)
     await waits(run)
 
@@ -190,7 +190,7 @@ async def test_a_first_decision_whose_answer_was_lost_is_still_first(place: Plac
 
 
 async def test_a_decision_that_is_overtaken_gets_the_first_one_back(place: Place) -> None:
-    """Somebody else decides, and the run ends, while it is on its way."""
+    """Another person decides, and the run ends, while the decision is on its way."""
     stores: list[FaultyStore] = []
     async with place.engine() as engine, place.engine(worker=False, wrap=faulty(stores)) as client:
         run = await engine.start(asking_plainly, id="run-1")
@@ -258,7 +258,7 @@ async def test_an_approval_that_was_not_asked_for_is_not_found(engine: outlive.E
 
 
 async def test_no_decision_is_taken_before_it_is_asked_for(engine: outlive.Engine) -> None:
-    """A signal may come early; a decision on what nobody has asked yet may not."""
+    """A signal may come early; a decision that no run has asked for yet may not."""
     run = await engine.start(asking_late)
     await stage.gate("first").reached()
 

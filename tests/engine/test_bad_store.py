@@ -249,7 +249,7 @@ async def test_one_damaged_journal_parks_one_run(place: Place, kind: str) -> Non
 
 
 async def test_one_damaged_row_of_a_run_parks_or_skips_one_run(tmp_path: Path) -> None:
-    """A run whose row cannot be read keeps nobody else from being claimed."""
+    """A run whose row cannot be read keeps no other run from being claimed."""
     place = Place(tmp_path / "damaged.db", is_damaged=True)
     async with place.engine() as first:
         for name in ("good", "bad", "fine"):

@@ -384,7 +384,7 @@ async def test_the_same_id_again_is_the_same_batch(engine: outlive.Engine) -> No
 
     def poisoned() -> Iterator[int]:
         yield 0
-        pytest.fail("nobody should ask for a row")
+        pytest.fail("no row should be asked for")
 
     first = await engine.start_batch(double_row, range(3), id="b", tags={"shop": "north"})
     again = await engine.start_batch(double_row, poisoned(), id="b")

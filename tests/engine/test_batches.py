@@ -300,7 +300,7 @@ async def test_log_says_once_that_the_store_is_away_and_once_that_it_is_back(
 
 
 async def test_trouble_without_a_text_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that nobody takes a store that fails silently for one that is well."""
+    """So that a store that fails silently is not taken for one that is well."""
     monkeypatch.setattr(patience, "BACKOFF_FIRST_SECONDS", 0.001)
     store, heard = Planned(), Heard()
     committer = new_committer(store)

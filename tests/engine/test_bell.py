@@ -9,7 +9,7 @@ from tests.engine.support import in_time, turns_of_the_loop
 
 
 def sleeps(bell: Wakeup) -> bool:
-    """Whether somebody does now."""
+    """Whether a caller does now."""
     return bell.has_sleeper
 
 

@@ -116,7 +116,7 @@ async def test_cancelling_twice_is_cancelling_once(engine: outlive.Engine) -> No
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_a_cancel_is_durable_before_it_is_delivered(place: Place, *, is_killed: bool) -> None:
-    """A wish that was accepted when nobody ran is fulfilled when somebody does."""
+    """A cancel that was accepted while no worker ran is carried out when one starts."""
     first = await place.engine(grace_seconds=0).__aenter__()
     await first.start(cancelled_in_step, "a", id="run-1")
     await stage.gate("a").reached()
@@ -146,7 +146,7 @@ async def test_a_clean_up_goes_on_after_a_crash(place: Place) -> None:
 
 
 async def test_a_cancel_reaches_a_run_of_another_engine(place: Place) -> None:
-    """Whoever runs it finds the wish in the store."""
+    """The worker that runs it finds the request in the store."""
     async with place.engine() as worker, place.engine(worker=False) as client:
         run = await worker.start(cancelled_in_step, "a")
         await stage.gate("a").reached()
@@ -184,7 +184,7 @@ async def test_a_run_that_was_cancelled_before_it_began_can_be_replayed(place: P
 
 
 async def test_a_parked_run_is_cancelled_at_once(engine: outlive.Engine) -> None:
-    """Its code cannot clean up, so nobody waits for that."""
+    """Its code cannot clean up, so the cancel does not wait for that."""
     run = await engine.start(cancelled_when_parked)
     await parks(run)
     await run.cancel(reason="enough")

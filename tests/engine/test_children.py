@@ -197,7 +197,7 @@ async def test_a_child_alone_may_be_cancelled(engine: outlive.Engine) -> None:
 
 
 async def test_a_child_ends_with_its_parent(engine: outlive.Engine) -> None:
-    """A child that nobody waited for is cancelled, and has cleaned up, before its parent has ended."""
+    """A child that the parent did not wait for is cancelled, and has cleaned up, before its parent has ended."""
     run = await engine.start(parent_that_ends, "a", id="run-1")
     await stage.gate("a").reached()
     stage.gate("parent").open()

@@ -135,7 +135,7 @@ class Due:
 
 
 class Quiet:
-    """A rescuer that finds nobody dead."""
+    """A rescuer that finds no dead worker."""
 
     looks = 0
 
@@ -148,7 +148,7 @@ class Quiet:
 
 
 class Sleeps:
-    """A bell that notes how long somebody wants to sleep, and lets them sleep until the test rings."""
+    """A bell that notes how long a sleeper wants to sleep, and lets it sleep until the test rings."""
 
     asked: list[float]
 
@@ -249,7 +249,7 @@ async def test_it_wakes_up_for_the_next_timer_if_it_has_room(hall: Hall) -> None
 
 
 async def test_it_does_not_ask_for_runs_without_room_and_looks_as_soon_as_there_is_some(hall: Hall) -> None:
-    """Only then: room that nobody has missed wakes nobody."""
+    """Only then: room that was not missed wakes no claimer."""
     hall.claimer.start()
     await slept(hall)
     asked = len(Sleeps.asked)

@@ -157,7 +157,7 @@ async def test_run_that_was_given_up_is_looked_for_until_it_is_found(place: Plac
 
 @pytest.mark.parametrize("verb", ["read_inbox", "claim_runs"])
 async def test_run_in_memory_whose_claim_went_wrong_goes_on(place: Place, verb: str) -> None:
-    """It slept in memory; what is read for it does not come, or nobody knows whether the claim was done."""
+    """It slept in memory; what is read for it does not come, or it is not known whether the claim was done."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(claimed_signal)
@@ -187,7 +187,7 @@ async def test_end_of_a_detached_run_is_heard_though_the_store_was_away(place: P
 async def test_run_exists_though_it_could_not_be_begun(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever started it has an answer, and the next claim of it goes well."""
+    """The starter has an answer, and the next claim of it goes well."""
     happen, failures = LiveTree.happen, [RuntimeError("a bug")]
 
     def happen_or_fail(live: LiveTree, event: Any) -> None:

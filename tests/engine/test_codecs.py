@@ -196,7 +196,7 @@ async def test_a_replaced_run_can_still_be_read(place: Place) -> None:
 
 
 async def test_a_value_that_is_moved_between_runs_is_not_believed(tmp_path: Path) -> None:
-    """Whoever can write to the file can put one run's ciphertext into another; that run parks and says why."""
+    """A person who can write to the file can put one run's ciphertext into another; that run parks and says why."""
     place = Place(tmp_path / "engine.db", is_damaged=True)
     async with place.engine(codecs=encryption()) as engine:
         for name in ("rich", "poor"):
@@ -300,7 +300,7 @@ async def test_a_history_is_whole_unless_people_are_to_see_it(place: Place) -> N
 
 
 async def test_blobs_are_shown_as_the_values_they_are(place: Place) -> None:
-    """A large value is read for whoever looks."""
+    """A large value is read for every reader."""
     async with place.engine(codecs=encryption()) as engine:
         run = await engine.start(inner, os.urandom(40_000).hex())
         text = await in_time(run.result())

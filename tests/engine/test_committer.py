@@ -1,4 +1,4 @@
-"""A store that fails: nothing is lost, nothing is done twice, and whoever cannot be answered is told."""
+"""A store that fails: nothing is lost, nothing is done twice, and a caller that cannot be answered gets an error."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ async def test_the_sender_of_a_signal_gets_the_refusal_of_the_store(place: Place
 
 @pytest.mark.every_store
 async def test_an_engine_stops_although_its_store_is_away(place: Place) -> None:
-    """It waits for nobody, tells those who wait for it, and another engine goes on with its runs."""
+    """It waits for no run, the callers that wait for it get an error, and another engine goes on with its runs."""
     stores: list[FaultyStore] = []
     first = await place.engine(wrap=faulty(stores), lease_seconds=LEASE).__aenter__()
     await first.start(committing_held, "a", id="run-1")
@@ -296,7 +296,7 @@ class Poisoned(FaultyStore):
 
 @pytest.mark.every_store
 async def test_a_change_that_is_always_refused_holds_up_no_other(place: Place) -> None:
-    """Whoever shares a batch with it goes on, and whoever asked for it hears that it came to nothing."""
+    """The changes in the same batch are made, and the caller of the one that was refused gets the error."""
     async with place.engine(wrap=Poisoned) as engine:
         poison = asyncio.ensure_future(engine.start(committing, "poison", id="poison"))
         run = await engine.start(committing, "a")

@@ -193,7 +193,7 @@ async def runs_for_ever(turn: int) -> None:
 
 
 async def test_the_result_is_that_of_the_last_generation(engine: outlive.Engine) -> None:
-    """Whoever waits from the start waits across all of them."""
+    """A caller that waits from the start waits across all of them."""
     run = await engine.start(counts_down, 5, id="r")
 
     assert await in_time(run.result()) == 15
@@ -392,7 +392,7 @@ async def _has_taken(run: Any) -> bool:
 
 
 async def test_a_signal_that_comes_while_it_winds_up_is_carried_over(engine: outlive.Engine) -> None:
-    """Nobody in the old generation can take it any more."""
+    """No code of the old generation can take it any more."""
     run = await engine.start(winds_up_then_listens, 1, id="r")
     await stage.gate("winding up").reached()
     await run.signal("late", "hello")

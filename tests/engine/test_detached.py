@@ -1,4 +1,4 @@
-"""Detached runs: trees of their own that outlive whoever started them."""
+"""Detached runs: trees of their own that outlive the run that started them."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_cancelling_a_detached_run_is_heard_by_its_starter(engine: outlive
 
 
 async def test_cancelling_a_parked_detached_run_is_heard_by_its_starter(engine: outlive.Engine) -> None:
-    """Nobody owns a parked run, so whoever cancels it tells the one that waits for it."""
+    """No worker owns a parked run, so the client that cancels it sends the end to the run that waits for it."""
     run = await engine.start(starts_and_hears, "stuck")
     await parks(engine.get("stuck-child"))
     await engine.cancel("stuck-child", reason="hopeless")
@@ -148,7 +148,7 @@ async def test_cancelling_a_parked_detached_run_is_heard_by_its_starter(engine: 
 
 
 async def test_replacing_a_detached_run_is_heard_by_its_starter(engine: outlive.Engine) -> None:
-    """The run that it started has ended, whoever has its id now."""
+    """The run that it started has ended, whichever run has its id now."""
     run = await engine.start(starts_and_awaits, "a", "audit-1", id="run-1")
     await stage.gate("a").reached()
     await waits(run)
@@ -182,7 +182,7 @@ async def test_a_detached_run_may_have_a_timeout(place: Place) -> None:
 
 
 async def test_many_detached_runs_have_ids_of_their_own(engine: outlive.Engine) -> None:
-    """Ids that nobody gave are made up, the same in every replay and different for every call."""
+    """Ids that the workflow does not give are made up, the same in every replay and different for every call."""
     run = await engine.start(starts_many, 5)
     for number in range(5):
         stage.gate(f"a{number}").open()

@@ -74,7 +74,7 @@ async def test_an_engine_that_is_made_before_a_fork_can_be_entered_after_it(run:
 
 
 async def test_an_engine_that_was_left_before_a_fork_can_be_entered_after_it(run: Run, tmp_path: Path) -> None:
-    """Whoever opened the file has closed it."""
+    """The engine that opened the file has closed it."""
     lines = await lines_of(await run("prepare_then_fork", f"sqlite:{tmp_path}/fork.db"))
 
     assert lines == ["parent before", "child before after", "parent 0"]

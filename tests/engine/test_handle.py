@@ -1,4 +1,4 @@
-"""Handles: what a run says of itself, to whoever asks, wherever it runs."""
+"""Handles: what a run says of itself, to any process, wherever it runs."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ async def test_a_value_without_annotation_comes_back_exactly(engine: outlive.Eng
 
 @pytest.mark.parametrize("verb", ["result", "status", "info", "why", "history", "cancel", "resume", "signal"])
 async def test_every_verb_refuses_an_unknown_run(engine: outlive.Engine, verb: str) -> None:
-    """Nobody waits for a run that does not exist. [FB-R10 TS-R14]"""
+    """No caller waits for a run that does not exist. [FB-R10 TS-R14]"""
     run: RunHandle[Any] = engine.get("nobody")
     args = ["name"] if verb == "signal" else []
 

@@ -1,4 +1,4 @@
-"""Idempotency keys: one for each call of a step, whoever runs it and however often."""
+"""Idempotency keys: one for each call of a step, whichever worker runs it and however often."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ async def parks_first() -> str:
 
 
 async def test_a_run_that_is_resumed_is_heard_from_where_it_stopped(kept: Kept) -> None:
-    """Nobody has heard what it says there."""
+    """No reader has seen what it says there."""
     async with Place(None).engine() as engine:
         run = await engine.start(parks_first, id="a")
         await parks(run)

@@ -1,4 +1,4 @@
-"""Nothing sleeps for ever: whatever goes wrong on the way of a run, somebody comes back to it."""
+"""Nothing sleeps for ever: whatever goes wrong on the way of a run, a worker comes back to it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_once_step_is_called_though_the_clock_went_back_while_its_intent_w
 
 
 async def test_run_learns_of_a_taken_id_though_its_inbox_is_full(place: Place) -> None:
-    """Whoever fills the inbox of a run must not keep it from what it waits for."""
+    """A sender that fills the inbox of a run must not keep it from what it waits for."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), limits=Limits(inbox_messages_max=3)) as engine:
         await waits(await engine.start(waiting_for_another_word, id="taken"))
@@ -99,7 +99,7 @@ async def test_run_learns_of_a_taken_id_though_its_inbox_is_full(place: Place) -
 
 
 async def test_commit_whose_outcome_cannot_be_read_is_not_forgotten(place: Place) -> None:
-    """Nobody knows whether it was written, and whoever looks meets something odd: the run goes on all the same."""
+    """It is not known whether it was written, and reading it back fails too: the run goes on all the same."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(holding, "a")
@@ -113,7 +113,7 @@ async def test_commit_whose_outcome_cannot_be_read_is_not_forgotten(place: Place
 
 
 async def test_engine_whose_end_is_cancelled_lets_go_of_its_runs(place: Place) -> None:
-    """Whoever has no time for the steps to end must not leave a lease behind that is renewed for ever."""
+    """An engine that stops without waiting for its steps must not leave a lease behind that is renewed for ever."""
     engine = await place.engine(grace_seconds=1000).__aenter__()
     await engine.start(holding, "a", id="run-1")
     await stage.gate("a").reached()
@@ -148,7 +148,7 @@ async def test_session_that_was_lost_leaves_nothing_behind_that_waits_for_its_le
 
 
 async def test_run_that_could_not_be_taken_in_is_taken_in_again(place: Place) -> None:
-    """Whatever went wrong: it is held by nobody then, though the store says that it is ours."""
+    """Whatever went wrong: no worker holds it then, though the store says that it is ours."""
     async with place.engine() as engine:
         run = await engine.start(waiting_for_word)
         await waits(run)

@@ -214,7 +214,7 @@ async def test_each_run_that_is_lost_with_the_lease_is_logged(caplog: pytest.Log
 
 
 async def test_attaching_to_a_run_that_has_ended_runs_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """The code of an ended run is not begun again for somebody who wants its result."""
+    """The code of an ended run is not begun again for a caller that wants its result."""
     stage.gate("held").open()
     async with Place(None).engine() as engine:
         first = await engine.start(held_after_trouble, id="a")
@@ -310,7 +310,7 @@ async def fails_later() -> None:
 
 
 async def test_a_task_that_is_waited_for_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever waits for it has the exception."""
+    """The caller that waits for it has the exception."""
     async with TestEngine() as engine:
         await (await engine.start(looks_at_its_tasks)).result()
 

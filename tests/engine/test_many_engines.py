@@ -132,7 +132,7 @@ async def test_two_engines_on_one_file_share_work_without_a_storm(tmp_path: Path
 
 
 async def test_engines_on_loops_of_their_own_share_a_file(tmp_path: Path) -> None:
-    """Three threads, each with an event loop and a worker on one file; whoever starts a run, one of them runs it."""
+    """Three threads, each with an event loop and a worker on one file; one of them runs each run."""
     place = Place(tmp_path / "a.db")
 
     def work(worker: int) -> list[str]:
@@ -154,7 +154,7 @@ async def test_engines_on_loops_of_their_own_share_a_file(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("untouched_interpreter")
 async def test_the_interpreter_is_tuned_once_and_only_by_those_who_may(tmp_path: Path) -> None:
-    """A client and a worker that must not leave it alone; a second worker finds it done; nobody undoes a finer one."""
+    """A client and a worker that must not leave it alone; a second worker finds it done; a finer one stays."""
     sys.setswitchinterval(0.005)
     async with Place(None).engine(worker=False), Place(None).engine(tune=False):
         assert sys.getswitchinterval() == pytest.approx(0.005)

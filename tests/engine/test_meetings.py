@@ -19,7 +19,7 @@ async def meeting_holds_once() -> str:
 
 
 async def test_step_that_returns_while_the_engine_stops_is_not_called_again(place: Place) -> None:
-    """It has returned and nobody has looked at that yet when everything is let go of."""
+    """It has returned, and the worker has not looked at that yet when it releases everything."""
     async with place.engine() as engine:
         await engine.start(meeting_holds_once, id="run-1")
         await stage.gate("a").reached()
@@ -62,7 +62,7 @@ async def meeting_takes_and_fails() -> None:
 
 
 async def test_once_undo_that_was_interrupted_can_be_tried_again(place: Place) -> None:
-    """It parks the run, as an undo that failed does; and whoever resumes the run has it called again."""
+    """It parks the run, as an undo that failed does; and a resume calls it again."""
     engine = place.engine()
     await engine.__aenter__()
     run = await engine.start(meeting_takes_and_fails, id="run-1")

@@ -133,7 +133,7 @@ async def test_what_follows_a_step_cannot_undo_it(place: Place) -> None:
 
 
 async def test_a_codec_that_fails_for_a_result_parks_the_run_and_takes_the_blame(place: Place) -> None:
-    """The step has run and nobody could keep its result: it runs again once there is a codec that can."""
+    """The step has run and its result could not be stored: it runs again once there is a codec that can."""
     async with place.engine(codecs=[Moody()]) as engine:
         run = await engine.start(museum_disliked_result)
         reason = await parks(run)
@@ -157,7 +157,7 @@ async def test_one_run_that_cannot_be_taken_in_strands_no_other(place: Place) ->
 
 
 async def test_a_detached_run_is_looked_up_until_the_store_answers(place: Place) -> None:
-    """A starter does not rest before somebody has seen whether the run with that id will tell it of its end."""
+    """A starter does not rest before a worker has seen whether the run with that id will tell it of its end."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         await in_time((await engine.start(museum_child, "theirs", id="taken")).result())

@@ -34,7 +34,7 @@ class Listener:
         self.heard.append(fact)
 
     def interrupt(self, fact: Any) -> None:
-        """Somebody presses Ctrl-C just now."""
+        """A person presses Ctrl-C just now."""
         raise KeyboardInterrupt
 
     def fail(self, fact: Any) -> None:
@@ -160,7 +160,7 @@ async def test_hook_that_takes_too_long_is_cut_off(observer_calls: ObserverCalls
 
 
 async def test_interrupt_in_a_hook_is_not_swallowed(observer_calls: ObserverCalls, counters: Counters) -> None:
-    """The person at the keyboard wants the process to end: it goes to whoever runs the loop."""
+    """The person at the keyboard wants the process to end: it goes to the caller that runs the loop."""
     loop, called = asyncio.get_running_loop(), []
     call_soon = loop.call_soon
     loop.call_soon = lambda callback, *args, **options: called.append(callback)  # type: ignore[assignment, method-assign]

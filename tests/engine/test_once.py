@@ -197,7 +197,7 @@ async def test_lost_lease_interrupts_what_was_begun(engine: outlive.Engine) -> N
 
 
 async def test_clean_stop_interrupts_what_it_had_to_cancel(place: Place) -> None:
-    """The call was under way: nobody can know."""
+    """The call was under way: it cannot be known."""
     async with place.engine() as engine:
         await engine.start(sending_once, "a", id="run-1")
         await stage.gate("a").reached()
@@ -261,7 +261,7 @@ async def test_raised_exception_is_an_outcome_and_is_retried(place: Place) -> No
 
 
 async def test_late_once_step_is_interrupted_and_not_retried(engine: outlive.Engine) -> None:
-    """Nobody knows whether it had its effect, so no policy calls it again."""
+    """It is not known whether it had its effect, so no policy calls it again."""
     run = await engine.start(sending_in_time)
 
     assert "did not end within its timeout of 0.03 s; StepTimeoutError" == await in_time(run.result())
@@ -285,7 +285,7 @@ async def test_call_that_is_taken_back_at_once_is_never_made(engine: outlive.Eng
 
 
 async def test_cancelled_once_step_is_forgotten(place: Place) -> None:
-    """The workflow stopped waiting: there is nobody to tell that it was interrupted."""
+    """The workflow stopped waiting: there is no code that could be interrupted."""
     async with place.engine() as engine:
         run = await engine.start(giving_up_once)
         assert "gave up" == await in_time(run.result())

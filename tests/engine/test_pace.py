@@ -59,7 +59,7 @@ def test_a_tenth_of_the_room_is_for_others() -> None:
 
 
 def test_an_allowance_that_is_spent_comes_back_after_a_check() -> None:
-    """Nothing in between, and somebody who waits knows for how long."""
+    """Nothing in between, and a claimer that waits knows for how long."""
     clock = StandingClock()
     pace = started(Recovery(orphans_per_check_max=10, check_seconds=4), clock)
     assert pace.wait_seconds() is None
@@ -114,7 +114,7 @@ def test_a_start_that_ends_without_an_orphan_is_followed_by_checks() -> None:
 
 
 def test_an_allowance_that_has_come_is_not_waited_for() -> None:
-    """Also if nobody has asked for it, because the store is away: to wait for no time at all is to wait for nothing."""
+    """Also if no claim has asked for it, because the store is away: to wait for no time is to wait for nothing."""
     clock = StandingClock()
     pace = started(Recovery(orphans_per_check_max=10, check_seconds=4), clock)
     pace.took(10, asked=10)

@@ -1,4 +1,4 @@
-"""Whoever waits for a run that is parked, or parks meanwhile, is told; nobody waits for ever."""
+"""A caller that waits for a run that is parked, or parks meanwhile, gets an error; none waits for ever."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Pipe:
         self.is_closed = True
 
     def poll(self, seconds: float = 0) -> bool:
-        """Whether it has said something; after a moment, so that whoever waits for it does not spin."""
+        """Whether it has said something; after a moment, so that its caller does not spin."""
         if self._said.empty():
             threading.Event().wait(min(seconds, 0.002))
         return not self._said.empty()
@@ -60,7 +60,7 @@ class Child:
     """A process that does as the test says."""
 
     pid = 2**31 - 1
-    """No process has it: whoever kills its group finds none, and kills the process alone."""
+    """No process has this id: a kill of its group finds none, and the process alone is killed."""
 
     def __init__(self, world: World, options: dict[str, Any]) -> None:
         self._world = world

@@ -166,7 +166,7 @@ async def test_a_heartbeat_without_progress_saves_nothing(engine: outlive.Engine
 
 
 async def test_a_cancelled_step_can_save_nothing_any_more(engine: outlive.Engine) -> None:
-    """A heartbeat of a step that nobody waits for neither reaches the journal nor hurts the run."""
+    """A heartbeat of a step that no workflow waits for neither reaches the journal nor hurts the run."""
     run = await engine.start(progressing_too_late)
 
     assert "gave up" == await in_time(run.result())

@@ -204,7 +204,7 @@ async def promise_in_time() -> int:
 
 
 async def settle_once(engine: outlive.Engine, run_id: str) -> None:
-    """The world settles what it was sent; whoever recovers does so again."""
+    """The world settles what it was sent; after a crash the driver does so again."""
     await engine.settle()  # type: ignore[attr-defined]
     if links:
         await engine.resolve(links[-1], 41)

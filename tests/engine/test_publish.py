@@ -148,7 +148,7 @@ async def test_what_was_published_survives_a_crash_and_is_merged_with(place: Pla
 
 
 async def test_a_run_that_shows_nothing_reads_as_an_empty_object(engine: outlive.Engine) -> None:
-    """Nobody has to ask first whether there is anything."""
+    """A reader need not ask first whether there is anything."""
     run = await engine.start(lets_step_show_too_much, 0)
 
     assert await run.published() == {}
@@ -248,7 +248,7 @@ async def test_publishing_too_much_raises_in_the_step(place: Place) -> None:
 
 
 def test_publishing_outside_a_run_is_refused() -> None:
-    """There is nobody to speak for."""
+    """There is no run to speak for."""
     with pytest.raises(NotInRunError, match="publish"):
         outlive.publish(stage="nowhere")
 

@@ -53,7 +53,7 @@ async def store() -> MemoryStore:
 
 
 async def claimed(tree: Writer, *claims: bool) -> Any:
-    """What a claim says of a tree that these claims were made of, by whether each interrupted somebody."""
+    """What a claim says of a tree that these claims were made of, by whether each interrupted another worker."""
     epochs = range(1, len(claims) + 1)
     for epoch, interrupted in zip(epochs, claims, strict=True):
         await tree.write(RunClaimed(at=tree.store.now(), worker="me", epoch=epoch, interrupted=interrupted))
@@ -68,7 +68,7 @@ async def claimed(tree: Writer, *claims: bool) -> Any:
 async def test_run_that_is_claimed_again_is_still_the_orphan_that_it_was(
     store: MemoryStore, claims: tuple[bool, ...], *, is_orphan: bool
 ) -> None:
-    """Nobody has asked yet whether it may go on; and the epoch rises with each claim."""
+    """No worker has looked yet whether it may go on; and the epoch rises with each claim."""
     tree = await begin(store, "tree")
     change, claim = await claimed(tree, *claims)
     assert is_orphan == claim.interrupted
@@ -78,7 +78,7 @@ async def test_run_that_is_claimed_again_is_still_the_orphan_that_it_was(
 
 
 async def test_run_that_has_moved_since_it_was_taken_over_is_no_orphan(store: MemoryStore) -> None:
-    """Somebody has judged it then."""
+    """A worker has judged it then."""
     tree = await begin(store, "tree")
     await claimed(tree, True)
     await tree.step()
@@ -87,7 +87,7 @@ async def test_run_that_has_moved_since_it_was_taken_over_is_no_orphan(store: Me
 
 
 async def test_journal_that_cannot_be_read_makes_no_orphan(store: MemoryStore) -> None:
-    """Whoever rebuilds it says that it is damaged."""
+    """The worker that rebuilds it says that it is damaged."""
     tree = await begin(store, "tree")
     await claimed(tree, True)
     *rows, (seq, kind, crc, data) = await store.read_journal(tree.journal)

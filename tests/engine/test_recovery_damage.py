@@ -53,7 +53,7 @@ async def test_a_run_that_kills_workers_is_quarantined_before_it_is_read(place: 
 
     async with place.engine(worker=False) as client:
         for number in (1, 2):
-            # Somebody who claims it and dies before reading a row: the claim has counted.
+            # A worker that claims it and dies before reading a row: the claim has counted.
             await claim_and_die(client, f"victim-{number}")
             assert number == (await client.get("bad").info()).attempts
     async with place.engine(limits=Limits(attempts_max=2)) as second:

@@ -85,7 +85,7 @@ async def test_an_orphan_that_may_not_go_on_is_parked_until_a_person_resumes_it(
 
 @pytest.mark.parametrize("verb", ["claim_runs", "read_journals"])
 async def test_an_orphan_whose_claim_was_not_heard_of_is_judged_all_the_same(place: Place, verb: str) -> None:
-    """It was taken over and nobody here knew, so it is claimed again, from nobody but ourselves."""
+    """It was taken over and this worker did not know it, so it is claimed again, from itself."""
     await lose_worker(place, unresumable)
     stores: list[FaultyStore] = []
     second = place.engine(wrap=faulty(stores))

@@ -143,7 +143,7 @@ class GrowingStore:
 
 
 async def test_a_worker_that_has_just_begun_is_not_taken_for_gone(place: Place) -> None:
-    """Whoever looks for long sees runs of workers that began after it did."""
+    """A report that takes long sees runs of workers that began after it did."""
     store = GrowingStore(place.store())
     await store.open()
     try:

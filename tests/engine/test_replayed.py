@@ -74,7 +74,7 @@ async def failing_beside_a_hang() -> None:
 
 
 async def test_branch_that_fails_fails_the_run_though_its_sibling_hangs(engine: outlive.Engine) -> None:
-    """The sibling is told to end at once, and nobody waits until it does. [FB-R14 FB-R15]"""
+    """The sibling is cancelled at once, and the run does not wait until it has ended. [FB-R14 FB-R15]"""
     failing = stage.gate("tea")
     run = await engine.start(failing_beside_a_hang)
     await failing.reached()

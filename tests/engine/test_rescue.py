@@ -66,7 +66,7 @@ async def test_run_of_a_dead_neighbour_goes_on_at_once(place: Place) -> None:
 
 
 async def test_neighbour_that_lives_keeps_its_runs(place: Place) -> None:
-    """Its process is there: nobody looks twice."""
+    """Its process is there: it is not looked at twice."""
     async with place.engine() as first, place.engine() as second:
         run = await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
@@ -136,7 +136,7 @@ async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place
 
 
 async def test_process_that_is_alone_takes_everything_at_once(place: Place) -> None:
-    """It was told that there is nobody else, so whoever else is found has died."""
+    """Its settings say that it is alone, so every other worker that it finds has died."""
     first = place.engine()
     await first.__aenter__()
     await first.start(rescued, "a", id="run-1")

@@ -140,7 +140,7 @@ async def test_steps_of_every_kind_share_what_they_use() -> None:
 
 
 async def test_a_resource_can_be_replaced() -> None:
-    """By a value, which nobody sets up or tears down, also for the resources that use it; or by another resource."""
+    """By a value, which is neither set up nor torn down, also for the resources that use it; or by another resource."""
     async with TestEngine(resources={pool: Pool("fake"), managed: plain_client}) as engine:
         result = await (await engine.start(all_kinds, "lamp")).result()
     assert ["lamp in fake", "cache of fake by client", "lamp client"] == result

@@ -402,6 +402,6 @@ def test_what_is_no_policy_is_refused_everywhere(give: Callable[[], Any]) -> Non
 
 
 def test_one_attempt_is_the_last_resort() -> None:
-    """Nothing is retried unless somebody says so."""
+    """Nothing is retried without a policy."""
     assert NO_RETRY.is_last(1)
     assert not EVENLY.is_last(10**9)

@@ -1,4 +1,4 @@
-"""Transactions of steps whose outcome nobody wants: they are rolled back at once, and hold up nobody."""
+"""Transactions of steps whose outcome is not wanted any more: they are rolled back at once, and hold nothing up."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def crediting_aloud() -> str:
 
 @WITHOUT_SERVER
 async def test_step_that_returns_in_the_turn_in_which_it_is_given_up_leaves_nothing(place: Place) -> None:
-    """Its transaction is rolled back, so that nobody waits for its locks; and it is not counted as done."""
+    """Its transaction is rolled back, so that none waits for its locks; and it is not counted as done."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_or_not, False)

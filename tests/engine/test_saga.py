@@ -19,7 +19,7 @@ pytestmark = pytest.mark.any_store
 
 
 def unbook(name: str) -> object:
-    """Takes a booking back; what it returns cannot be stored and nobody cares."""
+    """Takes a booking back; what it returns cannot be stored, and is not needed."""
     stage.call(f"undo {name}")
     if stage.values.get(f"trouble {name}", 0) > 0:
         stage.values[f"trouble {name}"] -= 1

@@ -96,7 +96,7 @@ async def test_step_that_outlasts_the_grace_is_cancelled(place: Place) -> None:
 
 
 async def test_stop_that_is_cut_short_ends_the_session_all_the_same(place: Place) -> None:
-    """Whoever cancels it has no time to wait for a step; nothing of the engine goes on, and others take its runs."""
+    """A cancelled engine has no time to wait for a step; nothing of the engine goes on, and others take its runs."""
     engine = await place.engine(grace_seconds=1_000).__aenter__()
     await engine.start(session_held, "a", id="run-1")
     await stage.gate("a").reached()

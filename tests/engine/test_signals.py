@@ -41,7 +41,7 @@ async def listening_with_patience(seconds: float) -> str:
         async with asyncio.timeout(seconds):
             return str(await outlive.wait_for_signal("said", str))
     except TimeoutError:
-        return await note("nobody said anything")
+        return await note("no word came")
 
 
 @outlive.workflow
@@ -75,7 +75,7 @@ async def test_early_signals_are_buffered_first_in_first_out(engine: outlive.Eng
 
 
 async def test_signals_of_other_names_wait_their_turn(engine: outlive.Engine) -> None:
-    """A signal is kept for whoever asks for its name. [TS-R11]"""
+    """A signal is kept until code waits for its name. [TS-R11]"""
     run = await engine.start(listening_to_two)
     await waits(run)
     await run.signal("said", "b")
@@ -86,7 +86,7 @@ async def test_signals_of_other_names_wait_their_turn(engine: outlive.Engine) ->
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_an_accepted_signal_survives_a_restart(place: Place, *, is_killed: bool) -> None:
-    """A signal that was sent when nobody ran, or just before its engine died, is delivered once. [FB-R16 TS-R8]"""
+    """A signal that was sent while no worker ran, or just before its engine died, is delivered once. [FB-R16 TS-R8]"""
     first = await place.engine().__aenter__()
     run = await first.start(listening_late, 2, id="run-1")
     await stage.gate("first").reached()
@@ -154,17 +154,17 @@ async def test_a_signal_may_win_against_a_timeout(engine: outlive.Engine) -> Non
 
 
 async def test_a_timeout_may_win_against_a_signal(place: Place) -> None:
-    """When nobody says anything the other branch runs; a later signal changes nothing."""
+    """When no signal comes the other branch runs; a later signal changes nothing."""
     async with place.engine() as engine:
         run = await engine.start(listening_with_patience, DAY)
         await waits(run)
         place.clock.skip(seconds=DAY)
 
-        assert "nobody said anything" == await in_time(run.result())
+        assert "no word came" == await in_time(run.result())
 
 
 async def test_a_run_of_a_tree_has_signals_of_its_own(engine: outlive.Engine) -> None:
-    """A signal to a child's id reaches that child and nobody else."""
+    """A signal to a child's id reaches that child and no other run."""
     run = await engine.start(listening_parent, id="run-1")
     await waits(run)
     await engine.signal("run-1~2", "said", "second")

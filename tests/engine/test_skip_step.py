@@ -180,7 +180,7 @@ async def test_a_result_that_does_not_fit_is_refused(place: Place) -> None:
 async def test_skip_that_goes_wrong_half_way_leaves_nothing_of_itself(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run is parked again with the reason, as if nobody had skipped anything; and it can be tried again."""
+    """The run is parked again with the reason, as if nothing had been skipped; and it can be tried again."""
     follow_all, failures = LiveTree.follow_all, [RuntimeError("a bug")]
 
     def follow_or_fail(live: LiveTree, commands: Any) -> None:
@@ -255,7 +255,7 @@ async def test_a_step_that_is_not_in_flight_is_not_skipped(place: Place) -> None
 
 
 async def test_steps_that_are_taken_back_because_of_a_skip_leave_nothing_behind(place: Place) -> None:
-    """The workflow cancels the other step when it has the first: the run is suspended, and owned by nobody."""
+    """The workflow cancels the other step when it has the first: the run is suspended, and has no owner."""
     engine = await quarantined(place, skipping_first, gates=("bad", "good"))
 
     await engine.skip_step("run-1", "1/poison", result="given")
@@ -289,7 +289,7 @@ async def skipping_twice() -> str:
 
 
 async def test_a_step_that_is_called_once_can_be_given_its_result(place: Place) -> None:
-    """Nobody else decides about it first: the workflow hears what the person found out, not that it was interrupted."""
+    """Nothing else decides about it first: the workflow gets what the person found out, not that it was interrupted."""
     engine = await place.engine(recovery=outlive.Recovery()).__aenter__()
     await engine.start(skipping_once, id="run-1")
     await stage.gate("bad").reached()
@@ -339,7 +339,7 @@ async def test_a_large_result_is_stored_beside_the_request(place: Place) -> None
 
 
 async def test_only_a_parked_run_can_skip(engine: outlive.Engine) -> None:
-    """Whoever asks for anything else is told at once."""
+    """Any other request raises at once."""
     await engine.start(skipping, "bad", id="run-1")
     await stage.gate("bad").reached()
 

@@ -1,4 +1,4 @@
-"""Starting: one id is one run, and whoever asks for something else says so."""
+"""Starting: one id is one run, and a start that wants something else says so."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_reject_refuses_an_id_that_is_taken(engine: outlive.Engine, *, is_
 
 
 async def test_reject_takes_an_id_that_is_free(engine: outlive.Engine) -> None:
-    """`reject` is an ordinary start when nobody has the id."""
+    """`reject` is an ordinary start when no run has the id."""
     run = await engine.start(started, "a", id="run-1", on_conflict="reject")
 
     assert "a" == await in_time(run.result())

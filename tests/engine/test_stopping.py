@@ -51,7 +51,7 @@ async def test_everything_is_released_in_one_commit(place: Place) -> None:
 
 
 async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(place: Place) -> None:
-    """Stopped between two sessions; its lease has not run out, and nobody is to wait for that."""
+    """Stopped between two sessions; its lease has not run out, and no worker is to wait for that."""
     stores: list[FaultyStore] = []
     engine = await place.engine(wrap=faulty(stores)).__aenter__()
     await engine.start(stops, "given up", id="run-1")

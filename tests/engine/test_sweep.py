@@ -51,7 +51,7 @@ async def test_nothing_is_found_where_nothing_was_left(place: Place) -> None:
 
 
 async def test_what_was_left_is_found_once(place: Place) -> None:
-    """The next look finds nothing: what is taken is not taken again, not even by whoever has it. [TS-R18 SF-U7]"""
+    """The next look finds nothing: what is taken is not taken again, not even by its worker. [TS-R18 SF-U7]"""
     first = await place.engine().__aenter__()
     await first.start(swept, "a", id="run-1")
     await stage.gate("a").reached()
@@ -137,7 +137,7 @@ async def swept_alone(name: str) -> str:
 
 
 async def test_run_that_sleeps_is_left_alone_until_its_time(place: Place) -> None:
-    """Whoever looks does not get it, and a start with its id does not wake it; when it is due it goes on.
+    """No worker gets it, and a start with its id does not wake it; when it is due it goes on.
     [TS-R21 TS-R22 TS-R28]"""
     async with place.engine(poll_seconds=60) as engine:
         run = await engine.start(swept_sleeper, id="run-1")
@@ -155,7 +155,7 @@ async def test_run_that_sleeps_is_left_alone_until_its_time(place: Place) -> Non
 
 
 async def test_run_that_cannot_be_laid_to_rest_at_once_is_so_later(place: Place) -> None:
-    """That it waits and that nobody has it any more is one commit; refused, it is tried again as a whole. [TS-R23]"""
+    """That it waits and that it has no owner any more is one commit; refused, it is tried again as a whole. [TS-R23]"""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         stores[0].skip["commit"] = 1

@@ -143,7 +143,7 @@ async def starting() -> str:
 
 
 async def test_an_engine_that_is_not_running_says_so(place: Place) -> None:
-    """Before and after; and whoever waits when it stops is told."""
+    """Before and after; and a caller that waits when it stops gets the error."""
     engine = place.engine()
 
     def use() -> None:
@@ -275,7 +275,7 @@ def test_two_threads_cannot_enter_one_engine(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_outlives_its_engine_is_no_error() -> None:
-    """It is closed when it is forgotten, and nobody can catch what is raised then."""
+    """It is closed when it is forgotten, and no code can catch what is raised then."""
     with outlive.Engine("memory:").sync as engine:
         stream = engine.start_batch(note, ["a", "b"]).items()
         assert next(stream).index == 0
@@ -284,7 +284,7 @@ def test_a_stream_that_outlives_its_engine_is_no_error() -> None:
 
 
 class LateHost(Host):
-    """Its thread has begun and does nothing until somebody waits for its end."""
+    """Its thread has begun and does nothing until a thread waits for its end."""
 
     def __init__(self, engine: outlive.Engine) -> None:
         super().__init__(engine)
@@ -330,7 +330,7 @@ def test_stopping_a_thread_that_has_just_ended_is_no_error(tmp_path: Path, monke
 
 
 def test_what_is_raised_in_the_block_stops_the_engine() -> None:
-    """And goes on to whoever cares."""
+    """And goes on to the next handler."""
     with pytest.raises(ZeroDivisionError), outlive.Engine("memory:").sync:
         _ = 1 / 0
     assert "outlive-sync" not in [thread.name for thread in threading.enumerate()]

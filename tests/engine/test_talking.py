@@ -424,7 +424,7 @@ async def attaches(run_id: str) -> Any:
 
 
 async def test_a_start_under_the_id_of_a_run_that_moves_attaches_to_it() -> None:
-    """If that is a run of the same workflow, whoever started it."""
+    """If that is a run of the same workflow, whichever program started it."""
     async with TestEngine() as engine:
         await engine.start(awaited_by_others, "", id="other-1")
         await engine.start(stuck_for_ever, id="another-1")

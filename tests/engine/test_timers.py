@@ -150,7 +150,7 @@ async def test_sleeping_until_the_past_is_no_sleep(place: Place) -> None:
 
 
 async def test_an_instant_without_a_zone_is_refused(engine: outlive.Engine) -> None:
-    """`sleep_until` takes no naive datetime: nobody can know what it means."""
+    """`sleep_until` takes no naive datetime: it could mean any time zone."""
     run = await engine.start(sleeping_until, datetime(2030, 1, 1))  # noqa: DTZ001
 
     with pytest.raises(outlive.RunFailed, match="give an aware datetime"):
@@ -168,7 +168,7 @@ async def test_timers_fire_in_the_order_of_their_times(place: Place) -> None:
 
 
 async def test_a_timer_fires_while_a_step_runs(engine: outlive.Engine) -> None:
-    """A timer beside a running step needs nobody to end first."""
+    """A timer beside a running step does not wait for the step."""
     run = await engine.start(sleeping_beside_a_step, SHORT)
     await stage.gate("beside").reached()
 

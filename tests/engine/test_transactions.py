@@ -157,7 +157,7 @@ async def test_cancelled_step_is_rolled_back(place: Place) -> None:
                 await in_time(run.result())
             await cancelling
         else:
-            # A cancel is a write, and on SQLite nobody writes while the transaction is open: it comes too late.
+            # A cancel is a write, and SQLite has one writer: while the transaction is open it comes too late.
             stage.gate("ann").open()
             assert "credited ann" == await in_time(run.result())
             await asyncio.gather(cancelling, return_exceptions=True)
@@ -244,7 +244,7 @@ async def crediting_between() -> list[str]:
 
 
 async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before(place: Place) -> None:
-    """What was said after it is refused with it. Still nobody goes on before all that was said before is durable."""
+    """What was said after it is refused with it. Still no caller goes on before all that was said before is durable."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_between)
@@ -422,7 +422,7 @@ async def test_nothing_stays_when_another_worker_was_first(place: Place) -> None
         stage.gate("ann").open()
         await in_time(stores[0].waiting["end"].wait())
         if place.path is not None:
-            # Nobody else can write while a transaction of SQLite is open: there is no such moment.
+            # No other process can write while a transaction of SQLite is open: there is no such moment.
             blocked.set()
             assert "credited ann" == await in_time(run.result())
             return

@@ -113,7 +113,7 @@ async def test_a_step_that_waited_for_a_process_looks_at_the_lease_again(
 
 
 async def test_a_step_that_waited_for_a_transaction_looks_at_the_lease_again(place: Place) -> None:
-    """It was allowed to begin when it asked for one, and the lease has run out since. Nobody waits for its lock."""
+    """It was allowed to begin when it asked for one, and the lease has run out since. None waits for its lock."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         lease = lease_of(engine)

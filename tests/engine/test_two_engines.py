@@ -99,7 +99,7 @@ async def test_orphans_are_taken_over(place: Place) -> None:
 
 
 async def test_a_live_worker_keeps_its_runs(place: Place) -> None:
-    """Nobody takes over what is only slow. [TS-R20]"""
+    """No worker takes over what is only slow. [TS-R20]"""
     async with place.engine() as first, place.engine() as second:
         run = await first.start(shared_hold, "a", id="run-1")
         await stage.gate("a").reached()

@@ -61,7 +61,7 @@ async def test_another_run_has_begun_under_the_id(store: MemoryStore) -> None:
 
 
 async def test_a_tree_that_was_created_has_forgotten_how(store: MemoryStore) -> None:
-    """It is there all the same: somebody has taken it over since, and whoever started it is told so."""
+    """It is there all the same: another worker has taken it over since, and its starter gets the run."""
     change = new_tree(store, "run-1")
     await store.commit([change])
     tree = await begin_again(store)

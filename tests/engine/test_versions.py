@@ -97,7 +97,7 @@ async def test_a_worker_claims_only_the_versions_that_it_has(place: Place) -> No
 
 
 async def test_a_result_that_waits_for_a_missing_version_says_so(place: Place) -> None:
-    """Whoever waits in vain learns what is missing."""
+    """A caller that waits in vain learns what is missing."""
     async with place.engine(registry=registry_of(pay_back_10)) as engine:
         run = await engine.start(pay_back_2, "b")
 
@@ -107,7 +107,7 @@ async def test_a_result_that_waits_for_a_missing_version_says_so(place: Place) -
 
 
 async def test_a_suspended_run_whose_version_is_gone_says_so_when_it_is_due(place: Place) -> None:
-    """Its signal is kept until somebody can take it."""
+    """Its signal is kept until a worker can take it."""
     async with place.engine() as engine:
         run = await engine.start(pay_back_2, "b", id="r")
         await waits(run)
@@ -220,7 +220,7 @@ async def test_a_run_before_the_mark_takes_the_new_way_and_keeps_it(place: Place
 
 
 async def test_a_run_that_a_client_created_takes_the_new_way(place: Place) -> None:
-    """It is first fed after a claim, and nobody has been there before."""
+    """It is first fed after a claim, and no worker had it before."""
     new = deployed(ship_with_label)
     async with place.engine(worker=False, registry=new) as client:
         run = await client.start(workflow_of(new), "o-1")

@@ -54,7 +54,7 @@ def _call_never(call_later: Callable[..., asyncio.TimerHandle], *args: Any, **kw
 async def test_stall_is_reported_once_with_the_stack(
     clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever blocks finds the line in the log, and nothing else is said until the loop has turned."""
+    """The log names the line that blocks, and nothing else is said until the loop has turned."""
     with caplog.at_level(logging.ERROR, logger="outlive"):
         for _ in range(round(2 * STALL_SECONDS / MARK_SECONDS)):
             assert clock.tick()
@@ -104,7 +104,7 @@ async def test_look_that_came_a_little_late_says_what_it_sees(clock: HandClock, 
 async def test_process_that_was_stopped_as_a_whole_is_not_stalled(
     clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever looks was stopped too, so nothing can be said about the loop."""
+    """The watchdog was stopped too, so nothing can be said about the loop."""
     assert clock.tick(after=3600)
     assert clock.tick()
 
@@ -138,7 +138,7 @@ async def test_worker_begins_a_new_session_when_its_loop_turns_again(caplog: pyt
 
 
 def test_worker_process_ends_itself(tmp_path: Path) -> None:
-    """With a code that says why, so that whoever runs it starts it again."""
+    """With a code that says why, so that its supervisor starts it again."""
     program = (
         "import asyncio, outlive\n"
         "from tests.engine.test_watchdog import watched\n"

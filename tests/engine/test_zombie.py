@@ -77,7 +77,7 @@ async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Pl
         committer = committer_of(first)
         run = await first.start(holding_beside_a_credit, id="run-1")
         await stage.gate("ready").reached()
-        # Nobody can claim it on SQLite while the transaction is open, so it begins after that.
+        # No worker can claim it on SQLite while the transaction is open, so it begins after that.
         unbegun = stores[0].gates["begin"] = asyncio.Event()
         stage.gate("ready").open()
         for name in "ab":

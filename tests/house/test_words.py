@@ -11,7 +11,7 @@ WORDS = "whoever|somebody|nobody|anew|mend|mended|wish|wishes|herald|told"
 COY = re.compile(rf"\b({WORDS})\b", re.IGNORECASE)
 COY_MAX = 5
 """Lower it when you have made it fewer. Name the worker, the caller or the person instead."""
-COY_TESTS_MAX = 895
+COY_TESTS_MAX = 710
 """The same for docstrings and comments of tests."""
 COY_TEST = re.compile(rf"def (test_(?:\w+_)?(?:{WORDS}|hears)(?:_\w+)?)\(")
 

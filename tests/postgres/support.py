@@ -54,7 +54,7 @@ async def connected(url: str) -> AsyncIterator[Any]:
 
 
 async def is_waiting_for_lock(connection: Any) -> bool:
-    """Whether somebody waits for a lock in this database."""
+    """Whether a session waits for a lock in this database."""
     return bool(
         await connection.fetchval(
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"

@@ -31,7 +31,7 @@ async def far(proxy: Proxy, postgres_url: str, open_store: Opener) -> PostgresSt
 async def test_a_change_that_is_cut_before_its_commit_has_not_happened(
     proxy: Proxy, far: PostgresStore, request_number: int
 ) -> None:
-    """And that is told: whoever asked may ask again."""
+    """And the error says so: the caller may ask again."""
     proxy.cut_request(request_number)
 
     with pytest.raises(StoreUnavailableError) as caught:
@@ -55,7 +55,7 @@ async def test_a_change_whose_commit_is_cut_is_unknown(
 
 
 async def test_every_caller_learns_of_the_cut(proxy: Proxy, far: PostgresStore) -> None:
-    """Those in the transaction that was cut, and nobody else."""
+    """Those in the transaction that was cut, and no others."""
     proxy.cut_request(LOCKING)
     asked = [asyncio.ensure_future(far.change_cell("counter", add)) for _ in range(3)]
 
@@ -66,7 +66,7 @@ async def test_every_caller_learns_of_the_cut(proxy: Proxy, far: PostgresStore) 
 
 
 async def test_who_waits_for_a_cell_does_not_keep_others_from_reading(store: PostgresStore, postgres_url: str) -> None:
-    """A hundred changes of a cell that somebody has locked need one session."""
+    """A hundred changes of a cell that another session has locked need one session."""
     await begin(store)
     await store.change_cell("counter", add)
     async with connected(postgres_url) as blocker, connected(postgres_url) as looker:
@@ -85,7 +85,7 @@ async def test_who_waits_for_a_cell_does_not_keep_others_from_reading(store: Pos
 
 
 async def test_who_makes_a_cell_has_no_other_one_locked(store: PostgresStore, postgres_url: str) -> None:
-    """Somebody else who makes the same cell, and wants the others then, does not wait in a circle."""
+    """Another session that makes the same cell, and wants the others then, does not wait in a circle."""
     await store.change_cell("b", add)
     async with connected(postgres_url) as maker, connected(postgres_url) as looker:
         async with maker.transaction():

@@ -37,7 +37,7 @@ async def test_a_cut_at_any_request_is_not_heard_of(postgres_url: str, proxy: Pr
 async def test_a_server_that_is_gone_in_the_middle_leaves_a_doubt_that_can_be_cleared(
     postgres_url: str, proxy: Proxy
 ) -> None:
-    """Cut off after it was done, and nobody there to be asked again: appending it once more finds it."""
+    """Cut off after it was done, and no server there to be asked again: appending it once more finds it."""
     row = Checkpoint(1, "S", output=b"receipt")
     async with outlive.checkpoints(through(proxy, postgres_url)) as store:
         await store.load_run("run-1")  # Connected, and what is sent next is prepared.

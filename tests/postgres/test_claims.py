@@ -1,4 +1,4 @@
-"""Claims by many at once: between looking, locking and writing others go on, and nobody takes what is not free."""
+"""Claims by many at once: between looking, locking and writing others go on, and no claim takes what is not free."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def test_claimers_at_once_take_different_runs_and_never_conflict(
     statements: Statements,
     is_orphan: bool,  # noqa: FBT001 (a parameter of the test)
 ) -> None:
-    """What one has locked and not yet written is passed over by the other one, which waits for nobody."""
+    """What one has locked and not yet written is passed over by the other one, which does not wait."""
     names = [f"run-{number}" for number in range(4)]
     for name in names:
         await begin(store, name)
@@ -176,7 +176,7 @@ async def test_owner_that_writes_while_it_is_taken_over_is_looked_at_again(
 async def test_owner_that_writes_all_the_time_is_left_alone(
     store: PostgresStore, clock: ManualClock, statements: Statements
 ) -> None:
-    """Nobody tries for ever to take over what moves."""
+    """No claim tries for ever to take over what moves."""
     tree = await leave_an_orphan(store, clock)
     await hire(store, "worker-b")
     statements.counts.clear()

@@ -1,4 +1,4 @@
-"""Commits: one statement for a batch, and nobody pays for another's conflict."""
+"""Commits: one statement for a batch, and no change pays for another's conflict."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_text_with_a_nul_comes_back(store: PostgresStore) -> None:
 async def test_mail_that_crosses_with_suspending_wakes_the_run(
     store: PostgresStore, postgres_url: str, clock: ManualClock, first: str
 ) -> None:
-    """Whoever comes second waits for the first and sees it, though neither had committed when the other began."""
+    """The second waits for the first and sees it, though neither had committed when the other began."""
     await hire(store, "worker-a")
     tree = await begin(store, worker="worker-a")
     suspending = tree.change(RunSuspended(at=store.now(), waits=(), wake_at=None))

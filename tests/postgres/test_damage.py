@@ -1,4 +1,4 @@
-"""Rows that somebody has damaged: they harm nobody but their own run."""
+"""Rows that were damaged: they harm only their own run."""
 
 from __future__ import annotations
 

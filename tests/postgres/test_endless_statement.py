@@ -1,4 +1,4 @@
-"""A statement of a step that never ends: nobody can end it behind PgBouncer but the server itself."""
+"""A statement of a step that never ends: behind PgBouncer only the server itself can end it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def closed_door(monkeypatch: pytest.MonkeyPatch) -> Door:
 
 @pytest.fixture
 def open_door(closed_door: Door) -> Door:
-    """A door that nobody has to wait at."""
+    """A door at which no caller waits."""
     closed_door.open.set()
     return closed_door
 
@@ -177,7 +177,7 @@ async def test_a_server_that_takes_every_connection_away_fails_no_run(
 async def test_a_pool_without_a_connection_gets_one_that_another_can_spare(
     postgres_server: PostgresServer, few: str
 ) -> None:
-    """A step's connection that lies idle keeps nobody from reading."""
+    """A step's connection that lies idle keeps no reader waiting."""
     async with opened(few) as store:
         assert isinstance(store, PostgresStore)
         await (await store.begin()).rollback()

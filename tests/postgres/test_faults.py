@@ -30,7 +30,7 @@ async def test_server_that_became_a_replica_is_left(store: PostgresStore) -> Non
 
 
 async def test_what_no_server_can_hold_is_not_taken_for_an_outage(store: PostgresStore) -> None:
-    """Whoever waits for a server to come back would wait for ever, and everybody's commits behind it."""
+    """A caller that waits for a server to come back would wait for ever, and all commits behind it."""
     with pytest.raises(StoreError, match="exceeds") as caught:
         await store.commit([new_tree(store, "run-1", workflow=secrets.token_hex(3_000))])
 
@@ -39,7 +39,7 @@ async def test_what_no_server_can_hold_is_not_taken_for_an_outage(store: Postgre
 
 
 async def test_session_that_forgot_its_statements_is_left(store: PostgresStore) -> None:
-    """So it is behind a pooler that nobody told us of; whoever reads the log is told what to write."""
+    """So it is behind a pooler that the URL does not name; the log says what to write."""
     tree = await begin(store)
     await tree.step()
     session = await writer_session(store)

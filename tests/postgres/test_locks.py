@@ -1,4 +1,4 @@
-"""Locks: taken in one order by everybody, so that nobody waits for somebody who waits for him."""
+"""Locks: taken in one order by all transactions, so that none waits for one that waits for it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LOCK = "SELECT key FROM place.runs WHERE id = $1 FOR UPDATE"
 
 
 async def test_trees_that_write_to_each_other_do_not_block_each_other(store: PostgresStore, postgres_url: str) -> None:
-    """Whoever waits for the first of two trees has not locked the second: its owner may be waiting for the first, too.
+    """A transaction that waits for the first of two trees has not locked the second: its owner may wait for the first.
 
-    PostgreSQL would find out after a second, and everybody's commits would stand still meanwhile.
+    PostgreSQL would find out after a second, and all commits would stand still meanwhile.
     """
     first, second = await begin(store, "first"), await begin(store, "second")
     async with connected(postgres_url) as blocker, connected(postgres_url) as looker:

@@ -1,4 +1,4 @@
-"""NOTIFY: whoever watches hears what others made due, and is left alone otherwise."""
+"""NOTIFY: a store that watches is rung for what others made due, and not otherwise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.postgres.support import connected, in_time, until
 
 
 class Ear:
-    """Counts rings; the first one says that somebody listens."""
+    """Counts rings; the first one says that the listener is there."""
 
     def __init__(self, store: PostgresStore) -> None:
         self.rings = 0
@@ -36,7 +36,7 @@ class Ear:
 
 @pytest.fixture
 async def ear(store: PostgresStore) -> Ear:
-    """Somebody who listens already."""
+    """A listener that is there already."""
     ear = Ear(store)
     await ear.hear()
     return ear
@@ -103,7 +103,7 @@ async def test_steps_and_sleep_ring_for_no_process(ear: Ear, other: PostgresStor
 
 
 async def test_own_writes_do_not_ring(ear: Ear, store: PostgresStore, other: PostgresStore) -> None:
-    """Whoever made something due in this process knows it."""
+    """The process that made something due knows it."""
     await store.commit([new_tree(store, "run-1")])
     before = ear.rings
 
@@ -116,7 +116,7 @@ async def test_own_writes_do_not_ring(ear: Ear, store: PostgresStore, other: Pos
 async def test_behind_a_pooler_no_session_listens(open_store: Opener, postgres_url: str) -> None:
     """No session is ours there: no LISTEN, no setting, no named statement."""
     store = await open_store(f"{postgres_url}&pgbouncer=true")
-    store.watch(lambda _: pytest.fail("nobody listens"))
+    store.watch(lambda _: pytest.fail("it does not listen"))
     tree = await begin(store)
     await tree.step()
     await send(store, message(store, "run-1"))

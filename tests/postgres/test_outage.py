@@ -1,4 +1,4 @@
-"""The database is away for a while, under load: no run fails because of it, and nobody burns the time."""
+"""The database is away for a while, under load: no run fails because of it, and no worker burns the time."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ async def test_due_runs_are_found_by_the_index_of_their_owner(store: PostgresSto
 
 
 async def test_taking_over_one_worker_costs_what_that_worker_has(store: PostgresStore, postgres_url: str) -> None:
-    """100 owners with 100 runs each, one of them lost: its runs are found by its name, and nobody else's are looked
+    """100 owners with 100 runs each, one of them lost: its runs are found by its name, and no other's are looked
     at. With as many runs again at the others it costs the same."""
     async with connected(postgres_url) as connection:
         await hire(store, "worker-a")

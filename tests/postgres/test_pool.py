@@ -132,7 +132,7 @@ async def take_another(pool: Pool, instead_of: Session) -> None:
 
 
 async def test_session_is_used_again(pool: Pool, server: Server) -> None:
-    """Nobody connects for each verb; a pool waits until what it has is given back."""
+    """A verb does not connect by itself; a pool waits until what it has is given back."""
     session = await pool.take()
     waiting = asyncio.ensure_future(pool.take())
     await asyncio.sleep(0)
@@ -146,7 +146,7 @@ async def test_session_is_used_again(pool: Pool, server: Server) -> None:
 
 @pytest.mark.parametrize("what", ["closed", "in a transaction"])
 async def test_session_that_is_not_as_it_was_is_not_used_again(pool: Pool, what: str) -> None:
-    """The next one would read or write in somebody else's transaction."""
+    """The next one would read or write in another caller's transaction."""
     session = await pool.take()
     line_of(session).is_open = what != "closed"
     line_of(session).is_begun = what == "in a transaction"
@@ -363,7 +363,7 @@ def transaction_of(pool: Pool) -> PostgresTransaction:
 async def test_transaction_that_cannot_begin_gives_its_place_back(
     pool: Pool, failure: BaseException, told: type[BaseException]
 ) -> None:
-    """Nothing has happened, and nobody knows what the server makes of that session."""
+    """Nothing has happened, and it is not known what the server makes of that session."""
     session = await pool.take()
     pool.give(session)
     line_of(session).failure = failure
@@ -416,7 +416,7 @@ async def test_session_that_cannot_roll_back_is_cut_off(pool: Pool) -> None:
 async def test_checkpoint_is_sent_again_only_after_a_cut(
     pool: Pool, server: Server, failure: Exception, sessions: int
 ) -> None:
-    """A server that is late may be at it still: whoever sent it hears that nobody knows."""
+    """A server that is late may be at it still: the caller gets the error that says that the outcome is unknown."""
     session = await pool.take()
     pool.give(session)
     line_of(session).failure = failure

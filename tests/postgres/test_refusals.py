@@ -213,7 +213,7 @@ async def test_user_who_may_not_create_the_schema_reads_what_to_grant(
 async def test_user_without_rights_on_the_tables_reads_what_to_grant(
     postgres_server: PostgresServer, database: str
 ) -> None:
-    """Somebody else has made the schema."""
+    """Another user has made the schema."""
     postgres_server.execute(ROLE)
     await open_and_close(postgres_server.store_url(database))
     url = as_guest(postgres_server.store_url(database))

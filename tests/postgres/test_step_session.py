@@ -92,7 +92,7 @@ async def test_statement_of_a_step_may_take_longer_than_ours(
 async def test_transaction_that_ends_after_the_store_was_closed_leaves_no_connection(
     store: PostgresStore, postgres_url: str
 ) -> None:
-    """Nobody would ever close it."""
+    """No code would ever close it."""
     transaction = await store.begin()
     pid = await transaction.handle.fetchval("SELECT pg_backend_pid()")
     await store.close()

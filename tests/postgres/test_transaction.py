@@ -233,7 +233,7 @@ async def test_session_that_is_lost_in_the_middle_of_a_step_fails_no_attempt(pos
 
 
 async def test_more_steps_than_connections_wait_for_their_turn(ledger: PostgresStore) -> None:
-    """Nobody fails because many want one; and the engine's own verbs are not kept waiting by steps."""
+    """No step fails because many want one; and the engine's own verbs are not kept waiting by steps."""
     first = [await ledger.begin() for _ in range(STEP_SESSIONS_MAX)]
     late = asyncio.ensure_future(ledger.begin())
     assert await in_time(ledger.find_run("maker")) is not None
@@ -275,7 +275,7 @@ async def test_transaction_that_ends_between_two_requests_of_a_statement_says_so
 
 
 async def test_a_full_disk_is_the_stores_trouble_and_not_the_steps(ledger: PostgresStore) -> None:
-    """A statement of the step is refused for want of room: the store refuses for now, and nobody has failed."""
+    """A statement of the step is refused for want of room: the store refuses for now, and no step has failed."""
     transaction = await ledger.begin()
     try:
         with pytest.raises(StoreUnavailableError, match="no room"):

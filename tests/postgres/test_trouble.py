@@ -100,7 +100,7 @@ async def _is_closed(store: PostgresStore) -> bool:
 async def test_read_whose_wire_is_cut_is_asked_again(
     proxy: Proxy, far: PostgresStore, *, before: bool, is_prepared: bool
 ) -> None:
-    """Nobody hears of it: reading twice does no harm."""
+    """The caller does not notice: reading twice does no harm."""
     await begin(far)
     if is_prepared:
         await get_run(far, "run-1")
@@ -124,7 +124,7 @@ async def test_blob_whose_wire_is_cut_is_put_again(proxy: Proxy, far: PostgresSt
 
 
 async def test_lost_reads_are_unavailable_and_work_again(proxy: Proxy, far: PostgresStore) -> None:
-    """A read that was lost did nothing, so nobody has to be careful."""
+    """A read that was lost did nothing, so no caller has to be careful."""
     await begin(far)
     proxy.go_down()
 
@@ -309,7 +309,7 @@ async def test_store_goes_on_after_its_server_was_killed(own_server: PostgresSer
 
 
 async def test_store_can_be_closed_while_its_server_is_away(own_server: PostgresServer) -> None:
-    """Nobody waits for the dead."""
+    """No caller waits for a dead connection."""
     store = PostgresStore(own_server.store_url(own_server.create_database()), clock=ManualClock())
     await store.open()
     await begin(store)
@@ -323,7 +323,7 @@ async def test_store_can_be_closed_while_its_server_is_away(own_server: Postgres
 
 
 async def test_closed_store_leaves_no_transaction_open(store: PostgresStore, postgres_server: PostgresServer) -> None:
-    """A step that nobody waits for any more keeps neither a connection nor what it has locked."""
+    """A step that no run waits for any more keeps neither a connection nor what it has locked."""
     left_open = await store.begin()
     await left_open.handle.execute("SELECT 1")
     open_there = (
@@ -372,7 +372,7 @@ async def test_store_keeps_nothing_of_verbs_that_have_ended(
 
 
 async def test_session_that_the_server_ended_is_replaced(store: PostgresStore, postgres_url: str) -> None:
-    """An administrator, or a timeout, ends sessions; whoever only reads does not notice."""
+    """An administrator, or a timeout, ends sessions; a caller that only reads does not notice."""
     await begin(store)
     await get_run(store, "run-1")
     async with connected(postgres_url) as connection:
