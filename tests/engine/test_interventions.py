@@ -170,6 +170,24 @@ async def test_without_a_worker_that_has_the_code_nothing_is_asked(place: Place)
         assert [run.id for run in await stranger.list()] == ["order-7"]
 
 
+async def test_workers_of_a_queue_do_it_in_its_line(place: Place) -> None:
+    """If they alone have the code, and take nothing else."""
+    async with (
+        place.engine(registry=registry_of(iv_order), queues=["iv-mail"]) as owner,
+        place.engine(registry=Registry(), worker=False) as stranger,
+    ):
+        run = await owner.start(iv_order, "lamp", id="order-7", queue="iv-mail")
+        with pytest.raises(RunFailed):
+            await run.result()
+        stage.call("repaired")
+
+        await stranger.retry("order-7")
+
+        assert await run.result() == 4
+        (request,) = await stranger.list(workflow="outlive.intervention:iv_order")
+        assert request.queue == "iv-mail"
+
+
 async def test_a_request_that_is_not_answered_is_withdrawn(
     owner: outlive.Engine, stranger: outlive.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

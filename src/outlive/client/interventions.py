@@ -11,6 +11,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from outlive._define.intervention import Intervention, intervention_spec
 from outlive._define.workflow import Workflow
 from outlive._journal.codec import creation_in
@@ -54,12 +56,16 @@ class Interventions:
         store = self._access.store
         spec, definition = intervention_spec(run.workflow, version), definition_key(run.workflow, version)
         own = definition_key(spec.name, version)
-        workers = await store.list_workers(with_runs=False)
-        if not any(worker.is_live and own in worker.definitions for worker in workers):
-            raise refused(
-                f"workflow {definition} is not defined in this process, and no live worker has it; its code has to "
-                f"replay the history: start a worker that has it, and try again"
-            )
+        workers = [worker for worker in await store.list_workers(with_runs=False) if worker.is_live]
+        if not any(own in worker.definitions for worker in workers):
+            if run.queue and any(definition in worker.definitions for worker in workers):
+                # Workers that have it take from queues only, so the request waits in the line of the run.
+                spec = msgspec.structs.replace(spec, queue=run.queue)
+            else:
+                raise refused(
+                    f"workflow {definition} is not defined in this process, and no live worker has it; its code has "
+                    f"to replay the history: start a worker that has it, and try again"
+                )
         rows = await store.read_journal(run.journal, limit=1)
         # The middleware of the worker expects the headers of the run in whatever is done for it.
         headers = creation_in(rows[0], nonce=run.nonce, run_id=run.id).headers

@@ -12,6 +12,7 @@ import os
 from functools import partial
 from typing import NamedTuple
 
+from outlive._define.intervention import OF_RUN
 from outlive._journal.event import RunCreated
 from outlive._lease.contract import Leases
 from outlive._lease.process import this_process
@@ -121,7 +122,8 @@ class WorkerSessions:
         info = WorkerInfo(
             id=worker.id,
             name=self._options.name,
-            definitions=tuple(definitions),
+            # A request of an operator has no queue.
+            definitions=tuple(name for name in definitions if self._takes_unqueued or not name.startswith(OF_RUN)),
             started_at=now_at,
             expires_at=now_at + round(lease_seconds * MICROSECONDS),
             process=this_process(),
