@@ -22,6 +22,7 @@ import outlive
 from outlive import Checkpoint
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore
+from outlive._store.sqlite.bells import WORKERS, Bells
 from outlive.errors import CommitUnknownError, DuplicateCheckpointError, OutliveError, StoreError
 from outlive.testing.clock import EPOCH
 from outlive.testing.conformance.builders import begin, blob, claim, hire, new_tree, stepped
@@ -245,6 +246,15 @@ def _misuse(store: SqliteStore, path: str) -> None:
     except StoreError as error:
         say(error)
     asyncio.run(_open_and_close(f"{path}-of-child"))
+
+
+async def leave_a_fork(folder: str) -> None:
+    """Listen, fork, and die without a word; the fork lives until the test says something."""
+    Bells(Path(folder), WORKERS).listen(lambda run_id: None)
+    if os.fork() == 0:
+        say("forked")
+        hear()
+    os._exit(0)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from outlive._store.sqlite.bells import IDS_MAX, READERS, WORKERS, Bells
 from outlive.client import answers
 from outlive.testing.conformance.builders import begin, claim, follow, hire, message, new_tree, send
 from tests.engine.support import in_time, turns_of_the_loop
+from tests.sqlite.conftest import Child
 
 HOUR = 3_600_000_000
 Opener = Callable[[], Awaitable[SqliteStore]]
@@ -71,6 +72,19 @@ async def test_bell_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     ringer.ring()
 
     assert list((tmp_path / "bells").iterdir()) == []
+
+
+async def test_fork_does_not_keep_the_bell_of_its_dead_parent(tmp_path: Path, spawn: Callable[..., Child]) -> None:
+    """It has a copy of the socket, which would take every ring and answer none."""
+    child = spawn("leave_a_fork", tmp_path / "bells")
+    assert child.hear() == "forked"
+    child.process.wait()
+    assert len(list((tmp_path / "bells").iterdir())) == 1
+
+    Bells(tmp_path / "bells", WORKERS).ring()
+
+    assert list((tmp_path / "bells").iterdir()) == []
+    child.say()
 
 
 async def test_bell_that_is_not_read_makes_no_process_wait(tmp_path: Path) -> None:
