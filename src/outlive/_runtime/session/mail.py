@@ -51,6 +51,8 @@ class TreeMail:
         if hold is not None or live.hold is not None:
             # All of the mail stays in the inbox. What would let the tree go on lets another claim do so.
             self.hold(live, hold or Hold())
+            # A claim may find mail and a pause: what its replay left to do does not begin, and must not be written.
+            self._mover.start_durable(live)
             return
         self._trees.mail_taken(live)
         for message in mail:
