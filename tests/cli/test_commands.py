@@ -59,6 +59,40 @@ async def test_workers_are_shown_with_what_they_own(store: Store, ask: Ask) -> N
     assert "greet@1" in table[1]
 
 
+async def test_queues_are_shown_and_changed(store: Store, ask: Ask) -> None:
+    """How full they are and what they allow; for people and for programs."""
+    for name in ("a", "b"):
+        await begin(store, name, queue="emails")
+    await store.close()
+
+    said = [
+        in_thread(ask, "queues", *words).output.strip()
+        for words in (
+            ["set", "emails", "--concurrency", "5", "--per-key", "1"],
+            ["set", "emails", "--per-key", "none"],
+            ["pause", "emails", "--by", "ann", "--reason", "rain"],
+            ["drain", "emails"],
+        )
+    ]
+    table = in_thread(ask, "queues", "list").output.splitlines()
+    # Other tests of this process may have declared some.
+    (listed,) = [it for it in json.loads(in_thread(ask, "queues", "list", "--json").output) if it["name"] == "emails"]
+
+    assert said == [
+        "queue emails: concurrency 5, per key 1",
+        "queue emails: concurrency 5",
+        "queue emails is paused",
+        "queue emails is paused, and no run of it is under way",
+    ]
+    assert table[0].split()[:3] == ["QUEUE", "STATE", "IN"]
+    assert any("paused by ann: rain" in row for row in table)
+    assert (listed["in_line"], listed["running"], listed["limits"]["concurrency"]) == (2, 0, 5)
+    assert "is open" in in_thread(ask, "queues", "resume", "emails").output
+    assert in_thread(ask, "queues", "set", "emails", "--reset").output == "queue emails: none\n"
+    for wrong in (["set", "emails"], ["set", "emails", "--concurrency", "many"], ["pause", "default"]):
+        assert in_thread(ask, "queues", *wrong).exit_code in (1, 2)
+
+
 async def test_an_empty_store_has_no_workers(store: Store, ask: Ask) -> None:
     """And that is no error."""
     await store.close()

@@ -12,7 +12,7 @@ import outlive
 from outlive import Queue, RunStatus
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.testing import TestEngine, crash_everywhere
-from tests.engine.support import Place, in_time, parks, registry_of, stage, waits
+from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
 
 pytestmark = pytest.mark.any_store
 
@@ -310,3 +310,96 @@ async def test_queue_that_is_declared_twice_is_refused(place: Place) -> None:
 async def test_queued_run_survives_crashes() -> None:
     """Killed and recovered at each commit: it gets its slot once, and ends as before."""
     await crash_everywhere(single_visit, "a", max_points=5)
+
+
+# -- What people do with queues ------------------------------------------------------------------------------
+
+
+@pytest.mark.every_store
+async def test_limits_can_be_set_at_run_time(place: Place) -> None:
+    """They win over what code declares, until they are reset; `stats` says what there is."""
+    async with place.engine() as engine:
+        first, second = [await engine.start(queued_wait, name, queue=single, id=name) for name in ("one", "two")]
+        await in_time(waits(first))
+        info = await engine.queues.stats("single")
+        assert (info.in_line, info.running, info.limits.concurrency, info.changed) == (1, 1, 1, ())
+        assert [(holder.id, holder.worker) for holder in info.holders] == [("one", "")]
+        assert info.waiting is not None
+
+        await engine.queues.set(single, concurrency=2, rate=outlive.TokenBucket(1000))
+        await in_time(waits(second))
+
+        info = await engine.queues.stats(single)
+        assert (info.in_line, info.running, info.limits.concurrency) == (0, 2, 2)
+        assert info.changed == ("concurrency", "rate")
+        await engine.queues.reset("single")
+        assert (await engine.queues.stats("single")).limits.concurrency == 1
+        assert "single" in [info.name for info in await engine.queues.list()]
+        for run in (first, second):
+            await engine.signal(run.id, "go")
+            await in_time(run.result())
+
+
+async def test_paused_queue_waits(place: Place) -> None:
+    """What has begun goes on; `drain` returns when that has ended."""
+    async with place.engine() as engine:
+        holder = await engine.start(queued_wait, "holder", queue=single)
+        await in_time(waits(holder))
+        waiting = await engine.start(queued_visit, "waiting", queue=single, id="waiting")
+        draining = asyncio.create_task(engine.queues.drain("single", by="ops"))
+
+        async def is_paused() -> bool:
+            return (await engine.queues.stats("single")).paused == "paused by ops: draining"
+
+        await until(is_paused)
+        await engine.signal(holder.id, "go")
+        await in_time(draining)
+
+        assert await waiting.why() == (
+            "it is in line in queue single, in place 1; the queue is paused by ops: draining, and "
+            "engine.queues.resume('single') lets it go on"
+        )
+        await engine.resume(queue="single")
+        assert await in_time(waiting.result()) == "waiting"
+        await engine.pause(queue="single", reason="night")
+        assert (await engine.queues.stats("single")).paused == "paused: night"
+
+
+async def test_run_in_line_says_its_place_and_who_holds_the_slots(place: Place) -> None:
+    """For one key, or for all."""
+    async with place.engine() as engine:
+        await in_time(waits(await engine.start(queued_wait, "h", queue=single, id="holder")))
+        runs = [await engine.start(queued_visit, name, queue=single, key="me") for name in "ab"]
+        keyed = Queue("keyed", per_key=1)
+        await in_time(waits(await engine.start(queued_wait, "k", queue=keyed, key="me", id="mine")))
+        mine = await engine.start(queued_visit, "m", queue=keyed, key="me")
+        late = await engine.start(queued_visit, "late", start_at=datetime(2030, 1, 1, tzinfo=UTC))
+
+        assert await runs[1].why() == (
+            "it is in line in queue single, in place 2 of key 'me'; all 1 slots are taken: holder"
+        )
+        assert await mine.why() == (
+            "it is in line in queue keyed, in place 1 of key 'me'; its key has all 1 slots that it may have: mine"
+        )
+        assert await late.why() == "it is to begin at 2030-01-01T00:00:00+00:00"
+        assert [run.id for run in await engine.list(queue="keyed")] == [mine.id, "mine"]
+        assert await engine.count(queue="default") == 1
+
+
+async def test_verbs_of_queues_refuse_what_cannot_be() -> None:
+    """With what can."""
+    async with TestEngine() as engine:
+        for options, text in (({}, "concurrency"), ({"hold": "end"}, "declared in code"), ({"concurrency": 0}, "1")):
+            with pytest.raises(InvalidArgumentError, match=text):
+                await engine.queues.set("emails", **options)
+        with pytest.raises(InvalidArgumentError, match="default"):
+            await engine.queues.pause("default")
+        with pytest.raises(ArgumentTypeError, match="Queue"):
+            await engine.queues.stats(7)  # type: ignore[arg-type]
+
+
+def test_queues_have_sync_verbs() -> None:
+    """As all verbs of an engine."""
+    with TestEngine().sync as engine:
+        engine.queues.set("emails", concurrency=3)
+        assert engine.queues.stats("emails").limits.concurrency == 3

@@ -19,6 +19,8 @@ from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
 CELLS = "outlive.queue/"
 """How the name of the cell of a queue begins."""
+CELLS_END = CELLS[:-1] + chr(ord(CELLS[-1]) + 1)
+"""Behind all such names."""
 DEFAULT = "default"
 """What people call the runs without a queue."""
 KEY_LENGTH_MAX = 200

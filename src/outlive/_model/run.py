@@ -131,6 +131,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What it waits for: see `waits_for`."""
     sleeps: bool = False
     """A timer will wake it: see `sleeps`."""
+    queue: str | None = None
+    """Was started in this queue; empty for those without one."""
     asks: str | None = None
     """Has an open request for approval: from this person, or from anyone if empty. Not with `waiting_for`."""
 

@@ -71,6 +71,7 @@ __all__ = [
     "Message",
     "MessageKind",
     "Outcome",
+    "QueueMeasure",
     "Refusal",
     "Store",
     "Transaction",
@@ -91,6 +92,22 @@ class Declared(NamedTuple):
     """When the worker was started."""
     limits: Mapping[str, QueueLimits]
     """By the name of the queue."""
+
+
+class QueueMeasure(msgspec.Struct, frozen=True, kw_only=True):
+    """How full a queue is; no number is larger than the limit of the question."""
+
+    in_line: int
+    held: int
+    """Slots that are taken."""
+    later: int
+    """Runs without a slot that will get in line at an instant of their own."""
+    oldest_at: int | None
+    """Since when the one has been due that waits longest of those that are first in their lines."""
+    holders: tuple[Run, ...] = ()
+    """Runs that hold slots."""
+    ahead: int = 0
+    """Runs with the same key that are before the run that was asked about."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -322,6 +339,13 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Protocol):
         code of this worker has them: a claim of such a queue writes them into its cell, unless code that was started
         later has.
         """
+
+    async def list_queues(self) -> list[str]:
+        """The names of the queues that runs have or that have a cell, ascending."""
+
+    async def measure_queue(self, name: str, *, limit: int, run_id: str = "") -> QueueMeasure:
+        """How many runs of a queue are in line, hold a slot or come later; with `run_id`, how many are before that run,
+        which is in line. Nothing is counted beyond `limit`, and not more lines are looked at."""
 
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int

@@ -56,6 +56,7 @@ log = logging.getLogger("outlive.worker")
     is_flag=True,
     help="Exit with 70 when a step has blocked the event loop for as long as a lease.",
 )
+@click.option("--queues", metavar="NAMES", help="Take from these queues only, in this order: emails,default.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -72,6 +73,7 @@ def worker(
     grace: float | None,
     lease_seconds: float | None,
     exit_when_stalled: bool,
+    queues: str | None,
     log_level: str,
 ) -> None:
     """Run the workflows of APP until asked to stop.
@@ -97,6 +99,7 @@ def worker(
         "grace_seconds": grace,
         "lease_seconds": lease_seconds,
         "exit_when_stalled": exit_when_stalled or None,
+        "queues": None if queues is None else [name.strip() for name in queues.split(",") if name.strip()],
     }
     given = {option: value for option, value in options.items() if value is not None}
     if isinstance(found, ModuleType):

@@ -33,6 +33,7 @@ class BulkFilters(TypedDict, total=False):
     until: datetime | None
     waiting_for: str | None
     error: str | None
+    queue: str | None
 
 
 class WorkflowFilters(BulkFilters, total=False):

@@ -51,6 +51,7 @@ from outlive.client.tree_copy import check_copy, write_copy
 from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_paused, is_stopped, why
+from outlive.client.why_in_line import why_in_line
 from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
@@ -194,7 +195,8 @@ class Client:
         pauses = await self._pauser.pauses()
         if root.owner and (pause := await self._pauser.pause_ahead(root)):
             return f"it is to be {pause}, when the steps that run have ended"
-        return why(run, root, await store.list_workers(), others, now_at=store.now(), pauses=pauses)
+        line = await why_in_line(store, root)
+        return why(run, root, await store.list_workers(), others, now_at=store.now(), pauses=pauses, line=line)
 
     # -- Its end ---------------------------------------------------------------------------------------------
 

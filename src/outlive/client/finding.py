@@ -20,6 +20,7 @@ from outlive._model.id import ID_CHARACTERS_MAX
 from outlive._model.instant import microseconds_of
 from outlive._store.contract import PAGE_SIZE_MAX
 from outlive.client.access import Access
+from outlive.client.placing import queue_names
 from outlive.errors import InvalidArgumentError
 
 COUNT_MAX = 10_000
@@ -53,6 +54,8 @@ class Filters(TypedDict, total=False):
     wake it."""
     error: str | None
     """Failed with an exception of this class: its name, with as much of its module before it as one likes."""
+    queue: str | None
+    """Started in the queue of this name; `"default"`: in none."""
     roots_only: bool
     """No child runs."""
 
@@ -216,6 +219,7 @@ def filter_of(
     until: datetime | None = None,
     waiting_for: str | None = None,
     error: str | None = None,
+    queue: str | None = None,
     roots_only: bool = False,
     **unknown: Any,
 ) -> RunFilter:
@@ -240,6 +244,7 @@ def filter_of(
         error=None
         if error is None
         else given.text(where, "error", error, like="CardDeclined", most=given.KEY_CHARACTERS_MAX),
+        queue=None if queue is None else queue_names(where, [queue])[0],
         roots_only=given.flag(where, "roots_only", roots_only),
     )
 

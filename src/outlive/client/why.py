@@ -25,9 +25,10 @@ def why(
     *,
     now_at: int,
     pauses: Pauses = NO_PAUSES,
+    line: str = "",
 ) -> str:
     """Why a run is where it is, for a person; `others` are the runs that it waits for, `pauses` the workflows that are
-    paused."""
+    paused, `line` what is to be said of its place in a queue."""
     if run.status.is_terminal:
         return _ended(run)
     if run.status is RunStatus.DAMAGED:
@@ -46,6 +47,10 @@ def why(
     if (pause := pause_of(pauses, root.workflow)) is not None:
         what = f"workflow={root.workflow!r}" if root.workflow in pauses else "all=True"
         return f"its workflow is {pause} (since {instant(pause.at)}); engine.resume({what}) lets it go on"
+    if line and has_definition(live.values(), root):
+        return line
+    if root.status is RunStatus.PENDING and not root.owner and root.wake_at is not None and root.wake_at > now_at:
+        return f"it is to begin at {instant(root.wake_at)}"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
         return "it waits for " + _waits(root.waits, others)
     if root.owner in live:

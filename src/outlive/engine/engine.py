@@ -56,6 +56,7 @@ from outlive.client.definitions import Describer, WorkflowInfo
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.placing import queue_names, wanted_place
+from outlive.client.queues import Queues, only_queue
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.declaring import declare
 from outlive.client.schedules.verbs import Schedules
@@ -727,11 +728,15 @@ class Engine:
             workflow: its name; runs of it inside the trees of others are not paused.
             all: everything in this store.
             by, reason: for `why`.
-            filters: pause those runs, of a workflow or of any, that fit now, one by one: see `retry`.
+            filters: pause those runs, of a workflow or of any, that fit now, one by one: see `retry`. Only `queue` is
+                that queue itself: see `queues.pause`.
 
         Raises:
             RunNotFoundError, RunFinishedError. RunParkedError: it is parked for another reason.
         """
+        if (queue := only_queue(run_id, workflow, filters)) is not None and not all:
+            await self.queues.pause(queue, by=by, reason=reason)
+            return None
         return await self._verbs.pause(run_id, workflow=workflow, all=all, by=by, reason=reason, **filters)
 
     async def resume(
@@ -746,11 +751,14 @@ class Engine:
 
         Args:
             workflow, all: as they were paused. A run that was paused by itself stays paused.
-            filters: resume the parked runs that fit, one by one: see `retry`.
+            filters: resume the parked runs that fit, one by one: see `retry`. Only `queue` is that queue itself.
 
         Raises:
             RunNotFoundError, RunNotParkedError.
         """
+        if (queue := only_queue(run_id, workflow, filters)) is not None and not all:
+            await self.queues.resume(queue)
+            return None
         return await self._verbs.resume(run_id, workflow=workflow, all=all, **filters)
 
     @overload
@@ -886,6 +894,11 @@ class Engine:
     def schedules(self) -> Schedules:
         """When workflows start by themselves: list, set, pause, resume, trigger, backfill, delete."""
         return Schedules(self._verbs)
+
+    @property
+    def queues(self) -> Queues:
+        """Where runs wait for their turn: list, stats, set, reset, pause, resume, drain."""
+        return Queues(self._verbs)
 
     @property
     def checkpoints(self) -> CheckpointStore:

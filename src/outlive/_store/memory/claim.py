@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from outlive._model import Run
-from outlive._model.queue import queue_cell
+from outlive._model.queue import CELLS, queue_cell
 from outlive._model.run import HELD, IN_LINE, OUTSIDE
-from outlive._store.contract import Claim, Claims
+from outlive._store.contract import Claim, Claims, QueueMeasure
 from outlive._store.memory.state import MemoryState, Tree
 from outlive._store.tables.claiming import ClaimRequest, joined, pick, wanted_of
-from outlive._store.tables.queueing import Held, Serving, sources
+from outlive._store.tables.queueing import HOLDERS_MAX, Held, Serving, sources
 
 Due = tuple[int, Run]
 """A root, and when it is due."""
@@ -110,3 +110,30 @@ class MemoryClaim:
         held = [root for root in self._roots_of(name) if root.slot == HELD]
         by_worker = sum(root.owner == self._wanted.worker_id for root in held)
         return Held(len(held), by_worker, Counter(root.queue_key for root in held))
+
+
+def list_queues(state: MemoryState) -> list[str]:
+    """All queues."""
+    cells = {name.removeprefix(CELLS) for name in state.cells if name.startswith(CELLS)}
+    return sorted({run.queue for run in state.runs.values() if run.queue} | cells)
+
+
+def measure_queue(state: MemoryState, name: str, *, limit: int, run_id: str) -> QueueMeasure:
+    """How full a queue is."""
+    roots = [tree.root for tree in state.active.values() if tree.root.queue == name]
+    line = sorted(((root.wake_at or 0) - root.lead, root.journal, root) for root in roots if root.slot == IN_LINE)
+    first: dict[tuple[str, str], int] = {}
+    for _, _, root in line:
+        first.setdefault((root.queue_key, root.definition), root.wake_at or 0)
+    held = [root for root in roots if root.slot == HELD]
+    later = [root for root in roots if root.slot == OUTSIDE and not root.owner and root.wake_at is not None]
+    own = next((place for place in line if place[2].id == run_id), None)
+    ahead = [] if own is None else [it for it in line if it[2].queue_key == own[2].queue_key and it[:2] < own[:2]]
+    return QueueMeasure(
+        in_line=min(len(line), limit),
+        held=min(len(held), limit),
+        later=min(len(later), limit),
+        oldest_at=min(first.values(), default=None),
+        holders=tuple(held[: min(limit, HOLDERS_MAX)]),
+        ahead=min(len(ahead), limit),
+    )

@@ -121,5 +121,6 @@ def is_wanted(run: Run, wanted: RunFilter, before: Place | None = None, after: P
         and (wanted.error is None or has_error(run, wanted.error))
         and (wanted.waiting_for is None or waits_for(run, wanted.waiting_for))
         and (not wanted.sleeps or sleeps(run))
+        and wanted.queue in (None, run.queue)
         and (wanted.asks is None or asks(run, wanted.asks))
     )

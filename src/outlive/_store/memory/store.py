@@ -36,11 +36,12 @@ from outlive._store.contract import (
     Message,
     MessageKind,
     Outcome,
+    QueueMeasure,
     Refusal,
     Watch,
     WorkerInfo,
 )
-from outlive._store.memory.claim import MemoryClaim
+from outlive._store.memory.claim import MemoryClaim, list_queues, measure_queue
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
@@ -280,8 +281,7 @@ class MemoryStore:
         queues: Sequence[str] | None = None,
         declared: Declared | None = None,
     ) -> Claims:
-        """Take the trees that are due, of one queue after the other; the first one that is left says when to come
-        again."""
+        """Of one queue after the other; the first tree that is left says when to come again."""
         if not self._is_live(worker_id):
             return Claims([], None)
         most = limit + 1 if orphans_max is None else orphans_max
@@ -290,6 +290,14 @@ class MemoryStore:
         found = [(wake_at, tree.root) for wake_at, _, tree in self._list_claimable(definitions, stale_seconds)]
         claim = MemoryClaim(self._state, wanted, claim=self._claim, put_run=self._put_run, now=self.now())
         return claim.run(found, turn=self._claims)
+
+    async def list_queues(self) -> list[str]:
+        """All runs are looked at."""
+        return list_queues(self._state)
+
+    async def measure_queue(self, name: str, *, limit: int, run_id: str = "") -> QueueMeasure:
+        """All open trees are looked at."""
+        return measure_queue(self._state, name, limit=limit, run_id=run_id)
 
     def _list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int, Tree]]:
         """Trees without an owner who is alive, with their wake-ups, earliest first."""

@@ -12,15 +12,15 @@ from itertools import chain
 
 import asyncpg
 
-from outlive._model.queue import QueueState, queue_cell, queue_in
+from outlive._model.queue import CELLS, CELLS_END, QueueState, queue_cell, queue_in
 from outlive._model.run import HELD
-from outlive._store.contract import Claim, Claims
+from outlive._store.contract import Claim, Claims, QueueMeasure
 from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.rows import from_text, to_text
+from outlive._store.postgres.rows import from_text, to_run, to_text
 from outlive._store.postgres.take_over import lock_due, take_over
 from outlive._store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
-from outlive._store.tables.queueing import MOVED_MAX, Held, Serving
+from outlive._store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Held, Serving
 
 SPARE = 100
 """As in `claim`: how many more runs are looked at than are wanted."""
@@ -178,3 +178,23 @@ class QueueClaim:
         await self._session.fetch(
             "delete_lines", self._queue, [row["queue_key"] for row in locked], [row["definition"] for row in locked]
         )
+
+
+async def list_queues(session: Session) -> list[str]:
+    """All queues."""
+    return sorted(from_text(name) for (name,) in await session.fetch("list_queues", CELLS, CELLS_END))
+
+
+async def measure_queue(session: Session, name: str, limit: int, run_id: str) -> QueueMeasure:
+    """How full a queue is."""
+    (found,) = await session.fetch("measure_queue", to_text(name), limit, min(limit, HOLDERS_MAX))
+    holders = await session.fetch("get_runs", found["holders"]) if found["holders"] else []
+    ((ahead,),) = await session.fetch("count_ahead", to_text(run_id), limit) if run_id else [(0,)]
+    return QueueMeasure(
+        in_line=found["in_line"],
+        held=found["held"],
+        later=found["later"],
+        oldest_at=found["oldest_at"],
+        holders=tuple(to_run(tuple(row)) for row in holders),
+        ahead=ahead,
+    )

@@ -34,11 +34,12 @@ from outlive._store.contract import (
     ItemResult,
     Message,
     Outcome,
+    QueueMeasure,
     Refusal,
     Watch,
     WorkerInfo,
 )
-from outlive._store.postgres import checkpoints, claim, commit, read, requests, schedules, streams
+from outlive._store.postgres import checkpoints, claim, commit, queues, read, requests, schedules, streams
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue, read_cell
@@ -337,6 +338,14 @@ class PostgresStore:
         await self._time.measure(session)
         self._claims += 1
         return await claim.claim_runs(session, wanted, self._writing, turn=self._claims)
+
+    async def list_queues(self) -> list[str]:
+        """See `Store`."""
+        return await self._read(queues.list_queues)
+
+    async def measure_queue(self, name: str, *, limit: int, run_id: str = "") -> QueueMeasure:
+        """See `Store`."""
+        return await self._read(queues.measure_queue, name, limit, run_id)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """See `Store`."""

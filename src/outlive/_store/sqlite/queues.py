@@ -6,14 +6,15 @@ from itertools import chain
 
 import msgspec
 
-from outlive._model.queue import QueueState, queue_cell
+from outlive._model.queue import CELLS, CELLS_END, QueueState, queue_cell
 from outlive._model.run import HELD
-from outlive._store.contract import Claim, Claims
+from outlive._store.contract import Claim, Claims, QueueMeasure
 from outlive._store.sqlite.cells import read_cell
 from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.rows import decode_runs
 from outlive._store.sqlite.take_over import take_over
 from outlive._store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
-from outlive._store.tables.queueing import MOVED_MAX, Held, Serving
+from outlive._store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Held, Serving
 from outlive._store.tables.rows import to_json
 
 _decode_due = msgspec.json.Decoder(list[list[tuple[int, int, int]]]).decode
@@ -123,3 +124,27 @@ def _find_heads(
         if run not in skipped and len(heads.setdefault(key, [])) < plan[key]:
             heads[key].append(run)
     return heads
+
+
+def list_queues(session: Session, _: None) -> list[str]:
+    """All queues."""
+    return sorted(_decode_names(session.fetch_json("list_queues", CELLS, CELLS_END)))
+
+
+def measure_queue(session: Session, wanted: tuple[str, int, str]) -> QueueMeasure:
+    """How full a queue is."""
+    name, limit, run_id = wanted
+    with session.snapshot():
+        found = session.fetch("measure_queue", name, limit, min(limit, HOLDERS_MAX))
+        assert found is not None
+        in_line, held, later, oldest_at, keys = found
+        runs = decode_runs(session.fetch_json("get_runs", str(keys), "[]"))
+        ((ahead,),) = session.execute("count_ahead", run_id, limit) if run_id else ((0,),)
+    return QueueMeasure(
+        in_line=int(in_line or 0),
+        held=int(held or 0),
+        later=int(later or 0),
+        oldest_at=None if oldest_at is None else int(oldest_at),
+        holders=tuple(run for _, run in runs),
+        ahead=int(ahead or 0),
+    )

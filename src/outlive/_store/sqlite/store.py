@@ -28,6 +28,7 @@ from outlive._store.contract import (
     ItemResult,
     Message,
     Outcome,
+    QueueMeasure,
     Refusal,
     Watch,
     WorkerInfo,
@@ -45,6 +46,7 @@ from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.inbox import REFUSE_MESSAGES
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import open_database
+from outlive._store.sqlite.queues import list_queues, measure_queue
 from outlive._store.sqlite.schedules import CHANGE_SCHEDULES, find_due_schedules, find_schedules, list_schedules
 from outlive._store.sqlite.streams import APPEND_STREAMS, read_stream
 from outlive._store.sqlite.thread import Reader
@@ -261,6 +263,14 @@ class SqliteStore:
         most = limit + 1 if orphans_max is None else orphans_max
         request = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues, declared)
         return await self.write(self._workers.claim_runs, request)
+
+    async def list_queues(self) -> list[str]:
+        """See `Store`."""
+        return await self.read(list_queues, None)
+
+    async def measure_queue(self, name: str, *, limit: int, run_id: str = "") -> QueueMeasure:
+        """See `Store`."""
+        return await self.read(measure_queue, (name, limit, run_id))
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """See `Store`."""

@@ -23,6 +23,8 @@ PLAN_MIN = 32
 """Lines that are looked at in one round at least: many may be empty."""
 ROUNDS_MAX = 8
 """Rounds of one claim; then the rest is left to the next claim."""
+HOLDERS_MAX = 100
+"""Holders of slots that are listed at most."""
 MOVED_MAX = 1_000
 """Runs that one claim moves into the line at most."""
 

@@ -31,6 +31,7 @@ SOURCES = (
     "runs_of_root",
     "runs_of_parent",
     "runs_of_owner",
+    "runs_of_queue",
     "runs_waiting_for",
     "runs_sleeping",
     "runs_with_error",
@@ -67,7 +68,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         until_at = None if wanted.until_at is None else wanted.until_at - 1
         lows = [at for at in (wanted.since_at, self.after and self.after[0]) if at is not None]
         highs = [at for at in (until_at, self.before and self.before[0]) if at is not None]
-        fields = ("workflow", "root_id", "parent_id", "owner", "error", "id_prefix")
+        fields = ("workflow", "root_id", "parent_id", "owner", "error", "id_prefix", "queue")
         values = {name: None if (value := getattr(wanted, name)) is None else text(value) for name in fields}
         values["waiting_for"] = None if self.awaited is None else text(self.awaited)
         return values | {
@@ -123,6 +124,8 @@ def covering_source(wanted: RunFilter) -> Source | None:
         return Source("runs_waiting_for")
     if wanted.sleeps and asked == RunFilter(sleeps=True):
         return Source("runs_sleeping")
+    if wanted.queue and asked == RunFilter(queue=wanted.queue):
+        return Source("runs_of_queue")
     if wanted.error and "." not in wanted.error and asked == RunFilter(error=wanted.error):
         return Source("runs_with_error")
     if len(wanted.tags) == 1 and asked == RunFilter(tags=wanted.tags):
@@ -143,6 +146,7 @@ def sources_of(wanted: RunFilter) -> list[Source]:
     is_awaited = wanted.waiting_for is not None or wanted.asks is not None
     found = [Source("runs_waiting_for")] if is_awaited else []
     found += [Source("runs_sleeping")] if wanted.sleeps else []
+    found += [Source("runs_of_queue")] if wanted.queue else []
     found += [Source("runs_with_error")] if wanted.error is not None else []
     found += [Source("runs_with_tag", tag) for tag in wanted.tags.items()]
     if not found or wanted.statuses or wanted.workflow is not None:

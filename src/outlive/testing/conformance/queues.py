@@ -8,11 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from outlive._journal.event import RunCancelled, RunContinued, RunReleased, RunRetried
-from outlive._model import Run, RunStatus
+from outlive._model import Run, RunFilter, RunStatus
 from outlive._model.pause import Pause
 from outlive._model.queue import QueueLimits, QueueState, RateTier, queue_cell, queue_data, queue_in
 from outlive._model.run import HELD, IN_LINE, OUTSIDE, definition_key
-from outlive._store.contract import Change, MessageKind, Store
+from outlive._store.contract import Change, Declared, MessageKind, Store
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     DEFINITION,
@@ -449,6 +449,77 @@ class QueuesConformance(Facet):
         taken = [*await claim(store, "worker-a", limit=2), *await claim(store, "worker-a", limit=2)]
 
         assert len([run_id for run_id in taken if run_id.startswith("a")]) == 2
+
+    async def test_declared_limits_are_written_by_the_claim_of_newer_code(self, store: Store) -> None:
+        """What older code declares does not count any more, and what was set at run time stays."""
+        await put_state(store, QueueState(changed={"per_key": 7}))
+        await line_up(store, "a", "b", "c")
+        await hire(store, "worker-a")
+
+        for at, concurrency, taken in ((5, 1, ["a"]), (9, 2, ["b"]), (6, 9, [])):
+            declared = Declared(at, {QUEUE: QueueLimits(concurrency=concurrency)})
+            claims = await store.claim_runs("worker-a", [DEFINITION], limit=10, declared=declared)
+            assert [each.run.id for each in claims.claims] == taken
+        state = queue_in(await store.read_cell(queue_cell(QUEUE)))
+        assert (state.limits.concurrency, state.limits.per_key, state.declared_at) == (2, 7, 9)
+
+    # -- How full it is --------------------------------------------------------------------------------------
+
+    async def test_queues_are_listed_by_name(self, store: Store) -> None:
+        """Those of runs, ended ones too, and those that have a cell."""
+        assert await store.list_queues() == []
+        await (await begin(store, "a", queue="b-queue")).write(RunCancelled(at=store.now()))
+        await begin(store, "b", queue="a-queue")
+        await begin(store, "c")
+        await limit(store)
+
+        assert await store.list_queues() == ["a-queue", "b-queue", QUEUE]
+
+    async def test_queue_is_measured(self, store: Store, clock: ManualClock) -> None:
+        """Runs in line, with a slot, and to come; never more than was asked for."""
+        oldest_at = store.now()
+        await line_up(store, "a", "b", "c", "d")
+        await begin(store, "later", queue=QUEUE, start_at=store.now() + 60 * SECOND)
+        await begin(store, "other", queue="other")
+        await hire(store, "worker-a")
+        await claim(store, "worker-a", limit=1, queues=[QUEUE])
+        clock.advance(seconds=5)
+        await line_up(store, "e")
+
+        found = await store.measure_queue(QUEUE, limit=100)
+        few = await store.measure_queue(QUEUE, limit=2)
+        nothing = await store.measure_queue("nothing", limit=100)
+
+        assert (found.in_line, found.held, found.later, found.oldest_at) == (4, 1, 1, oldest_at)
+        assert [run.id for run in found.holders] == ["a"]
+        assert (few.in_line, few.held) == (2, 1)
+        assert (nothing.in_line, nothing.held, nothing.later, nothing.oldest_at) == (0, 0, 0, None)
+
+    async def test_place_in_line_is_known(self, store: Store, clock: ManualClock) -> None:
+        """Among the runs of its key, whatever their workflow."""
+        for run_id, key, lead in (("a", "x", 0), ("b", "x", 0), ("c", "y", 0), ("d", "x", 60 * SECOND)):
+            await begin(store, run_id, queue=QUEUE, queue_key=key, lead=lead)
+            clock.advance(seconds=1)
+        await begin(store, "e", queue=QUEUE, queue_key="x", workflow="elsewhere")
+
+        ahead = {run: (await store.measure_queue(QUEUE, limit=2, run_id=run)).ahead for run in "abcde"}
+
+        assert ahead == {"d": 0, "a": 1, "b": 2, "c": 0, "e": 2}
+
+    async def test_runs_are_found_by_their_queue(self, store: Store) -> None:
+        """Those of one queue, or those without any."""
+        await line_up(store, "a", "b")
+        await begin(store, "other", queue="other")
+        await begin(store, "plain")
+
+        found = {
+            name: {run.id for run in await store.list_runs(RunFilter(queue=name))}
+            for name in (QUEUE, "other", "", "no")
+        }
+
+        assert found == {QUEUE: {"a", "b"}, "other": {"other"}, "": {"plain"}, "no": set()}
+        assert await store.count_runs(RunFilter(queue=QUEUE), limit=10) == 2
+        assert await store.count_runs(RunFilter(queue=QUEUE, statuses=(RunStatus.FAILED,)), limit=10) == 0
 
     # -- What a row says -------------------------------------------------------------------------------------
 

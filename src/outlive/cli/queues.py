@@ -1,0 +1,138 @@
+"""`outlive queues`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import Mistake, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.workers import span
+
+if TYPE_CHECKING:
+    from outlive.client.queues import QueueInfo, Queues
+
+NONE = "none"
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def queues(ctx: click.Context) -> None:
+    """Show how full queues are, change their limits, pause and resume them."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@queues.command("list")
+@store_option
+@json_option
+def list_queues(*, url: str, as_json: bool) -> None:
+    """Show every queue: how many runs wait, how many are under way, what it allows."""
+    found = run(_with_queues(url, lambda queues: queues.list()))
+    if as_json:
+        print_json([_plain(info) for info in found])
+        return
+    if not found:
+        click.echo("this store has no queues")
+        return
+    rows = [
+        [
+            info.name,
+            info.paused or "open",
+            str(info.in_line),
+            str(info.running),
+            str(info.later),
+            "-" if info.waiting is None else span(info.waiting.total_seconds()),
+            _limits(info),
+        ]
+        for info in found
+    ]
+    print_table(["queue", "state", "in line", "running", "later", "waits", "limits"], rows)
+
+
+@queues.command()
+@store_option
+@click.argument("name")
+@click.option("--by", default="", help="Who pauses it.")
+@click.option("--reason", default="", help="Why.")
+def pause(*, url: str, name: str, by: str, reason: str) -> None:
+    """Give no more slots; what runs goes on."""
+    run(_with_queues(url, lambda queues: queues.pause(name, by=by, reason=reason)))
+    click.echo(f"queue {name} is paused")
+
+
+@queues.command()
+@store_option
+@click.argument("name")
+def resume(*, url: str, name: str) -> None:
+    """Give slots again."""
+    run(_with_queues(url, lambda queues: queues.resume(name)))
+    click.echo(f"queue {name} is open")
+
+
+@queues.command()
+@store_option
+@click.argument("name")
+@click.option("--by", default="", help="Who drains it.")
+def drain(*, url: str, name: str, by: str) -> None:
+    """Pause a queue, and wait until no run of it is under way."""
+    run(_with_queues(url, lambda queues: queues.drain(name, by=by)))
+    click.echo(f"queue {name} is paused, and no run of it is under way")
+
+
+@queues.command("set")
+@store_option
+@click.argument("name")
+@click.option("--concurrency", metavar="N", help="Runs under way at once in all workers; none for no limit.")
+@click.option("--per-worker", metavar="N", help="Those of one worker; none for no limit.")
+@click.option("--per-key", metavar="N", help="Those with the same key; none for no limit.")
+@click.option("--reset", is_flag=True, help="Let the limits count again that code declares.")
+def set_limits(*, url: str, name: str, reset: bool, **limits: str | None) -> None:
+    """Change limits of a queue, for all workers."""
+    wanted = {limit: _number(limit, value) for limit, value in limits.items() if value is not None}
+    if reset:
+        run(_with_queues(url, lambda queues: queues.reset(name)))
+    elif not wanted:
+        raise Mistake("give --concurrency, --per-worker, --per-key or --reset")
+    if wanted:
+        run(_with_queues(url, lambda queues: queues.set(name, **wanted)))
+    info = run(_with_queues(url, lambda queues: queues.stats(name)))
+    click.echo(f"queue {name}: {_limits(info)}")
+
+
+def _number(limit: str, value: str) -> int | None:
+    if value == NONE:
+        return None
+    if not value.isdigit() or not int(value):
+        raise Mistake(f"--{limit.replace('_', '-')} is a whole number from 1 on, or none; not {value!r}")
+    return int(value)
+
+
+async def _with_queues(url: str, verb: Callable[[Queues], Awaitable[Any]]) -> Any:
+    from outlive.engine import Engine
+
+    async with Engine(place_of(url), worker=False) as engine:
+        return await verb(engine.queues)
+
+
+def _limits(info: QueueInfo) -> str:
+    limits = info.limits
+    shown = {"concurrency": limits.concurrency, "per worker": limits.per_worker, "per key": limits.per_key}
+    parts = [f"{name} {value:,}" for name, value in shown.items() if value is not None]
+    parts += [tier.tier.label for tier in limits.rate]
+    return ", ".join(parts) or NONE
+
+
+def _plain(info: QueueInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "paused": info.paused or None,
+        "in_line": int(info.in_line),
+        "running": int(info.running),
+        "later": int(info.later),
+        "waiting_seconds": None if info.waiting is None else info.waiting.total_seconds(),
+        "limits": info.limits,
+        "changed": info.changed,
+        "holders": [{"id": it.id, "key": it.key, "worker": it.worker} for it in info.holders],
+    }

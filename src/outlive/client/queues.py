@@ -1,0 +1,185 @@
+"""`engine.queues`: what people do with queues, and how full they are."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from outlive._model import Run, RunStatus, given
+from outlive._model.pause import Pause
+from outlive._model.queue import (
+    Queue,
+    QueueLimits,
+    QueueState,
+    check_queue,
+    checked_limits,
+    queue_cell,
+    queue_data,
+    queue_in,
+    queue_name,
+)
+from outlive._store.contract import WorkerInfo
+from outlive.client.bulk import BulkFilters
+from outlive.client.client import Client
+from outlive.client.finding import COUNT_MAX, Count
+from outlive.client.placing import declared_queues
+from outlive.errors import InvalidArgumentError
+
+CHANGEABLE = ("concurrency", "per_worker", "per_key", "rate", "weights")
+"""What can be set at run time; the rest is part of the code that starts runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A run that holds a slot of a queue."""
+
+    id: str
+    key: str
+    status: RunStatus
+    worker: str
+    """The name of the worker that runs it; empty while it waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo:
+    """A queue as it is now. Counting stops at 10,000."""
+
+    name: str
+    limits: QueueLimits
+    """What counts: what was set at run time, else what code declares."""
+    changed: tuple[str, ...]
+    """The limits that were set at run time."""
+    paused: str
+    """Why it gives no slots; empty if it does."""
+    in_line: Count
+    """Runs that wait for a slot."""
+    running: Count
+    """Runs that hold one."""
+    later: Count
+    """Runs that will get in line at an instant of their own."""
+    waiting: timedelta | None
+    """How long the run has waited that waits longest of those that are first in their lines; None if none waits."""
+    holders: tuple[Holder, ...]
+    """Up to 100 runs that hold slots."""
+
+
+class Queues:
+    """The queues in the store of an engine."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._access = client.access
+
+    async def list(self) -> builtins.list[QueueInfo]:
+        """Every queue that has runs, that was changed, or that the code of this process declares; by name."""
+        names = {*await self._access.store.list_queues(), *self._own()}
+        return [await self.stats(name) for name in sorted(names)]
+
+    async def stats(self, queue: Queue | str) -> QueueInfo:
+        """How full a queue is, who holds its slots, and what it allows."""
+        name, store = _name("engine.queues.stats", queue), self._access.store
+        state = queue_in(await store.read_cell(queue_cell(name)))
+        limits = state.limits
+        if not state.declared_at and name in self._own():
+            # No worker has claimed from it yet: it will write what its code declares then.
+            limits = msgspec.structs.replace(state, declared=self._own()[name]).limits
+        measure = await store.measure_queue(name, limit=COUNT_MAX + 1)
+        workers = {worker.id: worker for worker in await store.list_workers(with_runs=False)}
+        return QueueInfo(
+            name=name,
+            limits=limits,
+            changed=tuple(sorted(state.changed)),
+            paused="" if state.paused is None else str(state.paused),
+            in_line=_counted(measure.in_line),
+            running=_counted(measure.held),
+            later=_counted(measure.later),
+            waiting=None
+            if measure.oldest_at is None
+            else timedelta(microseconds=max(0, store.now() - measure.oldest_at)),
+            holders=tuple(_holder(run, workers) for run in measure.holders),
+        )
+
+    async def set(self, queue: Queue | str, **limits: Any) -> None:
+        """Change limits of a queue, for all workers and until `reset`; None for no limit.
+
+        Args:
+            limits: `concurrency`, `per_worker`, `per_key`, `rate`, `weights`, as for `Queue`.
+
+        Raises:
+            InvalidArgumentError: there is no such limit, or it cannot be.
+        """
+        where, name = "engine.queues.set", _name("engine.queues.set", queue)
+        if not limits:
+            raise InvalidArgumentError(where, "limits", None, f"give one of {', '.join(CHANGEABLE)}")
+        for limit, value in limits.items():
+            if limit not in CHANGEABLE:
+                wanted = f"it can be set at run time for {', '.join(CHANGEABLE)}; the rest is declared in code"
+                raise InvalidArgumentError(where, limit, value, wanted)
+        checked = msgspec.to_builtins(checked_limits(where, limits))
+        await self._change(name, lambda state, _: msgspec.structs.replace(state, changed=state.changed | checked))
+
+    async def reset(self, queue: Queue | str) -> None:
+        """Let the limits count again that code declares."""
+        name = _name("engine.queues.reset", queue)
+        await self._change(name, lambda state, _: msgspec.structs.replace(state, changed={}))
+
+    async def pause(self, queue: Queue | str, *, by: str = "", reason: str = "") -> None:
+        """Give no more slots; runs that hold one go on, and new ones may be started. Durable when this returns."""
+        where = "engine.queues.pause"
+        name, who = _name(where, queue), given.text(where, "by", by, like="ops", least=0)
+        why = given.text(where, "reason", reason, like="the mail server is down", least=0)
+
+        def pause(state: QueueState, now_at: int) -> QueueState:
+            return state if state.paused is not None else msgspec.structs.replace(state, paused=Pause(now_at, who, why))
+
+        await self._change(name, pause)
+
+    async def resume(self, queue: Queue | str) -> None:
+        """Give slots again."""
+        name = _name("engine.queues.resume", queue)
+        await self._change(name, lambda state, _: msgspec.structs.replace(state, paused=None))
+
+    async def drain(self, queue: Queue | str, *, by: str = "", reason: str = "draining") -> None:
+        """Pause a queue, and return when no run holds a slot of it. It stays paused until `resume`."""
+        name = _name("engine.queues.drain", queue)
+        await self.pause(name, by=by, reason=reason)
+        pause = self._client.new_pause()
+        while (await self._access.store.measure_queue(name, limit=1)).held:
+            await pause()
+
+    async def _change(self, name: str, change: Any) -> None:
+        def write(data: bytes | None, now_at: int) -> tuple[bytes, None]:
+            return queue_data(change(queue_in(data), now_at)), None
+
+        await self._access.store.change_cell(queue_cell(name), write)
+        self._access.ring()
+
+    def _own(self) -> dict[str, QueueLimits]:
+        return declared_queues(self._access.registry.workflows())
+
+
+def _name(where: str, queue: object) -> str:
+    checked = check_queue(where, queue)
+    if isinstance(checked, Queue):
+        return checked.name
+    return checked or queue_name(where, "queue", queue)
+
+
+def _counted(number: int) -> Count:
+    return Count(min(number, COUNT_MAX), at_least=number > COUNT_MAX)
+
+
+def _holder(run: Run, workers: dict[str, WorkerInfo]) -> Holder:
+    worker = workers.get(run.owner)
+    return Holder(run.id, run.queue_key, run.status, run.owner if worker is None else worker.name)
+
+
+def only_queue(run_id: str | None, workflow: str | None, filters: BulkFilters) -> str | None:
+    """The name of the queue that a verb is for as a whole; None if it is for runs."""
+    if run_id is not None or workflow is not None or set(filters) != {"queue"}:
+        return None
+    return filters["queue"]

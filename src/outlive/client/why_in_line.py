@@ -1,0 +1,43 @@
+"""One sentence for a run in line: its place, and who holds the slots."""
+
+from __future__ import annotations
+
+from outlive._model import Run
+from outlive._model.queue import QueueState, queue_cell, queue_in
+from outlive._model.run import IN_LINE
+from outlive._store.contract import QueueMeasure, Store
+from outlive.client.finding import Count
+
+AHEAD_MAX = 1_000
+"""How far the place of a run in its line is counted."""
+SHOWN_MAX = 3
+
+
+async def why_in_line(store: Store, root: Run) -> str:
+    """Why a run has no slot, for a person; empty if it is not in line."""
+    if root.slot != IN_LINE:
+        return ""
+    measure = await store.measure_queue(root.queue, limit=AHEAD_MAX, run_id=root.id)
+    return _sentence(root, queue_in(await store.read_cell(queue_cell(root.queue))), measure)
+
+
+def _sentence(root: Run, state: QueueState, measure: QueueMeasure) -> str:
+    place = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
+    whose = f" of key {root.queue_key!r}" if root.queue_key else ""
+    text = f"it is in line in queue {root.queue}, in place {place}{whose}"
+    if state.paused is not None:
+        return f"{text}; the queue is {state.paused}, and engine.queues.resume({root.queue!r}) lets it go on"
+    limits, held = state.limits, measure.held
+    if limits.concurrency is not None and held >= limits.concurrency:
+        return f"{text}; all {limits.concurrency:,} slots are taken: {_named(measure)}"
+    own = sum(run.queue_key == root.queue_key for run in measure.holders)
+    if root.queue_key and limits.per_key is not None and own >= limits.per_key:
+        return f"{text}; its key has all {limits.per_key:,} slots that it may have: {_named(measure, root.queue_key)}"
+    return f"{text}; a worker will take it when it is its turn"
+
+
+def _named(measure: QueueMeasure, key: str | None = None) -> str:
+    holders = [run.id for run in measure.holders if key is None or run.queue_key == key]
+    count = measure.held if key is None else len(holders)
+    more = [f"{count - SHOWN_MAX:,} more"] if count > SHOWN_MAX else []
+    return ", ".join([*holders[:SHOWN_MAX], *more])
