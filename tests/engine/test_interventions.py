@@ -118,7 +118,6 @@ async def test_a_worker_retries_a_run_for_a_program_without_the_code(
     assert stage.values["outlive.intervene"] == "a"
 
 
-@pytest.mark.every_store
 async def test_a_worker_forks_a_run_for_a_program_without_the_code(
     owner: outlive.Engine, stranger: outlive.Engine
 ) -> None:
