@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from outlive._define.machine.wire import MachineResult
     from outlive._define.middleware import Middleware, StartCall
     from outlive._model.breaker import Breaker
+    from outlive._model.burst import Debounce, Throttle
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
     from outlive._model.queue import Queue
@@ -101,6 +102,7 @@ __all__ = [
     "CheckpointKind",
     "CheckpointStore",
     "CircuitOpenError",
+    "Debounce",
     "Engine",
     "FixedWindow",
     "Health",
@@ -143,6 +145,7 @@ __all__ = [
     "StepTimeoutError",
     "StreamItem",
     "SyncTx",
+    "Throttle",
     "TokenBucket",
     "Tolerance",
     "ToleranceExceededError",
@@ -194,6 +197,7 @@ _ON_DEMAND = {
     "Checkpoint": "outlive._model.checkpoint",
     "CheckpointKind": "outlive._model.checkpoint",
     "CheckpointStore": "outlive.client.checkpoints",
+    "Debounce": "outlive._model.burst",
     "Engine": "outlive.engine",
     "FixedWindow": "outlive._model.limit",
     "Health": "outlive.engine.health",
@@ -215,6 +219,7 @@ _ON_DEMAND = {
     "StepContext": "outlive._define.in_step",
     "StreamItem": "outlive.client.streams",
     "SyncTx": "outlive._store.handle",
+    "Throttle": "outlive._model.burst",
     "TokenBucket": "outlive._model.limit",
     "Tx": "outlive._store.handle",
     "checkpoints": "outlive.engine.checkpoints",

@@ -38,7 +38,21 @@ async def _tell(url: str, run_id: str, left: int) -> str:
         return await engine.export(run_id)
 
 
+async def tell_debounced(url: str) -> str:
+    """Three starts are one run, and its journal begins with the last of them."""
+    async with TestEngine(url) as engine:
+        how = outlive.Debounce(key="a", quiet=60)
+        await engine.start(queued, 2, debounce=how)
+        await engine.start(queued, 1, debounce=how)
+        run = await engine.start(queued, 0, debounce=how)
+        await engine.skip(seconds=61)
+        await run.signal("go")
+        await run.result()
+        return await engine.export(run.id)
+
+
 QUEUE_STORIES: dict[str, Callable[[str], Awaitable[str]]] = {
     "queued": tell_queued,
     "queued-generation": tell_queued_generation,
+    "debounced": tell_debounced,
 }

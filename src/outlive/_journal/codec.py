@@ -5,7 +5,8 @@ The format, byte by byte
 A journal row is `(seq, format, crc, body)`:
 
 * `seq`: 0, 1, 2, ... without a gap; unique in the journal. A journal that was compacted begins with the row of its last
-  `SnapshotTaken` instead, which says in `events` how many rows went before it.
+  `SnapshotTaken` instead, which says in `events` how many rows went before it; or with a `RunCreated` that was written
+  again before the run began, and says that in `before`.
 * `format`: the version of the layout of `body`; this release writes `FORMAT` and reads every earlier one.
 * `crc`: CRC-32 (zlib) over `nonce` (8 bytes, big endian), the ASCII text `<seq>/<format>/` and `body`, in this order.
   The nonce is random and made with the tree, so a row that was flipped, cut, swapped with another row of this
@@ -42,6 +43,7 @@ UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 _KIND = re.compile(rb'\{"t":"(\w{1,40})"', re.ASCII)
 _KINDS = {kind.__name__ for kind in get_args(AnyEvent)}
+_FIRST = (RunCreated.__name__, SnapshotTaken.__name__)
 _encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], AnyEvent] = msgspec.json.Decoder(AnyEvent).decode
 
@@ -119,7 +121,7 @@ def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str) -> Iterator[AnyEv
     salt = salt_of(nonce)
     expected = 0
     for row in rows:
-        if row[0] and not expected and _kind_in(row[3]) == SnapshotTaken.__name__:
+        if row[0] and not expected and _kind_in(row[3]) in _FIRST:
             open_row(row, salt=salt, run_id=run_id)  # If it is damaged, that is what is wrong, and no row is missing.
         if row[0] != expected and (expected or not stands_for_all(row, salt=salt)):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
@@ -133,6 +135,8 @@ def stands_for_all(row: Row, *, salt: int) -> bool:
         event = open_row(row, salt=salt, run_id="")
     except (CorruptJournalError, FormatTooNewError):
         return False
+    if isinstance(event, RunCreated):
+        return not event.run and event.before == row[0]
     return isinstance(event, SnapshotTaken) and event.events == row[0]
 
 

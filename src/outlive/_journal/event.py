@@ -66,6 +66,8 @@ class RunCreated(Event, frozen=True, tag=True):
     """Whether it gives its slot in the queue back while it waits."""
     has_slot: bool = False
     """Whether it has the slot of the run that it goes on for."""
+    before: int = 0
+    """How many first events it has taken the place of: of starts that became one run with this one."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):

@@ -56,7 +56,7 @@ class Fold(msgspec.Struct, eq=False):
 
     def _create(self, event: journal.RunCreated) -> Run:
         number = event.run
-        root = self.runs.get(0)
+        root = None if event.before else self.runs.get(0)
         assert (root is None) == (number == 0), "a journal begins with its root run"
         run = Run(
             id=child_id(self.root_id, number) if number else self.root_id,

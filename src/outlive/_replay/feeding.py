@@ -121,6 +121,7 @@ def _check_not_stuck(execution: Execution) -> None:
 
 def _on_created(execution: Execution, event: journal.RunCreated) -> None:
     if event.run == 0:
+        execution.events = execution.base = event.before
         _start(execution, event, _begin_root(execution, event))
         return
     call = execution.find(

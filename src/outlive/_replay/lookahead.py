@@ -72,7 +72,10 @@ class Lookahead:
 
 def first_number(events: Sequence[AnyEvent]) -> int:
     """The number of the first event that a journal still has."""
-    return events[0].events if events and isinstance(events[0], SnapshotTaken) else 0
+    if not events:
+        return 0
+    first = events[0]
+    return first.events if isinstance(first, SnapshotTaken) else first.before if isinstance(first, RunCreated) else 0
 
 
 def undone_in(events: Sequence[AnyEvent]) -> dict[int, int]:

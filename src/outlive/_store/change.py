@@ -163,10 +163,10 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """What a snapshot in a journal makes superfluous."""
+    """What a snapshot in a journal makes superfluous, or a first event that is written again before the run begins."""
 
     before: int
-    """The seq of the snapshot: events before it go."""
+    """The seq of the snapshot or of that first event: events before it go."""
     below: int
     """Child runs with a number below this one go, with their items, tags and mail, which wakes no run any more. They
     have ended."""

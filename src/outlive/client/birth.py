@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunCreated
 from outlive._journal.fold import Fold
 from outlive._journal.packing import Packer, tree_mark
-from outlive._model import Payload
+from outlive._model import Payload, Run
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import Change
+from outlive._store.contract import Change, Forgotten
 from outlive.client.placing import Place, own_place
 
 
@@ -82,3 +84,19 @@ def birth(run_id: str, event: RunCreated, blobs: list[Blob]) -> Change:
     fold.apply(event)
     row = seal(event, salt=salt_of(event.nonce), seq=0)
     return Change(journal=0, after=-1, rows=[row], runs=[fold.root], blobs=blobs)
+
+
+def rebirth(run: Run, event: RunCreated, blobs: list[Blob], *, after: int) -> Change:
+    """The change that puts another first event in the place of the one of a run that has not begun. The journal begins
+    with it then: a claim that was made of the old one finds its next seq taken, or what it stands on gone."""
+    fold = Fold(run.id)
+    fold.apply(event := msgspec.structs.replace(event, before=after + 1))
+    return Change(
+        journal=run.journal,
+        after=after,
+        rows=[seal(event, salt=salt_of(event.nonce), seq=after + 1)],
+        runs=[msgspec.structs.replace(fold.root, journal=run.journal)],
+        blobs=blobs,
+        forgets=Forgotten(before=after + 1, below=0),
+        is_guarded=True,
+    )

@@ -26,9 +26,13 @@ def is_at_rest(root: Run) -> bool:
     so that there is nothing to clean up. Code that has not begun must not begin only to be stopped: a saga waits for
     the steps it has asked for and undoes them.
     """
-    is_unbegun = root.status is RunStatus.PENDING and root.epoch == 0 and not root.owner
     is_parked = root.status is RunStatus.PARKED and not (is_paused(root) and root.epoch)
-    return is_parked or is_unbegun
+    return is_parked or is_unbegun(root)
+
+
+def is_unbegun(root: Run) -> bool:
+    """Whether a run was never claimed."""
+    return root.status is RunStatus.PENDING and root.epoch == 0 and not root.owner
 
 
 def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at: int) -> Change:

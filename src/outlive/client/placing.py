@@ -64,8 +64,7 @@ class Place(msgspec.Struct, frozen=True):
         if self == NOWHERE:
             return event
         return msgspec.structs.replace(
-            event,
-            start_at=self.start_at,
+            beginning_at(event, self.start_at) if self.start_at else event,
             queue=self.queue,
             queue_key=self.queue_key,
             lead=self.lead,
@@ -74,6 +73,14 @@ class Place(msgspec.Struct, frozen=True):
 
 
 NOWHERE = Place()
+
+
+def beginning_at(event: RunCreated, start_at: int) -> RunCreated:
+    """The first event of a run that is to begin then; its timeout counts from there."""
+    timeout_at = event.timeout_at
+    if timeout_at is not None:
+        timeout_at += start_at - (event.start_at or event.at)
+    return msgspec.structs.replace(event, start_at=start_at, timeout_at=timeout_at)
 
 
 def own_place(spec: WorkflowSpec) -> Place:

@@ -20,14 +20,15 @@ from outlive._journal.described import Described
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import tree_mark
 from outlive._model import Run, RunFilter, check_run_id, given
+from outlive._model.burst import Burst, Debounce, Throttle, bursts_cell, bursts_data, bursts_in
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Outcome, Store
 from outlive._tasks import own_task
 from outlive.client.access import Access, Answer
-from outlive.client.birth import birth, created
-from outlive.client.closing import closing_change, renamed
-from outlive.client.placing import Place, Placer, Wanted
+from outlive.client.birth import birth, created, rebirth
+from outlive.client.closing import closing_change, is_unbegun, renamed
+from outlive.client.placing import Place, Placer, Wanted, beginning_at
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
@@ -137,6 +138,7 @@ class Starter:
         headers: Mapping[str, str] | None = None,
         connection: Any = None,
         place: Wanted | None = None,
+        gather: Debounce | Throttle | None = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
@@ -145,11 +147,15 @@ class Starter:
         said = {} if headers is None else given.headers("engine.start", headers)
         wanted = bound(workflow, args)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
+        if gather is not None:
+            _check_gathered(id, on_conflict, connection, place)
         found: Place | None = None
         if place is not None or wanted.workflow.spec.queue:
             now_at, own = self._access.store.now(), wanted.workflow.spec.queue
             found = await self._placer.place("engine.start", place or UNSAID, own, now_at=now_at)
         event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=found)
+        if gather is not None:
+            return await self._start_gathered(gather, event, blobs, wanted)
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
         elif (self._access.worker is not None and id is not None and await self._lookups.is_taken(run_id)) or (
@@ -208,10 +214,11 @@ class Starter:
         tags: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
         place: Place | None = None,
+        nonce: int | None = None,
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree, and the blobs of its arguments."""
         spec = wanted.workflow.spec
-        nonce = self._ids.nonce()
+        nonce = self._ids.nonce() if nonce is None else nonce
         try:
             arguments = spec.signature.encode(wanted.args, wanted.kwargs)
         except WrongArgumentsError as error:
@@ -279,6 +286,67 @@ class Starter:
         if worker is None or not worker.begin(run_id, event, blobs, answer):
             self._commits.submit(birth(run_id, event, blobs), answer)
             self._access.ring()
+
+    # -- Many starts that are one run ------------------------------------------------------------------------
+
+    async def _start_gathered(
+        self, gather: Debounce | Throttle, event: RunCreated, blobs: list[Blob], wanted: Bound[Any]
+    ) -> str:
+        """Start the run of a burst, or join it; its id.
+
+        A cell says which run the starts of a key belong to. It is written first and the run after it, so a start that
+        dies between the two leaves the id of a run that is not there yet: the next start creates it.
+        """
+        for _ in range(REPLACES_MAX):
+            burst, now_at = await self._join(gather, event.workflow)
+            run = await self._access.store.find_run(burst.run_id)
+            if run is None:
+                outcome = await self._create(burst.run_id, _begun_by(gather, burst, event, now_at), blobs)
+            elif isinstance(gather, Throttle):
+                return run.id
+            elif is_unbegun(run) and run.version == event.version:
+                outcome = await self._rewrite(run, event, gather.begins_at(burst, now_at), wanted)
+            else:
+                await self._leave(gather, event.workflow, run.id)
+                continue
+            if outcome is Outcome.COMMITTED:
+                return burst.run_id
+        raise OutliveError(f"workflow {event.workflow} could not be started: others came first {REPLACES_MAX} times")
+
+    async def _join(self, gather: Debounce | Throttle, workflow: str) -> tuple[Burst, int]:
+        """The burst that a start of this key belongs to now, and what time it is."""
+        run_id = self._ids.new_id()
+
+        def join(data: bytes | None, now_at: int) -> tuple[bytes, tuple[Burst, int]]:
+            bursts = bursts_in(data, now_at)
+            burst = bursts[gather.key] = gather.after(bursts.get(gather.key), run_id, now_at)
+            return bursts_data(bursts), (burst, now_at)
+
+        return await self._access.store.change_cell(bursts_cell(workflow, gather.key), join)
+
+    async def _leave(self, gather: Debounce, workflow: str, run_id: str) -> None:
+        """The run of a burst has begun: the next start is the first of another one."""
+
+        def leave(data: bytes | None, now_at: int) -> tuple[bytes, None]:
+            bursts = bursts_in(data, now_at)
+            if (burst := bursts.get(gather.key)) is not None and burst.run_id == run_id:
+                del bursts[gather.key]
+            return bursts_data(bursts), None
+
+        await self._access.store.change_cell(bursts_cell(workflow, gather.key), leave)
+
+    async def _rewrite(self, run: Run, event: RunCreated, begins_at: int, wanted: Bound[Any]) -> Outcome:
+        """Give a run that has not begun other arguments, and another time to begin at. A worker that claims it
+        meanwhile wins."""
+        store = self._access.store
+        rows = await store.read_journal(run.journal, limit=2)
+        if len(rows) != 1:
+            return Outcome.CONFLICT
+        first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
+        last, blobs = self.created(wanted, nonce=run.nonce)
+        again = beginning_at(msgspec.structs.replace(first, input=last.input, headers=event.headers), begins_at)
+        ((outcome, _),) = await store.commit([rebirth(run, again, blobs, after=rows[0][0])])
+        return outcome
 
     # -- When the id is taken --------------------------------------------------------------------------------
 
@@ -355,6 +423,24 @@ class Starter:
             raise RunExistsError(run_id, "started in this transaction" if taken is None else taken.status.value)
         if taken is not None:
             _refuse_other(taken, event)
+
+
+def _check_gathered(id: object, on_conflict: OnConflict, connection: object, place: Wanted | None) -> None:
+    """Refuse what contradicts that the starts of a key become one run."""
+    wanted = "leave it out: with debounce= or throttle= the key says which run it is"
+    others = {"id": id, "on_conflict": None if on_conflict == "attach" else on_conflict, "connection": connection}
+    if place is not None:
+        others |= {"delay": place.delay, "start_at": place.start_at}
+    for name, value in others.items():
+        if value is not None:
+            raise InvalidArgumentError("engine.start", name, value, wanted)
+
+
+def _begun_by(gather: Debounce | Throttle, burst: Burst, event: RunCreated, now_at: int) -> RunCreated:
+    """The first event of the run of a burst."""
+    if isinstance(gather, Throttle):
+        return event
+    return beginning_at(event, gather.begins_at(burst, now_at))
 
 
 def _refuse_other(taken: Run, event: RunCreated) -> None:

@@ -31,6 +31,7 @@ from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Retry, Run, given, known_run_id
 from outlive._model.approval import Approval
+from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue
 from outlive._replay.ask import current_execution
@@ -411,6 +412,8 @@ class Engine:
         priority: int | None = None,
         delay: given.Span | None = None,
         start_at: datetime | None = None,
+        debounce: Debounce | None = None,
+        throttle: Throttle | None = None,
         **unknown: Never,
     ) -> RunHandle[R]:
         """Start a run; it is durable when this returns.
@@ -430,6 +433,9 @@ class Engine:
             priority: the higher one goes first, among runs with the same key, in a queue with priorities.
             delay: seconds from now at which it is to begin, and gets in line if it has a queue.
             start_at: the instant instead.
+            debounce: starts of this workflow with the same key that come one soon after the other are one run, with the
+                arguments of the last.
+            throttle: starts with the same key within a while are the run that the first of them has started.
         """
         refuse_unknown(workflow, unknown)
         client = self._verbs
@@ -443,6 +449,7 @@ class Engine:
             headers=headers,
             connection=connection,
             place=wanted_place(queue, key, priority, delay, start_at),
+            gather=None if debounce is None and throttle is None else gathering("engine.start", debounce, throttle),
         )
         return RunHandle(client, run_id)
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from outlive._define.workflow import Startable
 from outlive._model import given
 from outlive._model.approval import Approval
+from outlive._model.burst import Debounce, Throttle
 from outlive._model.queue import Queue
 from outlive._replay.ask import current_execution
 from outlive.client.asks import Asks
@@ -239,6 +240,8 @@ class SyncEngine(Blocking):
             priority: int | None = None,
             delay: given.Span | None = None,
             start_at: datetime | None = None,
+            debounce: Debounce | None = None,
+            throttle: Throttle | None = None,
         ) -> SyncRunHandle[R]:
             """See `Engine`."""
 

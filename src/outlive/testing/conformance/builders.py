@@ -21,12 +21,12 @@ from outlive._journal.event import (
     RunSucceeded,
     RunSuspended,
     RunTagged,
-    SnapshotTaken,
     StepSucceeded,
 )
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, Wait, definition_key
 from outlive._model.payload import Blob
+from outlive._replay.lookahead import first_number
 from outlive._store.contract import (
     Answer,
     Change,
@@ -110,9 +110,7 @@ class Writer:
     async def catch_up(self) -> None:
         """Read the whole journal, and verify every row of it."""
         events = await read_events(self)
-        first = events[0] if events else None
-        before = first.events if isinstance(first, SnapshotTaken) else 0
-        self.fold, self.seq = Fold(self.run_id), before - 1
+        self.fold, self.seq = Fold(self.run_id), first_number(events) - 1
         self._learn(self.journal, events)
 
     def _learn(self, journal: int, events: Sequence[AnyEvent]) -> None:

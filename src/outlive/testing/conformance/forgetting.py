@@ -9,6 +9,7 @@ from outlive._model import RunFilter, RunStatus, Wait
 from outlive._model.wait import WaitKind
 from outlive._store.contract import Forgotten, ItemResult, Outcome, Store
 from outlive.testing.conformance.builders import (
+    NONCE,
     Writer,
     begin,
     claim,
@@ -58,6 +59,25 @@ class ForgettingConformance(Facet):
             await forget(tree)
 
         assert [row[0] for row in await store.read_journal(tree.journal)] == [9]
+
+    async def test_first_event_can_be_written_again(self, store: Store, other: Store) -> None:
+        """The one before it goes, the run has another wake-up, and a claim of the old one conflicts. [OL-F16]"""
+        await hire(store, "w1")
+        tree = await begin(store, start_at=store.now() + 60_000_000)
+        stale = [tree.twin(other)]
+        begins_at = store.now() + 30_000_000
+        for seq in (1, 2):
+            again = created(store, nonce=NONCE, start_at=begins_at, before=seq)
+            change = replace(tree.change(again, forgets=Forgotten(seq, 0)), is_guarded=True)
+            assert [outcome for outcome, _ in await store.commit([change])] == [Outcome.COMMITTED]
+            await tree.catch_up()
+            stale.append(tree.twin(other))
+
+        for writer in stale[:-1]:
+            assert await writer.try_write(stepped(store, "late")) is Outcome.CONFLICT
+        assert [row[0] for row in await store.read_journal(tree.journal)] == [2]
+        assert (await get_run(store, "run-1")).wake_at == begins_at
+        assert await claim(store, "w1") == []
 
     async def test_other_journals_forget_nothing(self, store: Store) -> None:
         """Also not those that are written in the same call. [OL-F4]"""
