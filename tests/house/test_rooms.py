@@ -100,7 +100,7 @@ CONTRACT_MODULES = {
         "workflow",
     },
     "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},
-    "_store": {"change", "checkpoints", "contract", "examine", "handle", "schedules", "streams"},
+    "_store": {"change", "checkpoints", "contract", "deleting", "examine", "handle", "schedules", "streams"},
     "_lease": {"contract", "process", "sessions"},
 }
 

@@ -46,6 +46,7 @@ from outlive._store.change import (
     Watch,
 )
 from outlive._store.checkpoints import CheckpointTable
+from outlive._store.deleting import Deletion
 from outlive._store.examine import Examiner
 from outlive._store.handle import Tx
 from outlive._store.schedules import ScheduleTable
@@ -217,7 +218,7 @@ class CellStore(Protocol):
         """
 
 
-class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Protocol):
+class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self) -> None:

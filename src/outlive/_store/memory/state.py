@@ -22,10 +22,14 @@ class MemoryState:
 
     def __init__(self) -> None:
         self.trees: dict[int, Tree] = {}
+        self.handles = 0
+        """How many were given out; none is given out twice."""
         self.active: dict[int, Tree] = {}
         """The trees that have not ended: only they can be claimed, so only they are searched for it."""
         self.runs: dict[str, Run] = {}
         self.blobs: dict[str, bytes] = {}
+        self.blobs_kept: dict[str, int] = {}
+        """When each of them was last put, said to be in use, or named by a tree that was deleted."""
         self.cells: dict[str, bytes] = {}
         self.workers: dict[str, WorkerInfo] = {}
         self.retired: set[str] = set()
@@ -41,12 +45,13 @@ class MemoryState:
     def save(self, journals: Iterable[int]) -> Callable[[], None]:
         """A way back to how things are now, if no other trees than these and new ones change meanwhile."""
         lists = (dict(self.trees), dict(self.active), dict(self.runs), dict(self.blobs), self.messages)
+        blobs_kept = dict(self.blobs_kept)
         watches = {run_id: dict(watchers) for run_id, watchers in self.watches.items()}
         trees = [(tree, tree.copy()) for journal in journals if (tree := self.trees.get(journal)) is not None]
 
         def go_back() -> None:
             self.trees, self.active, self.runs, self.blobs, self.messages = lists
-            self.watches = watches
+            self.watches, self.blobs_kept = watches, blobs_kept
             for tree, before in trees:
                 vars(tree).update(vars(before))
 

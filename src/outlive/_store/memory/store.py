@@ -41,7 +41,9 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
+from outlive._store.deleting import References
 from outlive._store.memory.claim import MemoryClaim, list_queues, measure_queue
+from outlive._store.memory.deleting import delete_blobs, delete_trees, keep_blobs, references_of
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
@@ -128,7 +130,7 @@ class MemoryStore:
         taken = self._list_taken(change) if change.renames else self._state.runs
         if taken is None:
             return None
-        tree = Tree(len(self._state.trees) + 1) if change.journal == 0 else self._state.trees.get(change.journal)
+        tree = Tree(self._state.handles + 1) if change.journal == 0 else self._state.trees.get(change.journal)
         if tree is None:
             return None
         for run in change.runs:
@@ -157,6 +159,7 @@ class MemoryStore:
         return [run for run in there if trees[run.journal].is_over]
 
     def _write(self, tree: Tree, change: Change) -> None:
+        self._state.handles = max(self._state.handles, tree.journal)
         self._state.trees[tree.journal] = self._state.active[tree.journal] = tree
         for run in self._list_renames(change) if change.renames else ():
             renamed = self._state.trees[run.journal]
@@ -170,8 +173,8 @@ class MemoryStore:
         for key in change.freed_keys:
             tree.keys.discard(key)
             tree.answers.pop(key, None)
-        for blob in change.blobs:
-            self._state.blobs.setdefault(blob.id, blob.data)
+        if change.blobs:
+            self._put_blobs(change.blobs)
         tree.keys.update(change.keys)
         if change.answers:
             self._answer(tree, change.answers)
@@ -252,7 +255,12 @@ class MemoryStore:
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """Equal content has an equal id."""
-        self._state.blobs.update((blob.id, blob.data) for blob in blobs)
+        self._put_blobs(blobs)
+
+    def _put_blobs(self, blobs: Sequence[Blob]) -> None:
+        for blob in blobs:
+            self._state.blobs.setdefault(blob.id, blob.data)
+            self._state.blobs_kept[blob.id] = self.now()
 
     async def read_cell(self, name: str) -> bytes | None:
         """As it is now."""
@@ -339,7 +347,7 @@ class MemoryStore:
         self._state.messages += 1
         fields = asdict(message)
         del fields["run_id"], fields["blobs"]
-        self._state.blobs.update((blob.id, blob.data) for blob in message.blobs)
+        self._put_blobs(message.blobs)
         tree.inbox[self._state.messages] = Inbound(id=self._state.messages, run=number, **fields)
         if message.key:
             tree.keys.add(message.key)
@@ -572,6 +580,28 @@ class MemoryStore:
     async def clear_checkpoints(self, run_id: str) -> None:
         """See `CheckpointTable`."""
         self._state.checkpoints.pop(run_id, None)
+
+    # -- Deleting --------------------------------------------------------------------------------------------
+
+    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+        """See `Deletion`."""
+        return delete_trees(self._state, journals, ended_before=ended_before, now=self.now())
+
+    async def give_back(self) -> bool:
+        """See `Deletion`. Python does that by itself."""
+        return False
+
+    async def find_references(self, *, after: str = "", limit: int) -> References:
+        """See `Deletion`. All at once: nothing can happen in the middle of it."""
+        return References(references_of(self._state.trees.values()), None)
+
+    async def keep_blobs(self, ids: Collection[str]) -> None:
+        """See `Deletion`."""
+        keep_blobs(self._state, ids, self.now())
+
+    async def delete_blobs(self, *, kept_before: int, limit: int) -> int:
+        """See `Deletion`."""
+        return delete_blobs(self._state, kept_before, limit)
 
     @property
     def examiner(self) -> MemoryExaminer:

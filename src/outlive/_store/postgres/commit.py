@@ -331,6 +331,8 @@ async def _send(session: Session, mail: Mail, writing: Writing) -> None:
 # -- Blobs ---------------------------------------------------------------------------------------------------
 
 
-async def put_blobs(session: Session, blobs: Sequence[Blob]) -> None:
+async def put_blobs(session: Session, blobs: Sequence[Blob], writing: Writing) -> None:
     """Store blobs that nothing refers to yet."""
-    await session.fetch("put_blobs", [blob.id for blob in blobs], [blob.data for blob in blobs])
+    ids = [blob.id for blob in blobs]
+    await retry_deadlocks(lambda: session.fetch("remember_blobs", writing.time(), ids))
+    await session.fetch("put_blobs", writing.time(), ids, [blob.data for blob in blobs])

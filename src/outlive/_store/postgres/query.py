@@ -14,6 +14,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from outlive._store.deleting import BLOB_REFRESH
 from outlive._store.streams import CHUNK_BYTES_MAX, MARK_BITS
 from outlive._store.tables.columns import CHILD_COLUMNS, RUN, RUN_COLUMNS, STATE_COLUMNS, WORDS, listed
 from outlive._store.tables.searching import AT
@@ -59,6 +60,7 @@ _COMMON = WORDS | {
     "conflict": CONFLICT,
     "chunk_bytes_max": str(CHUNK_BYTES_MAX),
     "mark_bits": str(MARK_BITS),
+    "blob_refresh": str(BLOB_REFRESH),
     "state_names": listed(STATE_COLUMNS),
     "run_arrays": listed(RUN_COLUMNS, "p_run_{}"),
     "run_parameters": ", ".join(f"p_run_{name} {kind}[]" for name, kind in RUN.items()),

@@ -39,7 +39,8 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
-from outlive._store.postgres import checkpoints, claim, commit, queues, read, requests, schedules, streams
+from outlive._store.deleting import References
+from outlive._store.postgres import checkpoints, claim, commit, deleting, queues, read, requests, schedules, streams
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue, read_cell
@@ -257,7 +258,9 @@ class PostgresStore:
         if blobs:
             # What is there already is left as it is, so putting it there twice does no harm.
             shared = self.pools.shared
-            await asyncio.shield(self._spawn(shared.do_repeatable(commit.put_blobs, blobs, is_write=True)))
+            await asyncio.shield(
+                self._spawn(shared.do_repeatable(commit.put_blobs, blobs, self._writing, is_write=True))
+            )
 
     async def read_cell(self, name: str) -> bytes | None:
         """See `CellStore`."""
@@ -354,6 +357,27 @@ class PostgresStore:
     async def retire_worker(self, worker_id: str) -> None:
         """See `Store`."""
         await self._write(claim.retire_worker, worker_id, self._writing)
+
+    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+        """See `Deletion`."""
+        return await self._write(deleting.delete_trees, journals, ended_before, self._writing) if journals else []
+
+    async def give_back(self) -> bool:
+        """See `Deletion`. Autovacuum does that."""
+        return False
+
+    async def find_references(self, *, after: str = "", limit: int) -> References:
+        """See `Deletion`."""
+        return await self._read(deleting.find_references, after, limit)
+
+    async def keep_blobs(self, ids: Collection[str]) -> None:
+        """See `Deletion`."""
+        if ids:
+            await self._write(deleting.keep_blobs, ids, self._writing)
+
+    async def delete_blobs(self, *, kept_before: int, limit: int) -> int:
+        """See `Deletion`."""
+        return await self._write(deleting.delete_blobs, kept_before, limit)
 
     def open_beat(self, worker_id: str) -> PostgresBeat:
         """See `Store`."""

@@ -18,10 +18,12 @@ import apsw
 from msgspec.structs import replace
 
 from outlive._model import Run
+from outlive._model.payload import Blob
 from outlive._model.run import IN_LINE, OUTSIDE
 from outlive._store.change import has_final_end
 from outlive._store.contract import Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
 from outlive._store.sqlite.query import Value, bulk
 from outlive._store.sqlite.rows import birth_of, decode_strings, state_of
@@ -50,7 +52,7 @@ class Batch:
         self._answers: list[Value] = []
         self._items: list[Value] = []
         self._streams: list[tuple[int, StreamLines]] = []
-        self._blobs: dict[str, bytes] = {}
+        self._blobs: dict[str, Blob] = {}
         self._messages: list[Message] = []
         self._renames: list[Run] = []
         self._forgotten: list[tuple[int, Forgotten]] = []
@@ -102,7 +104,7 @@ class Batch:
         if change.consumed:
             self._consumed += [(id, journal) for id in change.consumed]
         for blob in change.blobs:
-            self._blobs[blob.id] = blob.data
+            self._blobs[blob.id] = blob
         self._keys += [(journal, key) for key in change.keys]
         for answer in change.answers:
             self._answers += (journal, answer.key, answer_to_json(answer))
@@ -168,8 +170,8 @@ class Batch:
         self._put("put_answers", self._answers)
         for successor, (ancestor, _) in self._successors.items():
             inherit(self._session, ancestor, successor)
-        for id, data in self._blobs.items():
-            self._session.execute("put_blob", id, data)
+        for blob in self._blobs.values():
+            put_blob(self._session, blob)
         self._put("put_items", self._items)
         if self._messages:
             put_messages(self._session, self._messages, inbox_messages_max=NO_LIMIT)

@@ -20,6 +20,7 @@ from outlive._model.payload import Blob
 from outlive._store.contract import Change, Delivery, Message, Outcome
 from outlive._store.sqlite.batch import Batch, rename
 from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.inbox import NO_LIMIT, put_messages
 from outlive._store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
 from outlive._store.sqlite.writer import WriteVerb, each
@@ -100,7 +101,7 @@ def _deliver(session: Session, postings: list[Posting], *, careful: bool) -> lis
 
 def _put_blobs(session: Session, blobs: Sequence[Blob]) -> None:
     for blob in blobs:
-        session.execute("put_blob", blob.id, blob.data)
+        put_blob(session, blob)
 
 
 COMMIT_CHANGES = WriteVerb(_commit, _plan_commit)

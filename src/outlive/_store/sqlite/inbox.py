@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from outlive._model import RunStatus
 from outlive._store.change import Delivery, Message, Refusal, judge
 from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.writer import each
 from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
 
@@ -73,7 +74,7 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
         to_json_or_null(message.ended),
     )
     for blob in message.blobs:
-        session.execute("put_blob", blob.id, blob.data)
+        put_blob(session, blob)
     if message.key:
         session.execute("put_message_key", journal, message.key)
     journals.add(journal)

@@ -33,6 +33,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
+from outlive._store.deleting import References
 from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.sqlite import read
 from outlive._store.sqlite.beat import SqliteBeat
@@ -42,6 +43,13 @@ from outlive._store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOIN
 from outlive._store.sqlite.claim import Workers
 from outlive._store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._store.sqlite.connection import Role, Session, check_version
+from outlive._store.sqlite.deleting import (
+    DELETE_BLOBS,
+    DELETE_TREES,
+    GIVE_BACK,
+    KEEP_BLOBS,
+    find_references,
+)
 from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.inbox import REFUSE_MESSAGES
 from outlive._store.sqlite.lock import WorkerLocks
@@ -238,6 +246,27 @@ class SqliteStore:
     async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
         """See `Store`."""
         return await self.write(WATCH_ENDS, watches)
+
+    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+        """See `Deletion`."""
+        return await self.write(DELETE_TREES, (journals, ended_before)) if journals else []
+
+    async def give_back(self) -> bool:
+        """See `Deletion`."""
+        return await self.write(GIVE_BACK, None)
+
+    async def find_references(self, *, after: str = "", limit: int) -> References:
+        """See `Deletion`."""
+        return await self.read(find_references, (after, limit))
+
+    async def keep_blobs(self, ids: Collection[str]) -> None:
+        """See `Deletion`."""
+        if ids:
+            await self.write(KEEP_BLOBS, ids)
+
+    async def delete_blobs(self, *, kept_before: int, limit: int) -> int:
+        """See `Deletion`."""
+        return await self.write(DELETE_BLOBS, (kept_before, limit))
 
     def watch(self, ring: Callable[[str], None]) -> None:
         """See `Store`. The thread that writes rings for other processes, right after a commit."""

@@ -24,6 +24,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     starts       trees that a change starts, and ended runs that make room
     successors   trees that end and go on as others
     reopening    trees that go on after their end
+    deleting     trees that ended long ago, and blobs that no row names
     journal      appending: compare-and-swap, nothing left of a loser
     rows         reading: bytes as they were written, every kind of event, damage
     blobs        content-addressed bytes
@@ -63,6 +64,7 @@ FACETS = (
     "checkpoints",
     "claims",
     "copies",
+    "deleting",
     "examine",
     "finding",
     "forgetting",

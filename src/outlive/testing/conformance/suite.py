@@ -7,6 +7,7 @@ from outlive.testing.conformance.checkpoint_processes import CheckpointProcesses
 from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.copies import CopiesConformance
+from outlive.testing.conformance.deleting import DeletingConformance
 from outlive.testing.conformance.examine import ExamineConformance
 from outlive.testing.conformance.finding import FindingConformance
 from outlive.testing.conformance.forgetting import ForgettingConformance
@@ -40,6 +41,7 @@ class LocalStoreConformance(
     SuccessorsConformance,
     ReopeningConformance,
     ForgettingConformance,
+    DeletingConformance,
     JournalConformance,
     RowsConformance,
     BlobsConformance,

@@ -214,9 +214,10 @@ BEGIN
     ORDER BY new.journal, new.seq;
 
     IF p_blob_journal IS NOT NULL THEN
+        PERFORM {remember_blobs}(v_now, p_blob_id);
         -- Equal content is stored once.
-        INSERT INTO {schema}.blobs (id, data)
-        SELECT new.id, new.data
+        INSERT INTO {schema}.blobs (id, data, kept_at)
+        SELECT new.id, new.data, v_now
         FROM unnest(p_blob_journal, p_blob_message, p_blob_id, p_blob_data) AS new (journal, message, id, data)
         WHERE new.message IS NULL AND (lost IS NULL OR new.journal <> ALL (lost))
         ORDER BY new.id

@@ -54,8 +54,8 @@ BEGIN
                 INSERT INTO {schema}.inbox_keys (journal, key) VALUES (v_run.journal, v_message ->> 'key');
             END IF;
             IF p_blob_id IS NOT NULL THEN
-                INSERT INTO {schema}.blobs (id, data)
-                SELECT new.id, new.data
+                INSERT INTO {schema}.blobs (id, data, kept_at)
+                SELECT new.id, new.data, p_now
                 FROM unnest(p_blob_message, p_blob_id, p_blob_data) AS new (message, id, data)
                 WHERE new.message = v_ordinal
                 ORDER BY new.id

@@ -1,0 +1,77 @@
+"""Trees and blobs that are needed no longer. What each verb promises is written in `outlive._store.deleting`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from outlive._store.memory.state import MemoryState, Tree
+from outlive._store.tables.references import ids_in
+
+
+def delete_trees(state: MemoryState, journals: Sequence[int], *, ended_before: int, now: int) -> list[int]:
+    """Delete what may go."""
+    needed = _needed_ids(state)
+    gone = [
+        tree
+        for journal in dict.fromkeys(journals)
+        if (tree := state.trees.get(journal)) is not None
+        and _has_ended(tree, ended_before)
+        and not _needs_starter(state, tree)
+        and not any(run.id in needed for run in tree.runs.values())
+    ]
+    keep_blobs(state, references_of(gone), now)
+    for tree in gone:
+        del state.trees[tree.journal]
+        for run in tree.runs.values():
+            del state.runs[run.id]
+        for watchers in state.watches.values():
+            watchers.pop(tree.root.id, None)
+    return [tree.journal for tree in gone]
+
+
+def _has_ended(tree: Tree, before: int) -> bool:
+    return tree.is_over and tree.root.finished_at is not None and tree.root.finished_at < before
+
+
+def _needs_starter(state: MemoryState, tree: Tree) -> bool:
+    """Whether the run that started it is open; a later generation of that one was born after it."""
+    starter = state.runs.get(tree.root.parent_id or "")
+    return (
+        starter is not None
+        and starter.created_at <= tree.root.created_at
+        and not state.trees[starter.journal].root.status.is_terminal
+    )
+
+
+def _needed_ids(state: MemoryState) -> set[str]:
+    """What open runs wait for, and who started them."""
+    ids: set[str] = set()
+    for tree in state.active.values():
+        ids.update(wait.name for run in tree.runs.values() for wait in run.waits)
+        ids.add(tree.root.parent_id or "")
+    return ids
+
+
+def references_of(trees: Iterable[Tree]) -> set[str]:
+    """The blobs that these trees refer to."""
+    ids: set[str] = set()
+    for tree in trees:
+        hanging = list(tree.inbox.values()), list(tree.answers.values()), list(tree.items.values())
+        ids |= ids_in([msgspec.json.encode(hanging), *(row[3] for row in tree.rows)])
+        ids |= ids_in(chunk.body for stream in tree.streams.values() for chunk in stream.chunks)
+    return ids
+
+
+def keep_blobs(state: MemoryState, ids: Collection[str], now: int) -> None:
+    """Remember that these blobs are in use."""
+    state.blobs_kept.update((id, now) for id in ids if id in state.blobs)
+
+
+def delete_blobs(state: MemoryState, kept_before: int, limit: int) -> int:
+    """Delete blobs that were not remembered for long."""
+    gone = [id for id, kept_at in state.blobs_kept.items() if kept_at < kept_before][:limit]
+    for id in gone:
+        del state.blobs[id], state.blobs_kept[id]
+    return len(gone)

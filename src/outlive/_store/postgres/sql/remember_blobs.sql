@@ -1,0 +1,1 @@
+SELECT {remember_blobs}({instant}($1::bigint), $2::text[])

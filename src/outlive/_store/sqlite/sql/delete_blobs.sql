@@ -1,0 +1,1 @@
+DELETE FROM outlive_blobs WHERE id IN (SELECT value FROM json_each(?1))

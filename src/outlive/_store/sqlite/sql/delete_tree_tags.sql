@@ -1,0 +1,13 @@
+-- Tags of all runs of these trees, as their rows have them.
+DELETE FROM outlive_tags
+WHERE
+    (name, value, created_at, run_key) IN (
+        SELECT tag.key, tag.value, run.created_at, run.key
+        FROM outlive_runs AS run, json_each(iif(json_valid(run.tags), run.tags, '{}')) AS tag
+        WHERE
+            run.tags IS NOT NULL
+            AND (
+                run.key IN (SELECT value FROM json_each(?1))
+                OR (run.journal IN (SELECT value FROM json_each(?1)) AND run.number > 0)
+            )
+    )
