@@ -72,10 +72,13 @@ if TYPE_CHECKING:
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
     from outlive._model.queue import Queue
+    from outlive._model.retention import Keep
     from outlive._store.handle import SyncTx, Tx
+    from outlive.client.archive import read_archive
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.checkpoints import CheckpointStore
     from outlive.client.handle import RunHandle
+    from outlive.client.purging import Purge
     from outlive.client.streams import StreamItem
     from outlive.engine import Engine
     from outlive.engine.checkpoints import checkpoints
@@ -106,6 +109,7 @@ __all__ = [
     "Engine",
     "FixedWindow",
     "Health",
+    "Keep",
     "Limits",
     "Machine",
     "MachineResult",
@@ -118,6 +122,7 @@ __all__ = [
     "Pending",
     "Percentage",
     "PromiseFailed",
+    "Purge",
     "Queue",
     "Quorum",
     "RateLimit",
@@ -171,6 +176,7 @@ __all__ = [
     "promise",
     "publish",
     "random",
+    "read_archive",
     "resource",
     "run_step",
     "saga",
@@ -201,6 +207,7 @@ _ON_DEMAND = {
     "Engine": "outlive.engine",
     "FixedWindow": "outlive._model.limit",
     "Health": "outlive.engine.health",
+    "Keep": "outlive._model.retention",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
     "Middleware": "outlive._define.middleware",
@@ -210,6 +217,7 @@ _ON_DEMAND = {
     "PartialTimeout": "outlive._define.machine.joins",
     "Pending": "outlive._define.machine.answer",
     "Percentage": "outlive._define.machine.joins",
+    "Purge": "outlive.client.purging",
     "Quorum": "outlive._define.machine.joins",
     "Queue": "outlive._model.queue",
     "RateLimit": "outlive._model.limit",
@@ -224,6 +232,7 @@ _ON_DEMAND = {
     "Tx": "outlive._store.handle",
     "checkpoints": "outlive.engine.checkpoints",
     "current_engine": "outlive.engine.current",
+    "read_archive": "outlive.client.archive",
 }
 """Loaded when they are first asked for: a module that only defines workflows should import in no time."""
 

@@ -104,6 +104,14 @@ class Counters:
     """Claimed runs that were released because newer code had moved them."""
     calls_changed: int = 0
     """Calls that the code made in a replay with other arguments than the journal has."""
+    runs_deleted: int = 0
+    """Runs that retention deleted here, without their children."""
+    runs_archived: int = 0
+    """Runs that retention wrote to an archive here, before it deleted them."""
+    archive_failures: int = 0
+    """How often an archive could not be written, so that nothing was deleted."""
+    blobs_deleted: int = 0
+    """Blobs that no row referred to, and that were deleted here."""
     steps_skipped: int = 0
     """Steps that a person had skipped."""
     steps_started: int = 0

@@ -42,6 +42,11 @@ ALIASES = (
     "stream",
     "chunk",
     "earlier",
+    "own",
+    "starter",
+    "started",
+    "top",
+    "watch",
 )
 SCANS = [["SCAN", name] for name in (*(f"outlive_{name}" for name in LARGE), *ALIASES)]
 SMALL = {

@@ -143,6 +143,8 @@ class Limits:
     """Bytes of these items, as they are stored."""
     transaction_seconds_max: int = 30
     """How long the transaction of a step may be open; on SQLite never longer than 4, as all writers wait for it."""
+    deletes_per_second_max: int = 1_000
+    """Runs that retention deletes in a second, by all workers of a store together."""
     turns_per_event_max: int = 1_000_000
     """Turns of a run's loop between two events."""
     attempts_max: int = 10

@@ -40,6 +40,7 @@ from outlive.client.interventions import Interventions
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.pausing import Pauser, wanted_workflow
 from outlive.client.promises import Promises
+from outlive.client.purging import Purging
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.retrying import Retrier
 from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
@@ -118,6 +119,8 @@ class Client:
         )
         self.ask, self.answer = asks.ask, asks.answer
         """See `Engine.ask` and `Engine.answer`."""
+        self.purge = Purging(access, ids=ids).purge
+        """Delete runs that have ended. See `Engine.purge`."""
         self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
         self.promises = Promises(access, inbox=self._inbox)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)

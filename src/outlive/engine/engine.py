@@ -34,10 +34,13 @@ from outlive._model.approval import Approval
 from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue
+from outlive._model.retention import KEEP_SECONDS_MIN, Keep, check_retention
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
+from outlive._runtime.services.blob_collector import BlobCollector
+from outlive._runtime.services.pruner import Pruner
 from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
@@ -57,6 +60,7 @@ from outlive.client.definitions import Describer, WorkflowInfo
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.placing import queue_names, wanted_place
+from outlive.client.purging import Purge
 from outlive.client.queues import Queues, only_queue
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.declaring import declare
@@ -110,6 +114,7 @@ class Engine:
         codecs: compress or encrypt payloads, in this order.
         resources: what takes the place of resources: a value, which is used as it is, or another resource.
         middleware: what is around every start, step and workflow, the first one outermost; see `Middleware`.
+        retention: how long runs stay after their end; see `Keep`. Without, all stay for ever.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
@@ -135,6 +140,7 @@ class Engine:
         codecs: Sequence[PayloadCodec] = (),
         resources: Mapping[Resource[Any], Any] | None = None,
         middleware: Sequence[object] = (),
+        retention: Sequence[Keep] = (),
         redact: Sequence[str] = (),
         schedules: bool = True,
         tune: bool = True,
@@ -167,6 +173,7 @@ class Engine:
         self._hooks = hooks_of(middleware)
         self._redaction = Redaction(redact)
         self._has_schedules = given.flag("Engine", "schedules", schedules)
+        self._retention = check_retention(retention)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._leases_on = leases_for(lease, clock=self._clock)
         self._leases: Leases | None = None
@@ -344,10 +351,16 @@ class Engine:
     def _list_services(self) -> list[Service]:
         """What this worker does now and then for the whole store."""
         assert self._client is not None
-        services: list[Service] = []
+        services: builtins.list[Service] = []
         if self._has_schedules:
             has_own = bool(self._registry.schedules())
             services.append(Scheduler(self._client, clock=self._clock, counters=self.counters, looks_at_once=has_own))
+        if self._retention:
+            store, counters, rate = self._store, self.counters, self.limits.deletes_per_second_max
+            services.append(
+                Pruner(store, self._retention, clock=self._clock, counters=counters, deletes_per_second_max=rate)
+            )
+            services.append(BlobCollector(store, packer=self._packer, counters=counters))
         return services
 
     def _new_client(self) -> Client:
@@ -887,6 +900,30 @@ class Engine:
         return RunHandle(client, await client.import_run(text, id=id, scratch=scratch))
 
     # -- The engine itself -----------------------------------------------------------------------------------
+
+    async def purge(
+        self,
+        *,
+        older_than: given.Span = KEEP_SECONDS_MIN,
+        archive: str | os.PathLike[str] | None = None,
+        **filters: Unpack[WorkflowFilters],
+    ) -> Purge:
+        """Delete runs that have ended, with their children, their history and everything else of them; for good.
+
+        A run that an open run needs stays: the one that started it detached, one that it started so, one that waits for
+        it. The ids of deleted runs are free: a start with one of them starts a new run.
+
+        Args:
+            older_than: only runs that ended so long ago; an hour unless given. A shorter time is for runs of which you
+                know that no caller starts them once more, waits for them, or sends a message to them twice.
+            archive: a folder, or an fsspec URL, to write them to before; see `read_archive`.
+            filters: which runs, as `list` takes them: the oldest first, at most `limit` (1,000) of them; with
+                `dry_run=True` nothing is done. At least one.
+
+        Raises:
+            ArchiveError: the archive cannot be written; what was to be in it was not deleted.
+        """
+        return await self._verbs.purge(older_than=older_than, archive=archive, **filters)
 
     async def health(self) -> Health:
         """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""

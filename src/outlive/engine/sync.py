@@ -37,6 +37,7 @@ from outlive.client.definitions import Definitions
 from outlive.client.finding import Filters, Finder, Page
 from outlive.client.handle import RunHandle
 from outlive.client.promises import Promises
+from outlive.client.purging import Purging
 from outlive.client.starting import OnConflict
 from outlive.engine.health import Health
 from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
@@ -298,6 +299,7 @@ class SyncEngine(Blocking):
         skip_step = _Verb(Client.skip_step)
         history = _Verb(Client.history)
         export = _Verb(Client.export)
+        purge = _Verb(Purging.purge)
         recovery = _Verb(Client.recovery)
         list = _Verb(Finder.list)
         count = _Verb(Finder.count)

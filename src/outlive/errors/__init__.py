@@ -99,6 +99,7 @@ from outlive.errors.step import (
     UndoTimeoutError,
 )
 from outlive.errors.store import (
+    ArchiveError,
     CommitUnknownError,
     CorruptCheckpointError,
     CorruptJournalError,
@@ -129,6 +130,7 @@ __all__ = [
     "ApprovalExpired",
     "ApprovalFormError",
     "ApprovalNotFoundError",
+    "ArchiveError",
     "ArgumentTypeError",
     "AskAnsweredError",
     "AskFailed",

@@ -183,6 +183,14 @@ class HistoryFormatError(OutliveError):
         super().__init__(f"{source}:{line}: {reason}; export the history again")
 
 
+class ArchiveError(OutliveError):
+    """Runs could not be archived; so none of them was deleted."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.place, self.reason = place, reason
+        super().__init__(f"no archive can be written to {place} ({reason}); nothing is deleted until that is repaired")
+
+
 class InvalidCheckpointError(OutliveError, ValueError):
     """A checkpoint that no store can keep."""
 

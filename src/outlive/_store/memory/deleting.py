@@ -6,8 +6,53 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
+from outlive._model.payload import Blob
+from outlive._store.deleting import References
 from outlive._store.memory.state import MemoryState, Tree
 from outlive._store.tables.references import ids_in
+
+
+class MemoryDeletion:
+    """The verbs of a store that delete, and those of blobs."""
+
+    _state: MemoryState
+
+    def now(self) -> int:
+        """The clock of the store."""
+        raise NotImplementedError
+
+    async def put_blobs(self, blobs: Sequence[Blob]) -> None:
+        """Equal content has an equal id."""
+        self._put_blobs(blobs)
+
+    def _put_blobs(self, blobs: Sequence[Blob]) -> None:
+        for blob in blobs:
+            self._state.blobs.setdefault(blob.id, blob.data)
+            self._state.blobs_kept[blob.id] = self.now()
+
+    async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Those that are there."""
+        return {id: self._state.blobs[id] for id in ids if id in self._state.blobs}
+
+    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+        """See `Deletion`."""
+        return delete_trees(self._state, journals, ended_before=ended_before, now=self.now())
+
+    async def give_back(self) -> bool:
+        """See `Deletion`. Python does that by itself."""
+        return False
+
+    async def find_references(self, *, after: str = "", limit: int) -> References:
+        """See `Deletion`. All at once: nothing can happen in the middle of it."""
+        return References(references_of(self._state.trees.values()), None)
+
+    async def keep_blobs(self, ids: Collection[str]) -> None:
+        """See `Deletion`."""
+        keep_blobs(self._state, ids, self.now())
+
+    async def delete_blobs(self, *, kept_before: int, limit: int) -> int:
+        """See `Deletion`."""
+        return delete_blobs(self._state, kept_before, limit)
 
 
 def delete_trees(state: MemoryState, journals: Sequence[int], *, ended_before: int, now: int) -> list[int]:

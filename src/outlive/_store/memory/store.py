@@ -18,7 +18,6 @@ from msgspec.structs import asdict, replace
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter, RunStatus
-from outlive._model.payload import Blob
 from outlive._store.change import has_final_end, judge
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
@@ -41,9 +40,8 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
-from outlive._store.deleting import References
 from outlive._store.memory.claim import MemoryClaim, list_queues, measure_queue
-from outlive._store.memory.deleting import delete_blobs, delete_trees, keep_blobs, references_of
+from outlive._store.memory.deleting import MemoryDeletion
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
 from outlive._store.memory.transaction import MemoryTransaction
@@ -67,7 +65,7 @@ NO_LIMIT = 2**62
 T = TypeVar("T")
 
 
-class MemoryStore:
+class MemoryStore(MemoryDeletion):
     """A store that forgets everything when the process ends."""
 
     def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:
@@ -252,15 +250,6 @@ class MemoryStore:
         raise ConfigurationError(
             "the in-memory store has no transactions to share; sending a message in your own needs PostgreSQL"
         )
-
-    async def put_blobs(self, blobs: Sequence[Blob]) -> None:
-        """Equal content has an equal id."""
-        self._put_blobs(blobs)
-
-    def _put_blobs(self, blobs: Sequence[Blob]) -> None:
-        for blob in blobs:
-            self._state.blobs.setdefault(blob.id, blob.data)
-            self._state.blobs_kept[blob.id] = self.now()
 
     async def read_cell(self, name: str) -> bytes | None:
         """As it is now."""
@@ -451,10 +440,6 @@ class MemoryStore:
         """Copies, so that a reader's list does not grow with the journal."""
         return {id: list(self._state.trees[id].rows) for id in journals if id in self._state.trees}
 
-    async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """Those that are there."""
-        return {id: self._state.blobs[id] for id in ids if id in self._state.blobs}
-
     async def find_run(self, run_id: str) -> Run | None:
         """The run with this id, if there is one."""
         return self._state.runs.get(run_id)
@@ -580,28 +565,6 @@ class MemoryStore:
     async def clear_checkpoints(self, run_id: str) -> None:
         """See `CheckpointTable`."""
         self._state.checkpoints.pop(run_id, None)
-
-    # -- Deleting --------------------------------------------------------------------------------------------
-
-    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
-        """See `Deletion`."""
-        return delete_trees(self._state, journals, ended_before=ended_before, now=self.now())
-
-    async def give_back(self) -> bool:
-        """See `Deletion`. Python does that by itself."""
-        return False
-
-    async def find_references(self, *, after: str = "", limit: int) -> References:
-        """See `Deletion`. All at once: nothing can happen in the middle of it."""
-        return References(references_of(self._state.trees.values()), None)
-
-    async def keep_blobs(self, ids: Collection[str]) -> None:
-        """See `Deletion`."""
-        keep_blobs(self._state, ids, self.now())
-
-    async def delete_blobs(self, *, kept_before: int, limit: int) -> int:
-        """See `Deletion`."""
-        return delete_blobs(self._state, kept_before, limit)
 
     @property
     def examiner(self) -> MemoryExaminer:

@@ -1,0 +1,119 @@
+"""How long runs stay after their end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from outlive._model import given
+from outlive._model.given import Span
+from outlive._model.run import RunStatus
+from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError
+
+KEEP_SECONDS_MIN = 3_600.0
+"""A run's id is the key by which a start is done once: a caller that never heard the answer asks again, and those who
+wait for its result look for it, for at least so long."""
+_MICROSECONDS = 1_000_000
+
+
+class Named(Protocol):
+    """A workflow."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long the runs of a workflow stay in the store after their end; what is not said stays for ever.
+
+        Keep("order", succeeded=timedelta(days=7), failed=timedelta(days=90), archive="archive/")
+
+    Each span is at least an hour. It is also how long an id means the same run: a start with the id of a run that was
+    deleted starts a new one.
+    """
+
+    workflow: str | Named | None = None
+    """The name of a workflow, or the workflow; without, all that no other `Keep` names."""
+    succeeded: Span | None = None
+    failed: Span | None = None
+    timed_out: Span | None = None
+    """As `failed` unless given."""
+    cancelled: Span | None = None
+    """As `failed` unless given."""
+    continued: Span | None = None
+    """Earlier generations of runs that continued as new; as `succeeded` unless given."""
+    archive: str | os.PathLike[str] | None = None
+    """A folder, or an fsspec URL such as "s3://bucket/runs": each batch is written to a file there, durably, before it
+    is deleted."""
+
+    def __post_init__(self) -> None:
+        if self.workflow is not None:
+            name = getattr(self.workflow, "name", self.workflow)
+            given.keep(self, workflow=given.text("Keep", "workflow", name, like="order"))
+        for status in ("succeeded", "failed", "timed_out", "cancelled", "continued"):
+            given.keep(self, **{status: _span(status, getattr(self, status))})
+        if self.archive is not None:
+            given.keep(self, archive=archive_of("Keep", self.archive))
+        if not self.spans:
+            wanted = "say how long, for example Keep('order', succeeded=timedelta(days=7)); or leave the Keep out"
+            raise InvalidArgumentError("Keep", "succeeded", None, wanted)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the workflow; None for all others."""
+        return self.workflow if isinstance(self.workflow, str) else None
+
+    @property
+    def spans(self) -> dict[RunStatus, int]:
+        """After how many microseconds runs that ended in these ways go."""
+        said = {
+            RunStatus.SUCCEEDED: self.succeeded,
+            RunStatus.FAILED: self.failed,
+            RunStatus.TIMED_OUT: self.failed if self.timed_out is None else self.timed_out,
+            RunStatus.CANCELLED: self.failed if self.cancelled is None else self.cancelled,
+            RunStatus.CONTINUED: self.succeeded if self.continued is None else self.continued,
+        }
+        return {
+            status: round(given.seconds("Keep", status.value, span) * _MICROSECONDS)
+            for status, span in said.items()
+            if span is not None
+        }
+
+
+def _span(name: str, span: object) -> float | None:
+    seconds = given.some_seconds("Keep", name, span, or_none="to keep them for ever")
+    if seconds is not None and seconds < KEEP_SECONDS_MIN:
+        wanted = (
+            "give an hour or more: the id of a run is the key by which its start is done once, and callers may still "
+            f"ask again; for example {name}=timedelta(days=7)"
+        )
+        raise InvalidArgumentError("Keep", name, span, wanted)
+    return seconds
+
+
+def archive_of(where: str, value: object) -> str:
+    """A folder or a URL, as text."""
+    plain = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return given.text(where, "archive", plain, like="archive/", most=given.KEY_CHARACTERS_MAX)
+
+
+def check_retention(rules: object) -> tuple[Keep, ...]:
+    """What an engine is given as `retention`.
+
+    Raises:
+        ConfigurationError: two of them name the same workflow.
+    """
+    like = 'retention=[outlive.Keep("order", succeeded=timedelta(days=7))]'
+    if isinstance(rules, str | Keep) or not isinstance(rules, Iterable):
+        raise ArgumentTypeError("Engine", "retention", rules, f"give a list, for example {like}")
+    kept = tuple(given.instance("Engine", "retention", rule, Keep, like=like) for rule in rules)
+    names = [rule.name for rule in kept]
+    for name in names:
+        if names.count(name) > 1:
+            whose = "all other workflows" if name is None else f"workflow {name!r}"
+            raise ConfigurationError(f"two Keeps are for {whose}; write one with everything")
+    return kept

@@ -1,0 +1,126 @@
+"""Archives: runs that are deleted, as compressed files of the trees that `export` writes, one behind the other.
+
+A file appears under its name when all of it is on the disk: it is written under another one first. So a name that is
+there is a whole file, and what is in it may be deleted.
+
+A place that is a URL is written with fsspec, which is an extra (`outlive[fsspec]`). There the file is written under its
+name and looked at afterwards: an object store shows whole objects only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from outlive.errors import ArchiveError, HistoryFormatError, MissingExtraError
+
+SUFFIX = ".jsonl.gz"
+_HEAD = '{"outlive":"history"'
+_MICROSECONDS = 1_000_000
+
+
+class Archive:
+    """A place for archives of runs: a folder, or an fsspec URL."""
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        self.place = os.fspath(place)
+        if _is_url(self.place):
+            _fsspec(self.place)  # Refused when the engine is made, and not when the first run is to go.
+
+    async def write(self, trees: list[str], *, at: int, mark: str) -> str:
+        """Write a file with these trees, durably; where it is. `at` and `mark` make its name one of its own.
+
+        Raises:
+            ArchiveError: there is no such file.
+        """
+        name = f"runs-{datetime.fromtimestamp(at / _MICROSECONDS, UTC):%Y%m%dT%H%M%S}-{mark}{SUFFIX}"
+        put = _put_url if _is_url(self.place) else _put_file
+        try:
+            return await asyncio.to_thread(put, self.place, name, trees)
+        except Exception as error:  # A file system behind fsspec may raise anything.
+            raise ArchiveError(self.place, f"{type(error).__name__}: {error}") from error
+
+
+def read_archive(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The trees in an archive, one after the other, each as `engine.import_run` takes it.
+
+        for tree in outlive.read_archive("archive/runs-20260711T093000-1f0c.jsonl.gz"):
+            await engine.import_run(tree)
+
+    Raises:
+        HistoryFormatError: it is no archive, or was cut or changed.
+    """
+    place = os.fspath(path)
+    try:
+        text = _read(place).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise HistoryFormatError(place, 1, f"it is no archive of runs: {error}") from error
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith(_HEAD) and lines:
+            yield "\n".join(lines) + "\n"
+            lines = []
+        if line:
+            lines.append(line)
+    if lines:
+        yield "\n".join(lines) + "\n"
+
+
+def _packed(trees: list[str]) -> bytes:
+    return gzip.compress("".join(trees).encode(), mtime=0)
+
+
+def _put_file(folder: str, name: str, trees: list[str]) -> str:
+    place = Path(folder).expanduser()
+    place.mkdir(parents=True, exist_ok=True)
+    path, part = place / name, place / f".{name}.part"
+    with part.open("wb") as file:
+        file.write(_packed(trees))
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    if hasattr(os, "O_DIRECTORY"):
+        # The name, too, is to survive a loss of power.
+        folder_fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder_fd)
+        finally:
+            os.close(folder_fd)
+    return str(path)
+
+
+def _put_url(url: str, name: str, trees: list[str]) -> str:
+    files, root = _fsspec(url).core.url_to_fs(url)
+    path, data = f"{root.rstrip('/')}/{name}", _packed(trees)
+    files.makedirs(root, exist_ok=True)
+    files.pipe_file(path, data)
+    written = files.size(path)
+    if written != len(data):
+        raise OSError(f"{path} has {written} bytes instead of {len(data)}")
+    return f"{url.rstrip('/')}/{name}"
+
+
+def _read(place: str) -> bytes:
+    if not _is_url(place):
+        return gzip.decompress(Path(place).expanduser().read_bytes())
+    files, path = _fsspec(place).core.url_to_fs(place)
+    return gzip.decompress(files.cat_file(path))
+
+
+def _is_url(place: str) -> bool:
+    return "://" in place
+
+
+def _fsspec(url: str) -> Any:
+    try:
+        return import_module("fsspec")
+    except ImportError:
+        raise MissingExtraError(f"the archive {url}", "fsspec", "fsspec") from None
