@@ -93,7 +93,7 @@ async def test_no_value_is_readable_at_rest(tmp_path: Path) -> None:
     place = Place(tmp_path / "engine.db")
 
     def files() -> bytes:
-        return b"".join(path.read_bytes() for path in sorted(tmp_path.iterdir()))
+        return b"".join(path.read_bytes() for path in sorted(tmp_path.iterdir()) if path.is_file())
 
     async with place.engine(codecs=encryption()) as engine:
         run = await engine.start(secretive, MARKER, id="run-1")

@@ -267,7 +267,7 @@ class Engine:
             self._describer = None
         services, self._services = self._services, None
         if services is not None:
-            await services.stop()
+            services.begin_nothing()
         client, self._client = self._client, None
         self._stopping = client
         loop = asyncio.get_running_loop()
@@ -275,12 +275,16 @@ class Engine:
         try:
             if self._sessions is not None:
                 await self._sessions.stop(grace_seconds=self._grace_seconds)
+            if services is not None:
+                await services.stop()
             if self._waiters is not None:
                 self._waiters.close()
             if self._committer is not None:
                 await self._committer.drain(outage_seconds_max=0, silence_seconds=ends_at - loop.time())
         except (Exception, asyncio.CancelledError):
             # What is left open would go on by itself, and nothing could end it.
+            if services is not None:
+                services.abandon()
             await self._close(client)
             raise
         await self._close(client)

@@ -44,6 +44,11 @@ class Services:
         """Whether all of them sleep."""
         return all(loop.is_resting for loop in self._loops.values())
 
+    def begin_nothing(self) -> None:
+        """Let each of them end when it has done what it does now."""
+        for loop in self._loops.values():
+            loop.stop()
+
     async def stop(self) -> None:
         """End all of them: what one does now may take a moment, then it is cancelled."""
         tasks = [task for loop in self._loops.values() if (task := loop.stop()) is not None]

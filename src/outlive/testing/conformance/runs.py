@@ -67,7 +67,7 @@ class RunsConformance(Facet):
     async def test_every_field_of_a_row_comes_back(self, store: Store) -> None:
         """A row is what its writer made it, whatever it is made of."""
         row: Run = replace(
-            fullest(Run), id="run-1", root_id="run-1", number=0, nonce=2**64 - 1, status=RunStatus.RUNNING
+            fullest(Run), id="run-1", root_id="run-1", number=0, nonce=2**64 - 1, status=RunStatus.RUNNING, slot=2
         )
         change = new_tree(store, "run-1")
         ((_, journal),) = await store.commit([Change(journal=0, after=-1, rows=change.rows, runs=[row])])
