@@ -13,12 +13,13 @@ import outlive
 from outlive import RunCancelled, RunStatus
 from outlive._journal.event import ApprovalDecided, MessageSetAside
 from outlive._model import RunFilter
+from outlive._model.queue import QueueLimits, QueueState, queue_cell, queue_data
 from outlive._model.run import STORED
 from outlive._store.contract import Store, WorkerInfo
 from outlive.client.fsck import Checker
 from outlive.client.recovery import IncompleteKind
 from outlive.errors import RunDamagedError
-from outlive.testing.conformance.builders import begin, claim, hire
+from outlive.testing.conformance.builders import begin, claim, follow, hire
 from tests.engine.asking import asking, has_asked
 from tests.engine.inside import store_of
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until, waits
@@ -64,6 +65,30 @@ COLUMNS = {
     "published": "'{\"v\"'",
 }
 """What can be written into each column that a database does not check itself."""
+
+
+async def test_a_damaged_row_does_not_block_its_queue(place: Place) -> None:
+    """The runs behind it get its turn, also with the same key; a line that is lost is found and repaired."""
+    store = place.store()
+    await store.open()
+    await hire(store, "worker-a")
+    limits = QueueState(declared=QueueLimits(concurrency=1, per_key=1))
+    await store.change_cell(queue_cell("line"), lambda *_: (queue_data(limits), None))
+    for name in ("first", "second", "third"):
+        await begin(store, name, queue="line", queue_key="a")
+    change(place, "UPDATE t_runs SET waits = '{' WHERE id IN ('first', 'second')")
+
+    assert await claim(store, "worker-a", limit=5) == ["third"]
+    assert await claim(store, "worker-a", limit=5) == []
+    problems = [problem.what async for problem in Checker(store, repair=True).problems()]
+    assert len([text for text in problems if "cannot be read" in text]) == 2
+    change(place, "DELETE FROM t_lines")
+    problems = [problem.what async for problem in Checker(store, repair=True).problems()]
+    assert len([text for text in problems if "no claim would find that line" in text]) == 1
+    assert [problem async for problem in Checker(store).problems()] == []
+    await (await follow(store, "third")).succeed()
+    assert await claim(store, "worker-a", limit=5) == ["first"]
+    await store.close()
 
 
 async def test_a_damaged_row_is_listed_and_found_with_what_is_wrong_with_it(place: Place) -> None:

@@ -170,6 +170,18 @@ async def test_run_begins_when_its_time_has_come() -> None:
         assert engine.now() >= now + timedelta(seconds=90)
 
 
+async def test_runs_begin_no_more_often_than_the_rate_says() -> None:
+    """The worker comes back when the next one may."""
+    slow = Queue("slow", rate=[outlive.TokenBucket(0.1, 2), outlive.FixedWindow(100, 60)])
+    async with TestEngine() as engine:
+        began = engine.now()
+        runs = [await engine.start(queued_visit, f"{n}", queue=slow) for n in range(4)]
+        for run in runs:
+            await run.result()
+
+        assert timedelta(seconds=20) <= engine.now() - began < timedelta(seconds=30)
+
+
 async def test_parked_run_does_not_block_its_queue(place: Place) -> None:
     """It gets in line again when it is resumed."""
     async with place.engine() as engine:
@@ -278,6 +290,13 @@ def test_bad_queue_is_refused(options: dict[str, Any]) -> None:
     """When it is declared."""
     with pytest.raises((InvalidArgumentError, ArgumentTypeError), match=next(iter(options))):
         Queue("bad", **options)
+
+
+def test_queue_can_be_kept_in_a_set() -> None:
+    """Also one with weights."""
+    queues = {Queue("a", weights={"x": 2}), Queue("a", weights={"x": 2}), Queue("a")}
+
+    assert len(queues) == 2
 
 
 @pytest.mark.parametrize("name", ["", "default", "a,b", 7])

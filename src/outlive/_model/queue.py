@@ -7,7 +7,7 @@ every claim sees the same limits, whichever worker makes it. What was set at run
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -162,20 +162,18 @@ class Queue:
     ageing: given.Span = AGEING_SECONDS
     weights: Mapping[str, float] | None = None
     hold: Hold = "end"
+    limits: QueueLimits = field(init=False, repr=False, compare=False)
+    """As the cell of the queue has them."""
 
     def __post_init__(self) -> None:
         name = queue_name("Queue", "name", self.name)
-        checked = checked_limits(
-            f"Queue({name!r})",
-            {field: getattr(self, field) for field in QueueLimits.__struct_fields__},
-        )
-        given.keep(self, name=name, **{**checked, "rate": self.rate, "weights": dict(self.weights or {})})
+        wanted = {limit: getattr(self, limit) for limit in QueueLimits.__struct_fields__}
+        checked = checked_limits(f"Queue({name!r})", wanted)
+        kept = checked | {"rate": self.rate, "weights": dict(self.weights or {})}
+        given.keep(self, name=name, limits=QueueLimits(**checked), **kept)
 
-    @property
-    def limits(self) -> QueueLimits:
-        """As the cell has them."""
-        fields = {field: getattr(self, field) for field in QueueLimits.__struct_fields__}
-        return QueueLimits(**checked_limits(f"Queue({self.name!r})", fields))
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 def queue_name(where: str, what: str, name: object) -> str:

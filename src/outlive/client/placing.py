@@ -142,7 +142,8 @@ class Placer:
     async def _find(self, queue: Queue | str, priority: object) -> tuple[str, QueueLimits]:
         """The name of a queue and what is declared of it."""
         if isinstance(queue, Queue):
-            if self._declared.get(queue.name) != queue.limits:
+            known = self._declared.get(queue.name)
+            if known is not queue.limits and known != queue.limits:
                 await declare(self._store, queue)
                 self._declared[queue.name] = queue.limits
             return queue.name, queue.limits

@@ -1,0 +1,181 @@
+"""What queues cost: claiming from long lines, starting into one, and running with one.
+
+`python -m bench.queues` prints a line for each store and figure:
+
+* the median of a claim of 10 runs with `per_key=1`, among few runs in line and among many with many keys;
+* starts a second into a queue from one client without a worker, 1,000 at a time;
+* runs a second of one step (W1) and steps a second of a longer run (W2), with a queue and without one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+import outlive
+from bench.database import fresh, postgres
+from outlive._journal.codec import salt_of, seal
+from outlive._journal.event import RunCreated, RunSucceeded
+from outlive._journal.fold import Fold
+from outlive._model import Payload
+from outlive._model.queue import QueueLimits, QueueState, queue_cell, queue_data
+from outlive._runtime.clock import SystemClock
+from outlive._store.contract import Change, Claim, Store, WorkerInfo
+from outlive.client.birth import birth
+from outlive.engine.url import store_for
+
+QUEUE = "bench"
+DEFINITION = "bench_line@1"
+CLAIM = 10
+CLAIMS = 60
+AT_ONCE = 1_000
+STARTS = 20_000
+RUNS = 5_000
+LONG_RUNS, STEPS = 500, 20
+NOTHING = Payload(v=msgspec.Raw(b"[]"))
+line = outlive.Queue(QUEUE)
+
+
+@outlive.step
+async def bench_queue_step(number: int) -> int:
+    """Does nothing."""
+    return number
+
+
+@outlive.workflow
+async def bench_one_step(number: int) -> int:
+    """W1."""
+    return await bench_queue_step(number)
+
+
+@outlive.workflow
+async def bench_many_steps(number: int) -> int:
+    """W2."""
+    for step in range(STEPS):
+        await bench_queue_step(step)
+    return number
+
+
+async def fill(store: Store, runs: int, keys: int) -> None:
+    """Put runs into the line."""
+    for begin in range(0, runs, AT_ONCE):
+        changes = [born(store, f"run-{number}", f"key-{number % keys}") for number in range(begin, begin + AT_ONCE)]
+        await store.commit(changes)
+
+
+def born(store: Store, run_id: str, key: str) -> Change:
+    """The start of a run in the queue."""
+    event = RunCreated(
+        at=store.now(), workflow="bench_line", version=1, input=NOTHING, nonce=1, queue=QUEUE, queue_key=key
+    )
+    return birth(run_id, event, [])
+
+
+def ended(claim: Claim, at: int) -> Change:
+    """The end of a claimed run."""
+    fold = Fold(claim.run.id)
+    fold.runs[0] = claim.run
+    event = RunSucceeded(at=at, result=NOTHING)
+    fold.apply(event)
+    row = seal(event, salt=salt_of(claim.run.nonce), seq=claim.seq + 1)
+    return Change(journal=claim.run.journal, after=claim.seq, rows=[row], runs=[fold.root])
+
+
+async def measure_claims(url: str, *, runs: int, keys: int) -> float:
+    """Seconds of a claim, with so many runs in line."""
+    store = store_for(url, clock=SystemClock().now)
+    await store.open()
+    state = QueueState(declared=QueueLimits(per_key=1, concurrency=100))
+    await store.change_cell(queue_cell(QUEUE), lambda *_: (queue_data(state), None))
+    await fill(store, runs, keys)
+    now_at = store.now()
+    worker = WorkerInfo(id="w", name="w", definitions=(DEFINITION,), started_at=now_at, expires_at=now_at)
+    await store.register_worker(worker, lease_seconds=3600)
+    took: list[float] = []
+    for _ in range(CLAIMS):
+        began = time.perf_counter()
+        claims = (await store.claim_runs("w", [DEFINITION], limit=CLAIM)).claims
+        took.append(time.perf_counter() - began)
+        assert len(claims) == CLAIM
+        assert len({claim.run.queue_key for claim in claims}) == CLAIM
+        await store.commit([ended(claim, store.now()) for claim in claims])
+    await store.close()
+    return statistics.median(took[5:])
+
+
+async def measure_starts(url: str, count: int) -> float:
+    """Starts a second, of which each is durable when it returns."""
+    async with outlive.Engine(url, worker=False) as engine:
+        began = time.perf_counter()
+        for begin in range(0, count, AT_ONCE):
+            numbers = range(begin, begin + AT_ONCE)
+            await asyncio.gather(*(engine.start(bench_one_step, n, queue=line, key=f"key-{n % 100}") for n in numbers))
+        return count / (time.perf_counter() - began)
+
+
+async def measure_runs(
+    url: str, count: int, workflow: outlive.Workflow[[int], int], queue: outlive.Queue | None
+) -> float:
+    """Runs a second, from the first start to the last end."""
+    async with outlive.Engine(url) as engine:
+        await (await engine.start(workflow, 0, queue=queue)).result()
+        began = time.perf_counter()
+        runs = await asyncio.gather(*(engine.start(workflow, number, queue=queue) for number in range(count)))
+        await asyncio.gather(*(run.result() for run in runs))
+        return count / (time.perf_counter() - began)
+
+
+def print_lines(
+    stores: Sequence[str], *, few: int, many: int, keys: int, directory: Path, postgres_url: str | None
+) -> None:
+    """Measure, and print a line for each figure."""
+    for store in stores:
+
+        def on_fresh(measure: object, *args: object, **options: object) -> float:
+            with fresh(store, directory=directory, postgres_url=postgres_url) as url:  # noqa: B023
+                result: float = asyncio.run(measure(url, *args, **options))  # type: ignore[operator]
+                return result
+
+        short = on_fresh(measure_claims, runs=few, keys=min(few, keys))
+        long = on_fresh(measure_claims, runs=many, keys=min(many, keys))
+        print(
+            f"{store}: a claim of {CLAIM} takes {short * 1e3:.2f} ms among {few:,} in line, {long * 1e3:.2f} ms among "
+            f"{many:,} with {keys:,} keys: {long / short:.2f}x",
+            flush=True,
+        )
+        print(f"{store}: {on_fresh(measure_starts, STARTS):,.0f} starts a second into a queue", flush=True)
+        for name, count, workflow in (("W1", RUNS, bench_one_step), ("W2", LONG_RUNS, bench_many_steps)):
+            rates = {
+                queue: max(on_fresh(measure_runs, count, workflow, queue) for _ in range(3)) for queue in (None, line)
+            }
+            print(
+                f"{store}: {name} {rates[None]:,.0f} runs a second without a queue, {rates[line]:,.0f} with one: "
+                f"{rates[None] / rates[line]:.2f}x",
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench.queues", description=__doc__)
+    parser.add_argument("--few", type=int, default=1_000)
+    parser.add_argument("--many", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=10_000)
+    parser.add_argument("--stores", default="sqlite,postgresql")
+    parser.add_argument("--postgres-url")
+    parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
+    wanted = parser.parse_args()
+    stores = wanted.stores.split(",")
+    with postgres(wanted.postgres_url, is_needed="postgresql" in stores) as url:
+        print_lines(stores, few=wanted.few, many=wanted.many, keys=wanted.keys, directory=wanted.dir, postgres_url=url)
+
+
+if __name__ == "__main__":
+    main()
