@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import outlive
 from outlive._model.schedule import Overlap
@@ -18,7 +19,7 @@ from outlive.testing.watched_store import WatchedStore
 from tests.engine.inside import client_of, give_store, store_of, wrap_inner
 from tests.engine.support import stage
 from tests.limits.world import World, die
-from tests.schedules.flows import hours_of, started, tick_failing, tick_noted, tick_plain, tick_slow
+from tests.schedules.flows import hours_of, registry_with, started, tick_failing, tick_noted, tick_plain, tick_slow
 
 FIRST = 23
 """The hour of the first tick: the clock of a test begins at 22:00 of November 14, 2023, in UTC."""
@@ -89,6 +90,19 @@ async def test_a_run_that_a_person_started_is_no_overlap(world: World) -> None:
 
         assert [(FIRST, "waiting")] == await hours_of(engine, "slow")
         assert "waiting" == (await engine.get("by-hand").info()).status.value
+
+
+@pytest.mark.any_store
+async def test_runs_of_a_schedule_wait_in_the_queue_of_their_workflow(world: World) -> None:
+    """As all others of the workflow."""
+    queue = outlive.Queue("ticks", concurrency=1, hold="running")
+    queued: outlive.Workflow[..., Any] = outlive.Workflow(replace(tick_slow.spec, queue=queue), {})
+    registry = registry_with(queued, outlive.every(hours=1, name="slow", overlap="allow"))
+    async with world.engine(schedules=True, registry=registry) as engine:
+        await engine.skip(hours=2)
+        runs = await engine.list(tags={"schedule": "slow"})
+
+    assert [("ticks", "waiting")] * 2 == [(run.queue, run.status.value) for run in runs]
 
 
 @pytest.mark.any_store

@@ -12,6 +12,7 @@ import msgspec
 from outlive._journal.described import describe, input_of
 from outlive._model import given
 from outlive._model.instant import instant_of, microseconds_of
+from outlive._model.queue import Queue
 from outlive._model.schedule import CATCH_UP_MAX, TAG, Overlap, Schedule, Target, tick_text
 from outlive._model.ticks import SECOND, checked_cron, span_of, zone_of
 from outlive._replay.command import WorkflowSpec
@@ -263,4 +264,7 @@ def target_of(where: str, spec: WorkflowSpec, schedule: Schedule) -> Target:
     except (UnreadableError, OutliveError) as error:
         wanted = f"{spec.name} does not take it: {error}"
         raise InvalidArgumentError(where, "args", sample, wanted) from None
-    return Target(spec.name, spec.version, described.positional, spec.timeout_seconds)
+    queue = spec.queue
+    name = queue.name if isinstance(queue, Queue) else queue or ""
+    frees_slot = isinstance(queue, Queue) and queue.hold == "running"
+    return Target(spec.name, spec.version, described.positional, spec.timeout_seconds, name, frees_slot)

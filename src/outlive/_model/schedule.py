@@ -70,6 +70,10 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     positional: tuple[str, ...] = ()
     """Arguments that can be given by position only."""
     timeout_seconds: float | None = None
+    queue: str = ""
+    """The queue of the workflow, in which its runs wait for their turn."""
+    frees_slot: bool = False
+    """Whether they give their slot back while they wait for something."""
 
 
 class Declared(msgspec.Struct, frozen=True):

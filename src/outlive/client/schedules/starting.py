@@ -34,6 +34,8 @@ def start_of(
         timeout_at=None if seconds is None else at + round(seconds * SECOND),
         tags={**schedule.tags, TAG: name},
         headers={TAG: name, TICK: tick_text(tick)},
+        queue=target.queue,
+        frees_slot=target.frees_slot,
     )
     return birth(run_id, event, [blob] if blob else [])
 

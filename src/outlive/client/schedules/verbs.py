@@ -111,7 +111,7 @@ class Schedules:
         mismatch = find_argument_mismatch(described, filled(schedule.args, self._access.store.now(), schedule.tz))
         if mismatch is not None:
             raise InvalidArgumentError(where, "args", schedule.args, f"{chosen} does not take it: {mismatch}")
-        return Target(chosen, version, described.positional, described.timeout_seconds)
+        return Target(chosen, version, described.positional, described.timeout_seconds, described.queue)
 
     def _new(self, schedule: Schedule, target: Target, before: StoredSchedule | None) -> NewSchedule:
         now = self._access.store.now()
