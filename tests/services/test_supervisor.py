@@ -59,6 +59,20 @@ async def test_a_service_runs_again_when_its_pause_is_over() -> None:
     await services.stop()
 
 
+@pytest.mark.timeout(10)
+async def test_a_service_that_always_has_more_to_do_does_not_stop_the_loop() -> None:
+    """It did: a test of it ran until its timeout was raised in the service, which took that for a failure."""
+    counters = Counters()
+    services = Services([Steady(act=lambda: 0.0)], clock=SystemClock(), counters=counters)
+    services.start()
+
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert 0 == counters.service_failures
+    await services.stop()
+
+
 async def test_a_rung_service_looks_at_once() -> None:
     """It does not sleep to the end of its pause. [CA-S15]"""
     service, other = Steady(), Steady("other")

@@ -16,6 +16,7 @@ from outlive._tasks import cancel_all, own_task
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import Counters, log
 
+PAUSE_SECONDS_MIN = 0.001
 RETRY_SECONDS = 0.5
 RETRY_SECONDS_MAX = 60.0
 STOP_SECONDS = 1.0
@@ -105,7 +106,8 @@ class ServiceLoop:
                 self._counters.service_failures += 1
                 await self._back_off()
             else:
-                await self.wakeup.sleep(seconds)
+                # Never without a pause: one that has always more to do must not stop the event loop.
+                await self.wakeup.sleep(max(seconds, PAUSE_SECONDS_MIN))
 
     async def _back_off(self) -> None:
         """Sleep, however often it is rung: what rings it may be what makes it fail."""

@@ -23,7 +23,7 @@ from outlive._model.schedule import (
     StoredSchedule,
     run_id_of,
 )
-from outlive._model.ticks import SECOND, Ticks, jitter_of
+from outlive._model.ticks import SECOND, Ticks, jitter_of, last_ticks
 
 LATE = 60 * SECOND
 """How late a tick may be started if missed ones are not caught up."""
@@ -57,7 +57,7 @@ def decide(name: str, stored: StoredSchedule, now: int, runs: Mapping[str, Run])
         return Decision(replace(state, tripped_at=now), None, [], [], has_tripped=True)
     jitter = jitter_of(schedule, name)
     until = now - jitter
-    due, later = Ticks(schedule).last(state.cursor, until, max(1, schedule.catch_up))
+    due, later = last_ticks(schedule, state.cursor, until, max(1, schedule.catch_up))
     wanted = due[-max(1, schedule.catch_up) :]
     if wanted and not schedule.catch_up and until - wanted[-1] > LATE:
         wanted = []
