@@ -58,6 +58,7 @@ class Episode:
         self.server = Server(world, rings=plan.rings)
         self.ledger = Ledger(world, self.server.nonces, self.server.is_live, self.server.paused_for)
         self.server.is_stepping = self.ledger.is_stepping
+        self.ledger.begun_in_queue = self._check_queues
         self.server.cell_changed = self.ledger.limits.changed
         self.parts = Parts(
             world=world,
@@ -162,7 +163,20 @@ class Episode:
                 self.users.pausers.resume(run.id)
         for name in pauses_in(self.server.state.cells.get(CELL)) if self._may_come_late else ():
             self.users.pausers.resume_whole("" if name == EVERYTHING else name)
+        if not pauses_in(self.server.state.cells.get(CELL)):
+            patience = self.plan.lease_seconds + 2 * self.plan.poll_seconds + LOOK_SECONDS
+            self.server.queues.look(patience_seconds=patience, workers=len(self.workers))
         self.world.after(LOOK_SECONDS, self._look)
+
+    def _check_queues(self) -> None:
+        """No more runs of a queue are at work, in the hands of owners that live, than it allows."""
+        at_work = [run for run in self.server.roots() if run.queue and self._is_at_work(run)]
+        self.server.queues.check_work(at_work)
+
+    def _is_at_work(self, run: Run) -> bool:
+        owner = self.server.owner_of(run)
+        is_owned = owner is not None and self.server.is_live(owner)
+        return is_owned and owner is not None and self.ledger.is_stepping(owner, self.server.books[run.journal])
 
     def _is_to_resume(self, run: Run) -> bool:
         return f"resume {run.id}" in self.users.open_requests

@@ -70,6 +70,8 @@ class Ledger:
         """What machines did, and took back."""
         self.limits = LimitAudit(world)
         self.is_poisonous = True
+        self.begun_in_queue: Callable[[], None] = lambda: None
+        """Called when a step of a run in a queue has begun."""
         self._running: Counter[tuple[SimulatedLoop, int]] = Counter()
 
     def is_stepping(self, loop: SimulatedLoop, book: Book) -> bool:
@@ -100,6 +102,8 @@ class Ledger:
         entry.begun.append((attempt.epoch, command.attempt, loop.name))
         entry.durable.append(len(book.events))
         self._running[loop, attempt.nonce] += 1
+        if book.fold.root.queue:
+            self.begun_in_queue()
 
     def _check(self, what: str, loop: SimulatedLoop, attempt: Attempt, book: Book, entry: Entry) -> None:
         command = attempt.command

@@ -13,6 +13,7 @@ import msgspec
 
 from proof.simulation.machines.legs import MACHINES, write_machines
 from proof.simulation.program import Case, Pausing, write_cases
+from proof.simulation.queues import KEYS, QUEUES
 
 FAULT_SECONDS = 25.0
 ATTEMPTS_MAX = 4
@@ -123,7 +124,7 @@ def draw(seed: int) -> Plan:
             slow_seconds=chance.choice((0.1, 0.5, 3.0)),
             base_seconds=chance.choice((0.0002, 0.002, 0.01)),
         ),
-        cases=_paused(seed, _cases(seed, write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS))),
+        cases=_waiting(seed, _cases(seed, write_cases(chance, count=chance.randint(1, 6), seconds=FAULT_SECONDS))),
         strikes=[*_strikes(chance, workers=workers, lease=lease), *_kills(seed, workers=workers)],
         sees_dead=chance.random() < 0.4,
         false_alarms=chance.choice((0.0, 0.0, 0.0, 0.03)),
@@ -145,6 +146,17 @@ def _pauses(seed: int) -> list[WholePause]:
 
 def _pause_seconds(chance: random.Random) -> float:
     return chance.choice((0.1, 1.0, 3.0, 8.0))
+
+
+def _waiting(seed: int, cases: list[Case]) -> list[Case]:
+    """In every third seed most runs are in one queue, or in two; and some runs are paused."""
+    chance = random.Random(f"queues of outlive simulation {seed}")
+    queues = chance.sample(list(QUEUES), chance.choice((1, 1, 2))) if chance.random() < 0.35 else []
+    for case in cases:
+        if queues and not case.machine and not case.is_rare and chance.random() < 0.8:
+            case.queue, case.key = chance.choice(queues), chance.choice(KEYS)
+            case.start_seconds *= chance.choice((0.1, 0.5))
+    return _paused(seed, cases)
 
 
 def _paused(seed: int, cases: list[Case]) -> list[Case]:

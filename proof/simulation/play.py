@@ -25,6 +25,7 @@ from outlive.errors import StepFailed, StepInterrupted, StepTimeoutError
 from proof.simulation.clock import running_loop
 from proof.simulation.ledger import Ledger
 from proof.simulation.machines.play import add_machines
+from proof.simulation.queues import QUEUES
 
 
 class Broken(Exception):
@@ -310,10 +311,44 @@ async def rare(program: str) -> str:
     return json.dumps(await _play(json.loads(program)))
 
 
+@workflow(name="simulated.one.play", strict_arguments=True, queue=QUEUES["simulated.one"])
+async def play_one(program: str) -> str:
+    """The same, one run at a time."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+@workflow(name="simulated.two.play", strict_arguments=True, queue=QUEUES["simulated.two"])
+async def play_two(program: str) -> str:
+    """The same, two runs at a time, and others while they wait."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+@workflow(name="simulated.keyed.play", strict_arguments=True, queue=QUEUES["simulated.keyed"])
+async def play_keyed(program: str) -> str:
+    """The same, one run of each key at a time."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+@workflow(name="simulated.mine.play", strict_arguments=True, queue=QUEUES["simulated.mine"])
+async def play_mine(program: str) -> str:
+    """The same, one run in each worker at a time."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+@workflow(name="simulated.rated.play", strict_arguments=True, queue=QUEUES["simulated.rated"])
+async def play_rated(program: str) -> str:
+    """The same, not more often than once a second."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+QUEUED = dict(zip(QUEUES, (play_one, play_two, play_keyed, play_mine, play_rated), strict=True))
+"""The workflow of each queue."""
+
+
 def registry(*, has_rare: bool) -> Registry:
     """What a worker can run."""
     made = Registry()
-    for it in (play, rare) if has_rare else (play,):
+    for it in (play, *QUEUED.values(), *([rare] if has_rare else [])):
         made.add_workflow(it.spec)
     add_machines(made)
     for known in (work, once, unbook, book, item, echo, advance, poison, post, speak, fragile):

@@ -94,6 +94,9 @@ class Case(msgspec.Struct, omit_defaults=True):
     """Whether its first signal creates it."""
     waiters: int = 0
     """How many wait for its result."""
+    queue: str = ""
+    """The queue that it waits in, and its key there."""
+    key: str = ""
     is_rare: bool = False
     """Whether only some of the workers have its workflow."""
     starters: int = 1

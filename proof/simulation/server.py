@@ -15,7 +15,7 @@ from typing import Any
 
 from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunClaimed, RunParked
-from outlive._model import RunStatus
+from outlive._model import Run, RunStatus
 from outlive._model.pause import EVERYTHING, PAUSED, Pauses
 from outlive._store.contract import Change, Claims, Delivery, Inbound, Message, MessageKind, Outcome, WorkerInfo
 from outlive._store.memory import MemoryStore
@@ -24,6 +24,7 @@ from outlive.client.closing import is_at_rest
 from outlive.testing.crash.journal import title
 from proof.simulation.book import Book
 from proof.simulation.loop import SimulatedLoop
+from proof.simulation.queues import QueueAudit
 from proof.simulation.weather import Fate
 from proof.simulation.world import World
 
@@ -54,6 +55,7 @@ class Server:
         """The pauses of workflows that each process knows, and since when."""
         self._held: dict[tuple[SimulatedLoop, int, int], float] = {}
         """Trees that each process knows to be paused, in which epoch, and since when."""
+        self.queues = QueueAudit(world, self.roots)
         self._done: set[tuple[SimulatedLoop, int, int]] = set()
         """What is durable and was not answered: the process that wrote it must look before it writes it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
@@ -253,6 +255,14 @@ class Server:
         self._sessions[worker.id] = loop
         self._world.note(loop.name, "session %s", worker.id)
 
+    def roots(self) -> list[Run]:
+        """The root runs that are open."""
+        return [tree.root for tree in self.state.active.values()]
+
+    def owner_of(self, run: Run) -> SimulatedLoop | None:
+        """The process that owns a tree, if it is one that there was."""
+        return self._sessions.get(run.owner)
+
     def _catch_up(self, loop: SimulatedLoop, forgetting: dict[int, list[Row]] | None = None) -> None:
         for journal, tree in list(self.state.trees.items()):
             book = self.books.get(journal)
@@ -265,6 +275,7 @@ class Server:
                 if isinstance(event, RunParked) and event.reason.startswith(PAUSED) and self.is_stepping(loop, book):
                     self.complain(f"{loop.name} paused {tree.root.id} while it ran a step of it")
                 self._world.note(loop.name, "%s: %s%s", tree.root.id, title(event), _epoch(event))
+        self.queues.check()
 
     def _ring(self) -> None:
         if self._rings:

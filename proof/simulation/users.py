@@ -33,7 +33,7 @@ from proof.simulation.loop import SimulatedLoop
 from proof.simulation.machines.play import PLAYED, shown_end
 from proof.simulation.machines.trip import Trip
 from proof.simulation.pauses import Pausers
-from proof.simulation.play import play, rare
+from proof.simulation.play import QUEUED, play, rare
 from proof.simulation.process import Process, SimulatedEngine
 from proof.simulation.program import Case, Question, Signal
 from proof.simulation.promises import Settlers
@@ -69,6 +69,8 @@ def _what(case: Case) -> tuple[Workflow[..., Any], Any]:
     """What is started, and with what."""
     if case.machine:
         return PLAYED[case.machine], Trip(case.program)
+    if case.queue:
+        return QUEUED[case.queue], json.dumps(case.program)
     return rare if case.is_rare else play, json.dumps(case.program)
 
 
@@ -117,7 +119,7 @@ class Users:
     def _start(self, case: Case) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
             workflow, argument = _what(case)
-            await engine.start(workflow, argument, id=case.id, timeout=case.timeout_seconds)
+            await engine.start(workflow, argument, id=case.id, timeout=case.timeout_seconds, key=case.key or None)
 
         return verb
 
