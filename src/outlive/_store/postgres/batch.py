@@ -58,6 +58,7 @@ class Batch:
         self._rest: dict[str, list[Any]] = {}
         self._journals: list[int] = []
         self._ids: set[str] = set()
+        self._lined: set[tuple[str, str, str]] = set()
 
     def add(self, change: Change) -> None:
         """Take a change."""
@@ -84,7 +85,7 @@ class Batch:
                 else:
                     self._create(change, run, journal)
                 if run.queue:
-                    self._note_slot(run, journal)
+                    self._note_slot(run)
             if run.tags and (run.number or not change.journal):
                 self._note("tagged", {"journal": journal, "number": run.number})
             if change.retagged and run.number in change.retagged:
@@ -139,9 +140,9 @@ class Batch:
         ):
             self._note("must", journal)
 
-    def _note_slot(self, root: Run, journal: int) -> None:
+    def _note_slot(self, root: Run) -> None:
         if root.slot == IN_LINE:
-            self._note("lined", journal)
+            self._lined.add(line_of(root))
         elif root.slot == OUTSIDE:
             self._note("freed", to_text(root.queue))
 
@@ -153,6 +154,8 @@ class Batch:
         children = [birth_of(run, key=None, journal=journal) for (journal, _), run in self._children.items()]
         roots = [(key, *state_of(run)) for key, run in sorted(self._roots.items())]
         rest: dict[str, Any] = dict(self._rest)
+        if self._lined:
+            rest["lined"] = sorted(self._lined)
         if "rings" in rest and rings_channel is not None:
             rest["rings_channel"] = rings_channel
         else:
@@ -177,6 +180,11 @@ class Batch:
         return [
             (Outcome.CONFLICT, 0) if journal in gone else (Outcome.COMMITTED, journal) for journal in self._journals
         ]
+
+
+def line_of(root: Run) -> tuple[str, str, str]:
+    """The line that a run is in."""
+    return to_text(root.queue), to_text(root.queue_key), to_text(root.definition)
 
 
 def answer_of(answer: Answer, journal: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from outlive._model import Run
+from outlive._model.run import IN_LINE
 from outlive._store.contract import Watch
 from outlive._store.examine import (
     HANDLE_MIN,
@@ -25,6 +26,7 @@ from outlive._store.examine import (
     fault_of_wait,
     row_of,
 )
+from outlive._store.postgres.batch import line_of
 from outlive._store.postgres.cells import list_cells
 from outlive._store.postgres.checkpoints import list_checkpoints
 from outlive._store.postgres.connection import Session
@@ -153,7 +155,9 @@ async def _repair(session: Session, repair: Repair, now: int | None) -> bool:
         await session.fetch("delete_runs", list(repair.removed))
         for key, run in repair.runs:
             await _put_run(session, repair.journal if run.number == 0 else key, run, repair.journal)
-        await session.fetch("put_lines", [repair.journal])
+        for _, run in repair.runs:
+            if run.slot == IN_LINE:
+                await session.fetch("put_lines", *([column] for column in line_of(run)))
         await session.fetch("wake_mailed", repair.journal, now)
         if repair.wake:
             await session.fetch("wake_run", repair.journal, now)

@@ -15,6 +15,7 @@ import asyncpg
 from outlive._model.queue import CELLS, CELLS_END, QueueState, queue_cell, queue_in
 from outlive._model.run import HELD
 from outlive._store.contract import Claim, Claims, QueueMeasure
+from outlive._store.postgres.batch import columns_of
 from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import from_text, to_run, to_text
@@ -85,7 +86,8 @@ class QueueClaim:
         session, state = self._session, self._wanted.state_of(self._name, data)
         if due_outside:
             moved = await session.fetch("move_into_line", due_outside, self._now)
-            await session.fetch("put_lines", [row["key"] for row in moved])
+            if lines := sorted({tuple(row) for row in moved}):
+                await session.fetch("put_lines", *columns_of(lines, 3))
         held = await self._count_held(state)
         claims = await self._claim_held(state, held, free, orphans)
         held = held._replace(by_worker=held.by_worker + len(claims))

@@ -318,7 +318,11 @@ BEGIN
             PERFORM {forget}(p_rest -> 'forgets');
         END IF;
         IF p_rest ? 'lined' THEN
-            PERFORM {put_lines}(ARRAY(SELECT value::bigint FROM jsonb_array_elements(p_rest -> 'lined')));
+            PERFORM {put_lines}(
+                ARRAY(SELECT value ->> 0 FROM jsonb_array_elements(p_rest -> 'lined')),
+                ARRAY(SELECT value ->> 1 FROM jsonb_array_elements(p_rest -> 'lined')),
+                ARRAY(SELECT value ->> 2 FROM jsonb_array_elements(p_rest -> 'lined'))
+            );
         END IF;
         IF p_rest ? 'freed' AND NOT v_is_due THEN
             -- A slot of a queue that others wait for.

@@ -7,4 +7,4 @@ WHERE run.key IN (
     WHERE root.key = ANY ($1::bigint[]) AND root.slot + 0 = 0 AND root.owner || '' = '' AND root.wake_at + 0 <= $2
     FOR NO KEY UPDATE SKIP LOCKED
 )
-RETURNING run.key
+RETURNING run.queue, run.queue_key, run.definition
