@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._model import Run
 from outlive._runtime.services.pruner import CELL
 from outlive._store.contract import Store
 from outlive.client import purging
@@ -134,6 +135,25 @@ async def test_id_means_the_same_run_until_it_is_deleted() -> None:
         assert (await (await engine.start(kept_order, "b", id="order-7")).info()).nonce == first.nonce
         await engine.skip(2 * DAY)
         assert await (await engine.start(kept_order, "b", id="order-7")).result() == "b"
+
+
+async def test_start_whose_run_is_deleted_at_that_moment_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The id was taken when it was tried, and is free when it is looked at."""
+    async with TestEngine(worker=False) as engine:
+        store = store_of(engine)
+        run = await engine.start(kept_order, "a", id="order-7")
+        await engine.cancel(run.id)
+        await engine.skip(DAY)
+        find_run = store.find_run
+
+        async def find_deleted(run_id: str) -> Run | None:
+            monkeypatch.undo()
+            await engine.purge(id_prefix=run_id)
+            return await find_run(run_id)
+
+        monkeypatch.setattr(store, "find_run", find_deleted, raising=False)
+        await engine.start(kept_order, "b", id="order-7")
+        assert (await run.status()).value == "pending"
 
 
 async def test_earlier_generations_go_and_the_run_stays() -> None:

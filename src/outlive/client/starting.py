@@ -35,6 +35,7 @@ from outlive.errors import (
     InvalidArgumentError,
     OutliveError,
     RunExistsError,
+    RunNotFoundError,
     StoreUnavailableError,
     WrongArgumentsError,
 )
@@ -353,9 +354,17 @@ class Starter:
     async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
         store = self._access.store
         if on_conflict == "attach":
-            # A start that the store refused for good is no start, and a run of something else is not the one that was
-            # asked for.
-            _refuse_other(await self._access.info(run_id), event)
+            try:
+                taken = await self._access.info(run_id)
+            except RunNotFoundError:
+                # It was deleted since: the id is free. A start that the store refuses for good is no start.
+                outcome, _ = (await store.commit([birth(run_id, event, blobs)]))[0]
+                if outcome is Outcome.COMMITTED:
+                    self._access.ring()
+                    return
+                taken = await self._access.info(run_id)
+            # A run of something else is not the one that was asked for.
+            _refuse_other(taken, event)
             return
         for _ in range(REPLACES_MAX):
             run = await store.find_run(run_id)
