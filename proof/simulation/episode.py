@@ -72,13 +72,15 @@ class Episode:
             sees_dead=plan.sees_dead,
             false_alarms=plan.false_alarms,
             is_named=plan.is_named,
+            has_schedules=bool(plan.schedules),
         )
         self._lives: Counter[int] = Counter()
         self._graves: list[Process] = []
         self.workers = [self._new_worker(place) for place in range(plan.workers)]
         self.client = Process(self.parts, "client", registry(has_rare=True), has_worker=False)
         world.killed = self._killed
-        self.users = Users(world, self.ledger, lambda: [*self.workers, self.client])
+        self.users = Users(world, self.ledger, lambda: [*self.workers, self.client], self.server.roots)
+        self.server.looked = self.users.schedulers.check
         self.judge = Judge(world, self.server, self.ledger, self.users)
         self.nemesis = Nemesis(self.parts, self.workers, self._replace)
 
@@ -142,6 +144,8 @@ class Episode:
             process.boot()
         for case in self.plan.cases:
             self.users.open(case)
+        for scheduled in self.plan.schedules:
+            self.users.schedulers.open(scheduled)
         for pause in self.plan.pauses:
             self.users.pausers.open_whole(pause)
         self.nemesis.expect(self.plan.strikes)

@@ -62,7 +62,8 @@ class Judge:
     @property
     def is_over(self) -> bool:
         """Whether every run has ended and every user has an answer."""
-        return not self._server.state.active and self._users.is_answered
+        are_over = all(row.next_at is None for row in self._server.state.schedules.values())
+        return not self._server.state.active and self._users.is_answered and are_over
 
     def judge(self, cases: list[Case]) -> None:
         """Complain about everything that is not as it must be."""
@@ -70,6 +71,9 @@ class Judge:
         if not self.is_over:
             for tree in self._server.state.active.values():
                 complain(f"run {tree.root.id} has not ended: {tree.root}")
+            for row in self._server.state.schedules.values():
+                if row.next_at is not None:
+                    complain(f"schedule {row.name} is not over")
             if not self._users.is_answered:
                 complain(f"never answered: {', '.join(self._users.open_requests)}")
             return
@@ -80,6 +84,7 @@ class Judge:
             self._replay(book)
         for case in cases:
             self._judge_case(case)
+        self._users.schedulers.judge(self._server.state.runs.values())
 
     def _unpack(self, payload: Payload) -> Stored:
         if payload.blob:

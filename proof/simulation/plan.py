@@ -8,9 +8,11 @@ a rate hits) is drawn from the seed while it is played.
 from __future__ import annotations
 
 import random
+from typing import get_args
 
 import msgspec
 
+from outlive._model.schedule import Overlap
 from proof.simulation.machines.legs import MACHINES, write_machines
 from proof.simulation.program import Case, Pausing, write_cases
 from proof.simulation.queues import KEYS, QUEUES
@@ -71,6 +73,21 @@ class WholePause(msgspec.Struct, omit_defaults=True):
     """Empty for everything."""
 
 
+class Scheduled(msgspec.Struct, omit_defaults=True):
+    """A schedule, which a user makes."""
+
+    name: str
+    overlap: Overlap
+    at: float
+    """When it is made."""
+    seconds: float
+    """Between two ticks."""
+    until_seconds: float
+    """When it is over, by the clock of the store."""
+    millis: int
+    """How long its runs take."""
+
+
 class Plan(msgspec.Struct, omit_defaults=True):
     """One episode."""
 
@@ -92,6 +109,7 @@ class Plan(msgspec.Struct, omit_defaults=True):
     rates: Rates = msgspec.field(default_factory=Rates)
     cases: list[Case] = []
     pauses: list[WholePause] = []
+    schedules: list[Scheduled] = []
     strikes: list[Strike] = []
     fixed: list[FixedTrip] = []
     fault_seconds: float = FAULT_SECONDS
@@ -130,7 +148,26 @@ def draw(seed: int) -> Plan:
         false_alarms=chance.choice((0.0, 0.0, 0.0, 0.03)),
         is_named=chance.random() < 0.4,
         pauses=_pauses(seed),
+        schedules=_schedules(seed),
     )
+
+
+def _schedules(seed: int) -> list[Scheduled]:
+    """In one seed of six there are schedules, of which some tick faster than their runs end."""
+    chance = random.Random(f"schedules of outlive simulation {seed}")
+    if chance.random() > 1 / 6:
+        return []
+    return [
+        Scheduled(
+            f"s{number}",
+            chance.choice(get_args(Overlap)),
+            at=chance.random() * 5,
+            seconds=chance.choice((1.0, 2.0, 5.0)),
+            until_seconds=10 + chance.random() * 12,
+            millis=chance.choice((10, 1500, 4000)),
+        )
+        for number in range(chance.choice((1, 1, 2)))
+    ]
 
 
 def _pauses(seed: int) -> list[WholePause]:

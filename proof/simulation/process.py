@@ -49,6 +49,8 @@ class Parts:
     """Whether workers see that a neighbour has died, as those of one machine do."""
     false_alarms: float
     """How likely a look at the neighbours takes a living one for dead."""
+    has_schedules: bool
+    """Whether workers look for schedules. Where there are none, looks would only give old plans another course."""
     is_named: bool
     """Whether a worker that comes back is known by its name."""
 
@@ -61,8 +63,7 @@ class SimulatedEngine(Engine):
     """An engine on a line to the simulated store."""
 
     def __init__(self, link: Link, clock: SimulatedClock, *, overlaps: bool, leases: NewLeases, **options: Any) -> None:
-        # No schedules: their looks would give every old seed another course.
-        super().__init__("memory:", tune=False, schedules=False, clock=clock, **options)
+        super().__init__("memory:", tune=False, clock=clock, **options)
         self._store: Any = link
         self._overlaps = overlaps
         self._simulated_leases = leases
@@ -124,6 +125,7 @@ class Process:
                 grace_seconds=1.0,
                 limits=self._parts.limits,
                 overlaps=self._parts.overlaps,
+                schedules=self._parts.has_schedules,
                 leases=self._new_leases,
                 name=self.name.partition(".")[0] if self._parts.is_named and self.has_worker else None,
             )

@@ -56,6 +56,8 @@ class Server:
         self._held: dict[tuple[SimulatedLoop, int, int], float] = {}
         """Trees that each process knows to be paused, in which epoch, and since when."""
         self.queues = QueueAudit(world, self.roots)
+        self.looked: Callable[[], None] = lambda: None
+        """Called after each write that was looked at."""
         self._done: set[tuple[SimulatedLoop, int, int]] = set()
         """What is durable and was not answered: the process that wrote it must look before it writes it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
@@ -276,6 +278,7 @@ class Server:
                     self.complain(f"{loop.name} paused {tree.root.id} while it ran a step of it")
                 self._world.note(loop.name, "%s: %s%s", tree.root.id, title(event), _epoch(event))
         self.queues.check()
+        self.looked()
 
     def _ring(self) -> None:
         if self._rings:
@@ -286,9 +289,11 @@ class Server:
 
 
 def _may_be_anyones(change: Change, owner: str) -> bool:
-    """Whether a client may write this change: it retries a run that has ended, or pauses one that no process owns."""
+    """Whether a client may write this change: it retries a run that has ended, pauses one that no process owns, or ends
+    one of a schedule for the next tick."""
     is_parked = len(change.rows) == len(change.runs) == 1 and change.runs[0].status is RunStatus.PARKED
-    return change.reopens or (is_parked and not owner)
+    is_ended = any(it.status is RunStatus.CANCELLED and it.tags.get("schedule") for it in change.runs if not it.number)
+    return change.reopens or (is_parked and not owner) or is_ended
 
 
 def _epoch(event: AnyEvent) -> str:

@@ -8,11 +8,12 @@ error, asks again elsewhere with the same id or key, as the guides tell users to
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from outlive._define.workflow import Workflow
+from outlive._model import Run
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalNotFoundError,
@@ -39,6 +40,7 @@ from proof.simulation.program import Case, Question, Signal
 from proof.simulation.promises import Settlers
 from proof.simulation.request import NotYetError, UserRequest, Verb
 from proof.simulation.retries import Repairers
+from proof.simulation.schedules import Schedulers
 from proof.simulation.streams import Readers
 from proof.simulation.world import World
 
@@ -77,7 +79,13 @@ def _what(case: Case) -> tuple[Workflow[..., Any], Any]:
 class Users:
     """All users."""
 
-    def __init__(self, world: World, ledger: Ledger, processes: Callable[[], list[Process]]) -> None:
+    def __init__(
+        self,
+        world: World,
+        ledger: Ledger,
+        processes: Callable[[], list[Process]],
+        roots: Callable[[], Iterable[Run]],
+    ) -> None:
         self._world = world
         self._processes = processes
         self._random = world.new_random("users")
@@ -88,6 +96,7 @@ class Users:
         self.readers = Readers(world, self._later, may_go_on=self.repairers.may_go_on)
         self.forkers = Forkers(world, self._later)
         self.pausers = Pausers(world, self._later)
+        self.schedulers = Schedulers(world, self._later, roots)
 
     @property
     def is_answered(self) -> bool:
