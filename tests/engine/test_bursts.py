@@ -38,7 +38,7 @@ async def held_reindex(text: str) -> str:
 
 
 async def test_burst_is_one_run_with_the_last_arguments() -> None:
-    """It begins when the starts have stopped for a while, and that of another key is another run."""
+    """It begins when the starts have stopped for a while, and that of another key is another run. [DB-D1 DB-D3]"""
     async with TestEngine() as engine:
         begun = engine.now()
         runs = []
@@ -53,7 +53,7 @@ async def test_burst_is_one_run_with_the_last_arguments() -> None:
 
 
 async def test_burst_that_does_not_stop_begins_all_the_same() -> None:
-    """At `most` seconds after its first start; the next start begins another burst."""
+    """At `most` seconds after its first start; the next start begins another burst. [DB-D2]"""
     async with TestEngine() as engine:
         ids = []
         for number in range(6):
@@ -156,7 +156,7 @@ async def test_timeout_counts_from_the_beginning() -> None:
     ids=str,
 )
 async def test_bad_burst_is_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
-    """With what is wrong, and what to do; nothing is started."""
+    """With what is wrong, and what to do; nothing is started. [DB-D10]"""
     async with TestEngine() as engine:
         with pytest.raises(error, match=text):
             await engine.start(reindexed, "a", **options)
@@ -169,6 +169,6 @@ async def test_bad_burst_is_refused(options: dict[str, Any], error: type[Excepti
     ids=str,
 )
 def test_bad_way_to_gather_is_refused(kind: Any, given: tuple[Any, ...]) -> None:
-    """Where it is written."""
+    """Where it is written. [DB-D7]"""
     with pytest.raises((InvalidArgumentError, ArgumentTypeError)):
         kind(*given)

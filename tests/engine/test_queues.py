@@ -115,7 +115,7 @@ async def test_queue_of_the_workflow_is_that_of_its_runs(place: Place) -> None:
 
 
 async def test_queue_can_be_named(place: Place) -> None:
-    """Without its declaration it is a line like any other."""
+    """Without its declaration it is a line like any other. [DB-Q7]"""
     async with place.engine() as engine:
         run = await engine.start(queued_visit, "a", queue="elsewhere", key="me")
 
@@ -183,7 +183,7 @@ async def test_runs_begin_no_more_often_than_the_rate_says() -> None:
 
 
 async def test_parked_run_does_not_block_its_queue(place: Place) -> None:
-    """It gets in line again when it is resumed."""
+    """It gets in line again when it is resumed. [DB-Q27]"""
     async with place.engine() as engine:
         held = await engine.start(queued_wait, "held", queue=single)
         await in_time(waits(held))
@@ -198,7 +198,7 @@ async def test_parked_run_does_not_block_its_queue(place: Place) -> None:
 
 
 async def test_run_in_line_can_be_cancelled(place: Place) -> None:
-    """At once, and nothing of it runs."""
+    """At once, and nothing of it runs. [DB-Q39]"""
     async with place.engine() as engine:
         holder = await engine.start(queued_wait, "holder", queue=single)
         waiting = await engine.start(queued_visit, "never", queue=single)
@@ -223,7 +223,7 @@ async def test_next_generation_goes_on_with_the_slot(place: Place) -> None:
 
 
 async def test_worker_takes_from_its_queues_only(place: Place) -> None:
-    """What is for others stays in line, also if it was started here."""
+    """What is for others stays in line, also if it was started here. [DB-Q3]"""
     async with place.engine(queues=[single, "default"]) as engine, place.engine(queues=["pair"]) as other:
         here = await engine.start(queued_visit, "here", queue=single)
         plain = await other.start(queued_visit, "plain")
@@ -264,7 +264,7 @@ async def test_limits_are_those_of_the_code_that_was_started_last(place: Place) 
     ids=str,
 )
 async def test_bad_place_is_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
-    """With what is wrong, and what to do; nothing is started."""
+    """With what is wrong, and what to do; nothing is started. [DB-Q28 DB-Q32]"""
     async with TestEngine() as engine:
         with pytest.raises(error, match=text):
             await engine.start(queued_visit, "a", **options)
@@ -287,7 +287,7 @@ async def test_bad_place_is_refused(options: dict[str, Any], error: type[Excepti
     ids=str,
 )
 def test_bad_queue_is_refused(options: dict[str, Any]) -> None:
-    """When it is declared."""
+    """When it is declared. [DB-Q6]"""
     with pytest.raises((InvalidArgumentError, ArgumentTypeError), match=next(iter(options))):
         Queue("bad", **options)
 
@@ -336,7 +336,7 @@ async def test_queued_run_survives_crashes() -> None:
 
 @pytest.mark.every_store
 async def test_limits_can_be_set_at_run_time(place: Place) -> None:
-    """They win over what code declares, until they are reset; `stats` says what there is."""
+    """They win over what code declares, until they are reset; `stats` says what there is. [DB-Q4 DB-Q5]"""
     async with place.engine() as engine:
         first, second = [await engine.start(queued_wait, name, queue=single, id=name) for name in ("one", "two")]
         await in_time(waits(first))
@@ -406,7 +406,7 @@ async def test_run_in_line_says_its_place_and_who_holds_the_slots(place: Place) 
 
 
 async def test_verbs_of_queues_refuse_what_cannot_be() -> None:
-    """With what can."""
+    """With what can. [DB-Q5]"""
     async with TestEngine() as engine:
         for options, text in (({}, "concurrency"), ({"hold": "end"}, "declared in code"), ({"concurrency": 0}, "1")):
             with pytest.raises(InvalidArgumentError, match=text):

@@ -131,7 +131,7 @@ class QueuesConformance(Facet):
         assert set(await claim(store, "worker-a")) == {"a", "other", "plain"}
 
     async def test_two_claimers_never_give_too_many_slots(self, store: Store, other: Store) -> None:
-        """However they overlap, with all limits at once."""
+        """However they overlap, with all limits at once. [DB-P11]"""
         await limit(store, concurrency=5, per_worker=4, per_key=2)
         await store.commit(
             [
@@ -220,7 +220,7 @@ class QueuesConformance(Facet):
         assert len([run_id for run_id in taken if run_id.startswith("a")]) == 6
 
     async def test_many_keys_are_served_one_claim_after_the_other(self, store: Store) -> None:
-        """Also when most of their lines are empty by now."""
+        """Also when most of their lines are empty by now. [DB-P9]"""
         await store.commit([new_tree(store, f"run-{n}", queue=QUEUE, queue_key=f"key-{n}") for n in range(300)])
         await hire(store, "worker-a")
         taken: list[str] = []
