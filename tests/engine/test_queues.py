@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import enum
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,6 +82,36 @@ async def starts_queued(name: str) -> str:
     return await child.result()
 
 
+class QueuedState(enum.Enum):
+    """Where a machine in a queue is."""
+
+    VISIT = "visit"
+    DONE = "done"
+
+
+@dataclass
+class QueuedGuest:
+    """What a machine in a queue knows."""
+
+    name: str
+
+
+queued_machine = outlive.Machine(
+    "queued_machine",
+    QueuedState,
+    data=QueuedGuest,
+    start=QueuedState.VISIT,
+    exits={QueuedState.DONE},
+    queue=single,
+)
+
+
+@queued_machine.state(QueuedState.VISIT)
+async def visit_by_machine(data: QueuedGuest) -> QueuedState:
+    stage.call(data.name)
+    return QueuedState.DONE
+
+
 @pytest.fixture(autouse=True)
 def _empty() -> None:
     crowd.now = crowd.most = 0
@@ -112,6 +144,20 @@ async def test_queue_of_the_workflow_is_that_of_its_runs(place: Place) -> None:
 
         assert queues == ["single", "single", "", "pair", ""]
         assert (await engine.get("detached-e").info()).queue == "single"
+
+
+async def test_machine_has_a_queue_like_every_workflow() -> None:
+    """It waits for its slot."""
+    async with TestEngine() as engine:
+        holder = await engine.start(queued_wait, "holder", queue=single)
+        await engine.settle()
+        machine = await engine.start(queued_machine, QueuedGuest("machine"))
+        await engine.settle()
+        assert ((await machine.info()).queue, await machine.status()) == ("single", RunStatus.PENDING)
+        await engine.signal(holder.id, "go")
+        await machine.result()
+
+    assert stage.calls == ["holder", "machine"]
 
 
 async def test_queue_can_be_named(place: Place) -> None:
