@@ -43,7 +43,6 @@ UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 _KIND = re.compile(rb'\{"t":"(\w{1,40})"', re.ASCII)
 _KINDS = {kind.__name__ for kind in get_args(AnyEvent)}
-_FIRST = (RunCreated.__name__, SnapshotTaken.__name__)
 _encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], AnyEvent] = msgspec.json.Decoder(AnyEvent).decode
 
@@ -121,7 +120,7 @@ def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str) -> Iterator[AnyEv
     salt = salt_of(nonce)
     expected = 0
     for row in rows:
-        if row[0] and not expected and _kind_in(row[3]) in _FIRST:
+        if row[0] and not expected and _kind_in(row[3]) == SnapshotTaken.__name__:
             open_row(row, salt=salt, run_id=run_id)  # If it is damaged, that is what is wrong, and no row is missing.
         if row[0] != expected and (expected or not stands_for_all(row, salt=salt)):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")

@@ -20,7 +20,7 @@ PAGE = 100
 
 @click.group()
 def schedules() -> None:
-    """Show when workflows start by themselves, and pause, resume, trigger, backfill or delete that."""
+    """Show when workflows start by themselves, and pause or trigger that."""
 
 
 @asynccontextmanager

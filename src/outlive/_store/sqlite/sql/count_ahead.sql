@@ -2,11 +2,11 @@
 SELECT count(*)
 FROM (
     SELECT 1
-    FROM outlive_runs AS own
-    CROSS JOIN outlive_lines AS line ON line.queue = own.queue AND line.queue_key = own.queue_key
+    FROM outlive_runs AS asked
+    CROSS JOIN outlive_lines AS line ON line.queue = asked.queue AND line.queue_key = asked.queue_key
     CROSS JOIN outlive_runs AS run
         ON run.queue = line.queue AND run.queue_key = line.queue_key AND run.definition = line.definition
-        AND run.slot = 1 AND run.wake_at - run.lead <= own.wake_at - own.lead
-    WHERE own.id = ?1 AND own.slot = 1 AND (run.wake_at - run.lead, run.key) < (own.wake_at - own.lead, own.key)
+        AND run.slot = 1 AND run.wake_at - run.lead <= asked.wake_at - asked.lead
+    WHERE asked.id = ?1 AND asked.slot = 1 AND (run.wake_at - run.lead, run.key) < (asked.wake_at - asked.lead, asked.key)
     LIMIT ?2
 )

@@ -14,16 +14,16 @@ WHERE
     -- Not a run that one of its runs started.
     AND NOT EXISTS (
         SELECT 1
-        FROM outlive_runs AS own
-        JOIN outlive_runs AS started ON started.parent_id = own.id
+        FROM outlive_runs AS member
+        JOIN outlive_runs AS started ON started.parent_id = member.id
         WHERE
-            (own.key = root.key OR (own.journal = root.key AND own.number > 0))
+            (member.key = root.key OR (member.journal = root.key AND member.number > 0))
             AND started.number = 0 AND started.status IN {alive}
     )
     -- Not a run that waits for one of its runs.
     AND NOT EXISTS (
         SELECT 1
-        FROM outlive_runs AS own
-        JOIN outlive_waits AS wait ON wait.name = own.id
-        WHERE own.key = root.key OR (own.journal = root.key AND own.number > 0)
+        FROM outlive_runs AS member
+        JOIN outlive_waits AS wait ON wait.name = member.id
+        WHERE member.key = root.key OR (member.journal = root.key AND member.number > 0)
     )
