@@ -14,7 +14,7 @@ from proof.simulation.plan import from_json, to_json
 from proof.simulation.sometimes import WANTED
 from proof.simulation.switches import SWITCHES
 
-SEEDS = 80
+SEEDS = 100
 MANY_SEEDS = 1_000
 
 
