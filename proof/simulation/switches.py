@@ -20,6 +20,7 @@ from outlive._replay.command import RunStep
 from outlive._runtime.commit.retry import CommitRetry
 from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.live import LiveTree
+from outlive._store import streams
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.client import promises
@@ -73,6 +74,13 @@ def _without_budget() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _without_marks() -> Iterator[None]:
+    """An append to a stream that was never answered is written again."""
+    with replaced(streams, "is_there", lambda state, mark: False):
+        yield
+
+
 def _new_key(run_id: str, name: str, key: str) -> str:
     """Each settlement of a promise has a key of its own, and so all of them count."""
     return f"{run_id}/{name}/{key}/{asyncio.get_running_loop().time()}"
@@ -83,12 +91,13 @@ SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "read-back": partial(replaced, CommitRetry, "read_back", _never_read_back),
     "doubt": partial(replaced, CommitRetry, "read_back", _believe),
     "budget": _without_budget,
+    "mark": _without_marks,
     "settlement": partial(replaced, promises, "key_of_signal", _new_key),
     **MACHINE_SWITCHES,
 }
 """What can be switched off: the compare-and-swap of the store; reading back a commit whose outcome is unknown, either
-taking it for not done or taking it for done; the durable budget of attempts; that one settlement of a promise
-counts; and what `machines.switches` has."""
+taking it for not done or taking it for done; the durable budget of attempts; the marks of appends to streams; that one
+settlement of a promise counts; and what `machines.switches` has."""
 
 
 def without(name: str | None) -> AbstractContextManager[None]:

@@ -37,7 +37,7 @@ def test_no_seed_violates_anything(report: Report) -> None:
 
 def test_most_of_what_is_interesting_happened(report: Report) -> None:
     """Seeds in which nothing goes wrong prove nothing."""
-    assert len(report.missing) < len(WANTED) // 7, report.missing
+    assert len(report.missing) < len(WANTED) // 10, report.missing
 
 
 @pytest.mark.slow
