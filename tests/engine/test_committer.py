@@ -13,7 +13,7 @@ import outlive
 from outlive import RunStatus
 from outlive._journal.event import SignalReceived, StepSucceeded
 from outlive._store.contract import Change, Store
-from outlive.errors import CommitUnknownError, EngineClosedError, RunNotFoundError, StoreError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, EngineClosedError, StoreError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until, waits
@@ -302,7 +302,7 @@ async def test_a_change_that_is_always_refused_holds_up_no_other(place: Place) -
         run = await engine.start(committing, "a")
 
         assert expected("a") == await in_time(run.result())
-        with pytest.raises(RunNotFoundError):
+        with pytest.raises(StoreError, match="no such thing can be stored"):
             await in_time(poison)
 
 
