@@ -185,6 +185,7 @@ def serve(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
             if child := os.fork():
                 os.write(writing, child.to_bytes(4))
                 os._exit(0)
+            # No call waits for another parent: a program that asks for its parent at once must not see one that ends.
             while os.getppid() == between:
                 time.sleep(0.001)
             channel.close()

@@ -63,7 +63,7 @@ class Scheduler:
         return 0.0
 
     async def _start(self, rows: list[ScheduleRow], now: int) -> bool:
-        """Write what becomes of these schedules; False if another worker was first for most of them."""
+        """Decide on the due schedules and write that; False if another worker has changed most of them first."""
         store, changes = self._access.store, []
         found = {row.name: stored for row in rows if (stored := _stored(row)) is not None}
         runs = await open_runs(store, found.values())

@@ -1,4 +1,4 @@
--- Which of these runs, which are in line, stand in a line that is known.
+-- Which of the given runs, all in line, have a row for their line.
 SELECT run.key
 FROM {schema}.runs AS run
 JOIN {schema}.lines AS line

@@ -1,5 +1,5 @@
--- The revisions of these schedules; no other transaction changes them until the end of the transaction. All lock them in
--- the same order.
+-- The revisions of the schedules $1, locked until this transaction ends. Every transaction locks them in the order of
+-- their names, so that no two wait for each other.
 SELECT schedule.name, schedule.revision
 FROM {schema}.schedules AS schedule
 WHERE schedule.name = any($1::text[])

@@ -1,4 +1,5 @@
--- Those of these runs get in line that have no slot, no owner, and are due at $2; those that others have locked come later.
+-- Of the runs $1, those without a slot and an owner that are due at $2 get in line. A run that another transaction has
+-- locked is left to a later claim.
 UPDATE {schema}.runs AS run
 SET slot = 1
 WHERE run.key IN (

@@ -1,2 +1,2 @@
--- All events of these trees; ?1 is a JSON array of handles, here and in the files of the same kind.
+-- Delete all events of the trees ?1, a JSON array of handles.
 DELETE FROM outlive_events WHERE journal IN (SELECT value FROM json_each(?1))

@@ -1,4 +1,4 @@
--- Tags of all runs of these trees, as their rows have them.
+-- Delete the tags of all runs of the trees ?1, as the rows of the runs have them.
 DELETE FROM outlive_tags
 WHERE
     (name, value, created_at, run_key) IN (

@@ -1,4 +1,4 @@
--- Which of these runs, which are in line, stand in a line that is known.
+-- Which of the given runs, all in line, have a row for their line.
 SELECT json_group_array(run.key)
 FROM json_each(?1) AS wanted
 CROSS JOIN outlive_runs AS run ON run.key = wanted.value
