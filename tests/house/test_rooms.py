@@ -32,7 +32,7 @@ ENGINE = RUNTIME | {"engine"}
 EVERYTHING = (
     ENGINE
     | BACKENDS
-    | {"_define.machine"}
+    | {"_define.machine", "_define.flow"}
     | {"codecs", "events", "facts", "http", "dashboard", "testing", "cli", "demo", "outlive"}
 )
 
@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_define": REPLAY,
     # A front door: nothing below the testing kit may know that there are machines.
     "_define.machine": DEFINE,
+    "_define.flow": DEFINE,
     "client": DEFINE | {"_store"},
     "_runtime": CLIENT | CONTRACTS,
     "_runtime.commit": MOTION,

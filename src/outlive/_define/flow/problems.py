@@ -1,0 +1,84 @@
+"""What is wrong with a flow: each problem with its place in the document, and all of them in one error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from outlive.errors import DefinitionError
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The way from the root of a document to a value: names of fields and places in lists."""
+
+PROBLEMS_MAX = 100
+"""A document with more problems is reported with these and their number."""
+NAMES_SHOWN_MAX = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with a document."""
+
+    code: str
+    """Which rule it breaks: short, stable, for programs. `docs/guides/flows.md` lists them."""
+    message: str
+    """What was found, and what is expected."""
+    path: Path = ()
+    """Where it is in the data."""
+    line: int = 0
+    """Where it is in the text, counted from 1; 0 if there is no text."""
+    column: int = 0
+    suggestion: str = ""
+    """What to do, as a sentence without its period."""
+    is_warning: bool = False
+    """The flow can run all the same. `outlive flow check --strict` takes it for an error."""
+
+    def at(self, line: int, column: int) -> Problem:
+        """The same problem with its place in the text."""
+        return replace(self, line=line, column=column)
+
+    def shown(self, file: str = "") -> str:
+        """One line for people: `orders.flow.yaml:7:5: unknown field ...; did you mean ...?`."""
+        place = f"{file or 'flow'}:{self.line}:{self.column}" if self.line else file
+        where = f"{place}: " if place else ""
+        at = "" if self.line or not self.path else f"{dotted(self.path)}: "
+        warning = "warning: " if self.is_warning else ""
+        return f"{where}{at}{warning}{self.message}{self.suggestion and f'; {self.suggestion}'}"
+
+
+class FlowError(DefinitionError):
+    """A flow cannot run as it is written. `problems` has everything that is wrong with it, and where."""
+
+    def __init__(self, problems: Iterable[Problem], file: str = "") -> None:
+        found = sorted(problems, key=lambda each: (each.line, each.column))
+        self.problems: Sequence[Problem] = tuple(found)
+        self.file = file
+        lines = [problem.shown(file) for problem in found[:PROBLEMS_MAX]]
+        if len(found) > PROBLEMS_MAX:
+            lines.append(f"... and {len(found) - PROBLEMS_MAX} more problems")
+        super().__init__("\n".join(lines))
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it: `steps.charge.with.items[0]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Advice on a name that is not known: the nearest one, or all of them if they are few."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]}?"
+    if not names:
+        return ""
+    shown = ", ".join(sorted(names)[:NAMES_SHOWN_MAX])
+    return f"known: {shown}{', ...' if len(names) > NAMES_SHOWN_MAX else ''}"
