@@ -468,3 +468,11 @@ def test_queues_have_sync_verbs() -> None:
     with TestEngine().sync as engine:
         engine.queues.set("emails", concurrency=3)
         assert engine.queues.stats("emails").limits.concurrency == 3
+
+
+@pytest.mark.every_store
+async def test_a_start_into_a_queue_wakes_the_worker_of_the_same_process_once_it_is_durable(place: Place) -> None:
+    async with place.engine(poll_seconds=600) as engine:
+        await in_time((await engine.start(single_visit, "first")).result())
+        # Nothing else is under way that could make the worker look again by chance.
+        assert await in_time((await engine.start(single_visit, "second")).result()) == "second"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Container, Mapping
 from contextvars import Context
+from functools import partial
 from typing import Any, Literal, Protocol, get_args
 
 import msgspec
@@ -285,8 +286,12 @@ class Starter:
         if self._commits is None:
             raise EngineClosedError("starting a run")
         if worker is None or not worker.begin(run_id, event, blobs, answer):
-            self._commits.submit(birth(run_id, event, blobs), answer)
-            self._access.ring()
+            self._commits.submit(birth(run_id, event, blobs), partial(self._born, answer))
+
+    def _born(self, answer: Answer, outcome: Outcome, journal: int) -> None:
+        answer(outcome, journal)
+        # Not before: a worker that looks while the change is under way finds nothing, and then sleeps.
+        self._access.ring()
 
     # -- Many starts that are one run ------------------------------------------------------------------------
 
