@@ -1,0 +1,48 @@
+"""Expressions: the values that a flow computes, in CEL's syntax between `${{` and `}}`.
+
+A total language over plain data: fields, comparison, boolean, arithmetic, conditionals, macros over lists and a fixed
+list of pure functions. Every expression ends, gives the same value for the same data on every machine, and takes at
+most `FUEL` steps. There is no way from data to Python: no attribute is read, nothing becomes Python source, no pattern
+is compiled (decision 0043).
+
+`tokens` reads words, `parsing` makes a tree of `syntax`, `checking` finds its `types` before anything runs,
+`evaluating` makes one function of it, `template` finds expressions in a value.
+"""
+
+from __future__ import annotations
+
+from outlive._define.flow.expression.expression import Expression, parse
+from outlive._define.flow.expression.template import Template, compile_value
+from outlive._define.flow.expression.types import (
+    ANY,
+    BOOL,
+    LIST,
+    MAP,
+    NULL,
+    NUMBER,
+    STRING,
+    Type,
+    join,
+    type_of_schema,
+    type_of_value,
+)
+from outlive.errors import ExpressionError
+
+__all__ = [
+    "ANY",
+    "BOOL",
+    "LIST",
+    "MAP",
+    "NULL",
+    "NUMBER",
+    "STRING",
+    "Expression",
+    "ExpressionError",
+    "Template",
+    "Type",
+    "compile_value",
+    "join",
+    "parse",
+    "type_of_schema",
+    "type_of_value",
+]

@@ -1,0 +1,104 @@
+"""One expression: parsed once, checked before anything runs, evaluated as often as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from outlive._define.flow.expression.checking import type_of_node
+from outlive._define.flow.expression.evaluating import code_of, passes_data
+from outlive._define.flow.expression.parsing import parse_tokens
+from outlive._define.flow.expression.syntax import Local, Node, children, references_of
+from outlive._define.flow.expression.tokens import tokens_of
+from outlive._define.flow.expression.types import Type
+from outlive._define.flow.expression.values import Frame, refuse_length, refuse_size
+from outlive.errors import ExpressionError
+
+
+class Expression:
+    """A value that is computed from plain data: total, deterministic and bounded."""
+
+    __slots__ = ("_code", "_makes", "_variables", "references", "text", "tree")
+
+    def __init__(self, text: str, tree: Node) -> None:
+        self.text = text
+        """Its source."""
+        self.tree = tree
+        self.references = references_of(tree)
+        """What it asks of its scope, each as the names along its path: ("steps", "reserve", "id")."""
+        self._code = code_of(tree)
+        self._makes = not passes_data(tree)
+        self._variables = _variables_of(tree)
+
+    def evaluate(self, scope: Mapping[str, Any]) -> Any:
+        """Its value for the data of a scope.
+
+        Raises:
+            ExpressionError: it has no value for this data; says why, and what was found.
+        """
+        try:
+            return self.run(scope)
+        except ExpressionError as error:
+            raise plain(error) from None
+
+    def run(self, scope: Mapping[str, Any]) -> Any:
+        """Like `evaluate`, with errors that say whether a value was missing."""
+        try:
+            value = self._code(Frame(scope, self._variables))
+            if self._makes:
+                kind = type(value)
+                if kind is dict or kind is list:
+                    refuse_size(value)
+                elif kind is str:
+                    refuse_length(len(value))
+        except ExpressionError as error:
+            raise error.within(self.text) from None
+        except RecursionError:
+            raise ExpressionError("it is nested too deeply", 0, expression=self.text) from None
+        return value
+
+    def check(self, types: Mapping[str, Type]) -> Type:
+        """The type of its value, for a scope of which the types are known.
+
+        Raises:
+            ExpressionError: a name or a field that is not there, or values that do not go together.
+        """
+        try:
+            return type_of_node(self.tree, types)
+        except ExpressionError as error:
+            raise error.within(self.text) from None
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r})"
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Expression:
+    """Read an expression.
+
+    Raises:
+        ExpressionError: it is none; says at which character, and what to write instead.
+    """
+    try:
+        return Expression(text, parse_tokens(tokens_of(text)))
+    except ExpressionError as error:
+        raise error.within(text) from None
+    except RecursionError:
+        raise ExpressionError("it is nested too deeply", 0, expression=text) from None
+
+
+def plain(error: ExpressionError) -> ExpressionError:
+    """The error without its inner kind."""
+    return ExpressionError(error.message, error.offset, error.suggestion, error.expression)
+
+
+def _variables_of(tree: Node) -> int:
+    """How many places the variables of its macros need."""
+    count, left = 0, [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, Local):
+            count = max(count, node.slot + 1)
+        left += children(node)
+    return count

@@ -1,0 +1,230 @@
+"""What an expression is made of, after parsing.
+
+A tree of frozen nodes. Chains of equal rank (`a + b - c`, `a && b && c`) are one node, so that the height of the tree
+is that of the brackets and not of the length. Each node has the character at which it stands, for messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of an expression."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    """A value that is written out."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A value that the scope has, such as `input`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Node):
+    """The variable of a macro, such as `x` in `items.map(x, x.id)`."""
+
+    name: str
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    """`base.field`, or `base.?field`, which is null where it is missing."""
+
+    base: Node
+    field: str
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Node):
+    """`base[index]`, or `base[?index]`, which is null where it is missing."""
+
+    base: Node
+    index: Node
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Has(Node):
+    """`has(base.field)`."""
+
+    select: Select
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce(Node):
+    """`coalesce(a, b)`: the first that is neither null nor missing."""
+
+    values: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    """`!x`."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Minus(Node):
+    """`-x`."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(Node):
+    """`first + second - third`: arithmetic of one rank, from left to right."""
+
+    first: Node
+    rest: list[tuple[str, Node]]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Node):
+    """`==`, `!=`, `<`, `<=`, `>`, `>=` or `in`."""
+
+    sign: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Node):
+    """`a && b && c`, or the same with `||`."""
+
+    sign: str
+    operands: list[Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Node):
+    """`condition ? yes : no`."""
+
+    condition: Node
+    yes: Node
+    no: Node
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Node):
+    """`[a, b]`."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf(Node):
+    """`{"a": 1}`."""
+
+    entries: tuple[tuple[Node, Node], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    """A function of the fixed list; `x.f(y)` is `f(x, y)`."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Macro(Node):
+    """`target.map(x, body)`, and the others that look at one element after the other."""
+
+    kind: str
+    target: Node
+    variable: Local
+    bodies: tuple[Node, ...]
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The parts of a node."""
+    match node:
+        case Select(base=base):
+            yield base
+        case Index(base=base, index=index):
+            yield from (base, index)
+        case Has(select=select):
+            yield select
+        case Coalesce(values=nodes) | Logic(operands=nodes) | ListOf(items=nodes) | Call(arguments=nodes):
+            yield from nodes
+        case Not(operand=operand) | Minus(operand=operand):
+            yield operand
+        case Chain(first=first, rest=rest):
+            yield first
+            yield from (operand for _, operand in rest)
+        case Compare(left=left, right=right):
+            yield from (left, right)
+        case Conditional(condition=condition, yes=yes, no=no):
+            yield from (condition, yes, no)
+        case MapOf(entries=entries):
+            for entry in entries:
+                yield from entry
+        case Macro(target=target, bodies=bodies):
+            yield from (target, node.variable, *bodies)
+        case _:
+            return
+
+
+def size(node: Node) -> int:
+    """How many nodes there are in a tree."""
+    count, left = 0, [node]
+    while left:
+        count += 1
+        left += children(left.pop())
+    return count
+
+
+def path_of(node: Node) -> tuple[tuple[str, ...], bool] | None:
+    """The names along `a.b["c"]` as far as they are written out, and whether that is all; None if it is no path."""
+    match node:
+        case Name(name=name):
+            return (name,), True
+        case Select(base=base, field=field):
+            return _longer(path_of(base), field)
+        case Index(base=base, index=Literal(value=str(field))):
+            return _longer(path_of(base), field)
+        case Index(base=base):
+            return _longer(path_of(base), None)
+        case _:
+            return None
+
+
+def _longer(path: tuple[tuple[str, ...], bool] | None, field: str | None) -> tuple[tuple[str, ...], bool] | None:
+    if path is None or field is None or not path[1]:
+        return path and (path[0], False)
+    return (*path[0], field), True
+
+
+def references_of(node: Node) -> frozenset[tuple[str, ...]]:
+    """Everything that an expression asks of its scope, each as the names along its path."""
+    found: set[tuple[str, ...]] = set()
+    left = [node]
+    while left:
+        node = left.pop()
+        path = path_of(node)
+        if path is None:
+            left += children(node)
+            continue
+        found.add(path[0])
+        # The indexes inside a path have references of their own: steps.a[input.number].
+        while isinstance(node, Select | Index):
+            if isinstance(node, Index):
+                left.append(node.index)
+            node = node.base
+    return frozenset(found)

@@ -1,0 +1,280 @@
+"""Plain data with expressions in it: what stands behind `with`, `output` and `input` in a document.
+
+A text may hold `${{ ... }}`. If that is all there is, the value is the expression's own; otherwise the values are put
+into the text. `$${{` is the text `${{`. An object may be a reference in Stepflow's form: `$step`, `$input`,
+`$variable`, `$literal`, `$if` or `$coalesce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from outlive._define.flow.expression.expression import Expression, parse, plain
+from outlive._define.flow.expression.stepflow import FORMS, reference
+from outlive._define.flow.expression.tokens import read_tokens
+from outlive._define.flow.expression.types import ANY, LIST, MAP, NULL, STRING, Type, join, type_of_value
+from outlive._define.flow.expression.values import (
+    Frame,
+    LimitError,
+    MissingError,
+    json_of,
+    refuse_length,
+    shown,
+    text_of,
+)
+from outlive.errors import ExpressionError
+
+DEPTH_MAX = 100
+"""How deeply nested a value with expressions may be."""
+
+Path = tuple[str | int, ...]
+Scope = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A value with expressions, parsed once."""
+
+    expressions: tuple[tuple[Path, Expression], ...]
+    """Each with its place in the value."""
+    is_constant: bool
+    """Whether it is the same for every scope."""
+    references: frozenset[tuple[str, ...]]
+    """What its expressions ask of a scope."""
+    _part: _Part = field(repr=False)
+
+    def render(self, scope: Scope) -> Any:
+        """The value for the data of a scope. What is constant in it is shared and must not be changed.
+
+        Raises:
+            ExpressionError: an expression has no value for this data.
+        """
+        try:
+            return self._part.render(scope)
+        except ExpressionError as error:
+            raise plain(error) from None
+
+    def check(self, types: Mapping[str, Type]) -> Type:
+        """The type of the value.
+
+        Raises:
+            ExpressionError: the first mistake in its expressions.
+        """
+        return self._part.check(types)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a template: two functions, made once."""
+
+    render: Callable[[Scope], Any]
+    check: Callable[[Mapping[str, Type]], Type]
+    is_constant: bool = False
+    value: Any = None
+    """Of a constant."""
+
+
+def compile_value(value: Any, problems: list[tuple[Path, ExpressionError]] | None = None) -> Template:
+    """Parse every expression in a value.
+
+    With `problems` each mistake is added to that list with its place, and nothing is raised.
+
+    Raises:
+        ExpressionError: the first text or object that cannot be read.
+    """
+    compiler = _Compiler(problems)
+    part = compiler.part(value, ())
+    found = tuple(compiler.expressions)
+    references = frozenset(path for _, each in found for path in each.references)
+    return Template(found, part.is_constant, references, part)
+
+
+def _constant(value: Any) -> _Part:
+    return _Part(lambda scope: value, lambda types: type_of_value(value), True, value)
+
+
+class _Compiler:
+    """Walks over one value."""
+
+    def __init__(self, problems: list[tuple[Path, ExpressionError]] | None) -> None:
+        self.expressions: list[tuple[Path, Expression]] = []
+        self._problems = problems
+
+    def part(self, value: Any, path: Path) -> _Part:
+        """The part for a value and everything in it."""
+        try:
+            if len(path) > DEPTH_MAX:
+                raise ExpressionError(f"the value is nested more than {DEPTH_MAX} deep")
+            if type(value) is str:
+                return self._text(value, path) if "${{" in value else _constant(value)
+            if type(value) is list:
+                return _list([self.part(each, (*path, number)) for number, each in enumerate(value)])
+            if type(value) is dict:
+                return self._object(value, path)
+            return _constant(value)
+        except ExpressionError as error:
+            if self._problems is None:
+                raise
+            self._problems.append((path, error))
+            return _constant(None)
+
+    def _text(self, text: str, path: Path) -> _Part:
+        parts = list(_pieces(text))
+        if all(type(each) is str for each in parts):
+            return _constant("".join(map(str, parts)))
+        sources = [each for each in parts if isinstance(each, Expression)]
+        self.expressions += [(path, each) for each in sources]
+        if len(sources) == 1 and not "".join(each for each in parts if isinstance(each, str)).strip():
+            return _Part(sources[0].run, sources[0].check)
+        return _Part(_text_renderer(parts), _text_checker(sources))
+
+    def _object(self, value: dict[Any, Any], path: Path) -> _Part:
+        for key in value:
+            if type(key) is str and "${{" in key:
+                raise ExpressionError(f"the name of a field is no expression: {key[:100]!r}")
+        form = next((key for key in value if type(key) is str and key in FORMS), None)
+        if form is None:
+            return _map({key: self.part(each, (*path, key)) for key, each in value.items()})
+        _refuse_others(form, value)
+        given = value[form]
+        if form == "$literal":
+            return _constant(given)
+        if form == "$if":
+            condition, yes = self.part(given, (*path, "$if")), self.part(value["then"], (*path, "then"))
+            return _if(condition, yes, self.part(value.get("else"), (*path, "else")))
+        if form == "$coalesce":
+            if type(given) is not list or not given:
+                raise ExpressionError("$coalesce takes a list of values")
+            return _coalesce([self.part(each, (*path, "$coalesce", number)) for number, each in enumerate(given)])
+        text, node = reference(form, given, value.get("path", "$"))
+        expression = Expression(text, node)
+        self.expressions.append((path, expression))
+        if "default" in value:
+            return _coalesce([_Part(expression.run, expression.check), self.part(value["default"], (*path, "default"))])
+        return _Part(expression.run, expression.check)
+
+
+def _refuse_others(form: str, value: dict[Any, Any]) -> None:
+    required, optional = FORMS[form]
+    missing = [name for name in required if name not in value]
+    unknown = [str(name) for name in value if name != form and name not in (*required, *optional)]
+    if missing:
+        raise ExpressionError(f"{form} needs {missing[0]!r} beside it")
+    if unknown:
+        raise ExpressionError(
+            f"{form} cannot have {unknown[0][:100]!r} beside it", suggestion="put data that looks like this into $literal"
+        )
+
+
+def _pieces(text: str) -> Iterator[str | Expression]:
+    """Text and expressions, in their order."""
+    at = 0
+    while (start := text.find("${{", at)) >= 0:
+        if start > at and text[start - 1] == "$":
+            yield f"{text[at : start - 1]}${{{{"
+            at = start + 3
+            continue
+        if start > at:
+            yield text[at:start]
+        try:
+            _, end = read_tokens(text, start + 3, closed=True)
+        except ExpressionError as error:
+            raise error.within(text) from None
+        yield parse(text[start + 3 : end - 2].strip())
+        at = end
+    if at < len(text):
+        yield text[at:]
+
+
+def _text_renderer(parts: list[str | Expression]) -> Callable[[Scope], str]:
+    def render(scope: Scope) -> str:
+        made = [each if isinstance(each, str) else _as_text(each, each.run(scope)) for each in parts]
+        refuse_length(sum(map(len, made)))
+        return "".join(made)
+
+    return render
+
+
+def _as_text(expression: Expression, value: Any) -> str:
+    try:
+        if type(value) is dict or type(value) is list:
+            return json_of(Frame({}, 0), value)
+        if value is None:
+            raise ExpressionError("a text cannot have null in it", 0, "write coalesce(x, '')")
+        return text_of(value)
+    except ExpressionError as error:
+        raise error.within(expression.text) from None
+
+
+def _text_checker(sources: list[Expression]) -> Callable[[Mapping[str, Type]], Type]:
+    def check(types: Mapping[str, Type]) -> Type:
+        for each in sources:
+            if each.check(types) == NULL:
+                raise ExpressionError("a text cannot have null in it", 0, "write coalesce(x, '')", each.text)
+        return STRING
+
+    return check
+
+
+def _list(parts: list[_Part]) -> _Part:
+    if all(each.is_constant for each in parts):
+        return _constant([each.value for each in parts])
+    renders = [each.render for each in parts]
+
+    def check(types: Mapping[str, Type]) -> Type:
+        of = NULL
+        for each in parts:
+            of = join(of, each.check(types))
+        return LIST(ANY if of == NULL else of)
+
+    return _Part(lambda scope: [render(scope) for render in renders], check)
+
+
+def _map(parts: dict[str, _Part]) -> _Part:
+    if all(each.is_constant for each in parts.values()):
+        return _constant({key: each.value for key, each in parts.items()})
+    renders = [(key, each.render) for key, each in parts.items()]
+    return _Part(
+        lambda scope: {key: render(scope) for key, render in renders},
+        lambda types: MAP({key: each.check(types) for key, each in parts.items()}),
+    )
+
+
+def _if(condition: _Part, yes: _Part, no: _Part) -> _Part:
+    def render(scope: Scope) -> Any:
+        value = condition.render(scope)
+        if value is not None and type(value) is not bool:
+            raise ExpressionError(f"the condition of $if is true, false or null, and this is {shown(value)}")
+        return (yes if value else no).render(scope)
+
+    def check(types: Mapping[str, Type]) -> Type:
+        found = condition.check(types)
+        if found.kind not in ("any", "bool", "null"):
+            raise ExpressionError(f"the condition of $if is true or false, and this is a {found}")
+        return join(yes.check(types), no.check(types))
+
+    return _Part(render, check)
+
+
+def _coalesce(parts: list[_Part]) -> _Part:
+    def render(scope: Scope) -> Any:
+        for each in parts:
+            try:
+                value = each.render(scope)
+            except LimitError:
+                raise
+            except MissingError:
+                continue
+            if value is not None:
+                return value
+        return None
+
+    def check(types: Mapping[str, Type]) -> Type:
+        joined = NULL
+        for each in parts:
+            joined = join(joined, each.check(types))
+        return joined
+
+    return _Part(render, check)
