@@ -49,7 +49,7 @@ class UnstorableTypeError(DefinitionError, TypeError):
         )
 
 
-class ExpressionError(OutliveError, ValueError):
+class ExpressionError(OutliveError):
     """An expression of a flow that cannot be read, or that has no value for the data it was given."""
 
     def __init__(self, message: str, offset: int | None = None, suggestion: str = "", expression: str = "") -> None:

@@ -128,7 +128,9 @@ class _Check:
             raise ExpressionError(f"{_named(of)} is a {base} and has no field {field[:100]!r}", offset, advice)
         found = field_of(base, field)
         if found is None:
-            raise ExpressionError(f"unknown field {field[:100]!r} of {_named(of)}", offset, _field_advice(base, field, of))
+            raise ExpressionError(
+                f"unknown field {field[:100]!r} of {_named(of)}", offset, _field_advice(base, field, of)
+            )
         return found
 
     def _index(self, node: Index) -> Type:
@@ -182,9 +184,7 @@ class _Check:
             if not _accepts(wanted, type_):
                 advice = "write string(x)" if wanted == STRING and type_ == NUMBER else ""
                 wants = _GROUP_NAMES.get(wanted.kind, _a(wanted))
-                raise ExpressionError(
-                    f"{name}() takes {wants}, and {_named(node)} is {_a(type_)}", node.offset, advice
-                )
+                raise ExpressionError(f"{name}() takes {wants}, and {_named(node)} is {_a(type_)}", node.offset, advice)
         return function.gives if isinstance(function.gives, Type) else function.gives(found)
 
     def _macro(self, node: Macro) -> Type:

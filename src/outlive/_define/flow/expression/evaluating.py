@@ -298,7 +298,7 @@ def _logic(codes: list[Code], offset: int, *, decided_by: bool, sign: str) -> Co
         failure: ExpressionError | None = None
         for code in codes:
             try:
-                value = code(frame)
+                value: object = code(frame)
             except LimitError:
                 raise
             except ExpressionError as error:
@@ -307,7 +307,9 @@ def _logic(codes: list[Code], offset: int, *, decided_by: bool, sign: str) -> Co
             if value is decided_by:
                 return decided_by
             if type(value) is not bool:
-                failure = failure or ExpressionError(f"`{sign}` takes true or false, and this is {shown(value)}", offset)
+                failure = failure or ExpressionError(
+                    f"`{sign}` takes true or false, and this is {shown(value)}", offset
+                )
         if failure:
             raise failure
         return not decided_by
@@ -501,7 +503,7 @@ def _macro(node: Macro) -> Code:
 def _truth(value: Any, kind: str) -> bool:
     if type(value) is not bool:
         raise ExpressionError(f"the body of {kind}() is true or false, and this is {shown(value)}")
-    return value
+    return bool(value)
 
 
 Body = Callable[[Any], Any]

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table has a row for each function
 """The functions of the language: a fixed list, pure, each bounded by the steps that it uses up.
 
 `x.f(y)` is `f(x, y)`. None of them knows the time, chance, a file or a network, and none takes a pattern: a regular
@@ -126,7 +127,15 @@ def _size(frame: Frame, value: Any) -> int:
 
 
 def _type(frame: Frame, value: Any) -> str:
-    names = {str: "string", int: "int", float: "double", bool: "bool", list: "list", dict: "map", type(None): "null_type"}
+    names = {
+        str: "string",
+        int: "int",
+        float: "double",
+        bool: "bool",
+        list: "list",
+        dict: "map",
+        type(None): "null_type",
+    }
     if type(value) not in names:
         raise ExpressionError(f"{shown(value)}")
     return names[type(value)]
@@ -192,12 +201,12 @@ def _ends_with(frame: Frame, text: Any, part: Any) -> bool:
 
 def _index_of(frame: Frame, text: Any, part: Any) -> int:
     frame.read_text(_text(text), _text(part))
-    return text.find(part)
+    return int(text.find(part))
 
 
 def _last_index_of(frame: Frame, text: Any, part: Any) -> int:
     frame.read_text(_text(text), _text(part))
-    return text.rfind(part)
+    return int(text.rfind(part))
 
 
 _LOWER = {ord(upper): upper.lower() for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -249,7 +258,7 @@ def _substring(frame: Frame, text: Any, first: Any, end: Any = None) -> str:
 
 def _char_at(frame: Frame, text: Any, at: Any) -> str:
     start, _ = _bounds(len(_text(text)), at, None)
-    return text[start : start + 1]
+    return _text(text)[start : start + 1]
 
 
 def _reverse(frame: Frame, value: Any) -> Any:
@@ -371,7 +380,7 @@ def _range(frame: Frame, first: Any, end: Any = None) -> list[int]:
 def _slice(frame: Frame, items: Any, first: Any, end: Any = None) -> list[Any]:
     start, stop = _bounds(len(_list(items)), first, end)
     frame.items(stop - start)
-    return items[start:stop]
+    return _list(items)[start:stop]
 
 
 def _first(frame: Frame, items: Any) -> Any:
@@ -413,7 +422,9 @@ def _from_entries(frame: Frame, entries: Any) -> dict[str, Any]:
         elif type(entry) is dict and "key" in entry and "value" in entry:
             key, value = entry["key"], entry["value"]
         else:
-            raise ExpressionError(f'an entry is {{"key": ..., "value": ...}} or [key, value], and this is {shown(entry)}')
+            raise ExpressionError(
+                f'an entry is {{"key": ..., "value": ...}} or [key, value], and this is {shown(entry)}'
+            )
         made[_text(key)] = value
     return made
 

@@ -46,8 +46,9 @@ MACROS = {"all": 1, "exists": 1, "exists_one": 1, "filter": 1, "map": 1, "sortBy
 """What looks at one element after the other, and how many bodies it has; `map` may have a filter before its body."""
 SPECIAL = {"has", "coalesce", "orValue"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
-_RESERVED = set(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+_RESERVED = frozenset(
+    {"as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
 )
 _RANKS = {
     "||": 1,
@@ -251,7 +252,9 @@ class _Parser:
     def _macro(self, kind: str, target: Node, offset: int) -> Node:
         token = self._next()
         if token.kind != "name" or token.value in _CONSTANTS or token.value in _RESERVED or token.value == "in":
-            raise ExpressionError(f"{kind}() begins with the name of its variable", token.offset, f"list.{kind}(x, ...)")
+            raise ExpressionError(
+                f"{kind}() begins with the name of its variable", token.offset, f"list.{kind}(x, ...)"
+            )
         self._expect(",", f"of {kind}(x, ...)")
         name = str(token.value)
         outer = self._variables
@@ -262,7 +265,9 @@ class _Parser:
         self._variables = outer
         most = 2 if kind == "map" else 1
         if not 1 <= len(bodies) <= most:
-            raise ExpressionError(f"{kind}() takes a variable and {'one' if most == 1 else 'one or two'} values", offset)
+            raise ExpressionError(
+                f"{kind}() takes a variable and {'one' if most == 1 else 'one or two'} values", offset
+            )
         return Macro(offset, kind, target, variable, bodies)
 
     def _until(self, closing: str, read: Callable[[], T]) -> tuple[T, ...]:

@@ -164,7 +164,8 @@ def _refuse_others(form: str, value: dict[Any, Any]) -> None:
         raise ExpressionError(f"{form} needs {missing[0]!r} beside it")
     if unknown:
         raise ExpressionError(
-            f"{form} cannot have {unknown[0][:100]!r} beside it", suggestion="put data that looks like this into $literal"
+            f"{form} cannot have {unknown[0][:100]!r} beside it",
+            suggestion="put data that looks like this into $literal",
         )
 
 

@@ -34,11 +34,11 @@ def _instant(value: Any) -> datetime:
             away = timedelta() if zone in "Zz" else timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
             if away >= timedelta(days=1):
                 raise ValueError(zone)
-            at = datetime.strptime(f"{match['day']} {match['clock'] or '00:00:00'}", "%Y-%m-%d %H:%M:%S")
-            at = at.replace(
-                microsecond=int((match["fraction"] or "0").ljust(6, "0")[:6]),
-                tzinfo=timezone(-away if zone[0] == "-" else away),
-            )
+            year, month, day = map(int, match["day"].split("-"))
+            hour, minute, second = map(int, (match["clock"] or "00:00:00").split(":"))
+            microsecond = int((match["fraction"] or "0").ljust(6, "0")[:6])
+            east = timezone(-away if zone[0] == "-" else away)
+            at = datetime(year, month, day, hour, minute, second, microsecond, east)
             return at.astimezone(UTC)
     except (ValueError, OverflowError):
         pass

@@ -155,6 +155,8 @@ def _object(schema: dict[str, Any], depth: int) -> Type:
     if not isinstance(properties, dict) or any(word in schema for word in ("allOf", "anyOf", "oneOf", "$ref")):
         return MAP(of=of)
     required = schema.get("required")
-    named = dict.fromkeys((name for name in required if isinstance(name, str)), ANY) if isinstance(required, list) else {}
+    named = (
+        dict.fromkeys((name for name in required if isinstance(name, str)), ANY) if isinstance(required, list) else {}
+    )
     fields = {name: type_of_schema(each, depth + 1) for name, each in properties.items()}
     return Type("map", ANY if "patternProperties" in schema else of, {**named, **fields})
