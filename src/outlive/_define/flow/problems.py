@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TypeAlias
 
-from outlive.errors import DefinitionError
+from outlive.errors import DefinitionError, OutliveError
 
 Path: TypeAlias = tuple[str | int, ...]
 """The way from the root of a document to a value: names of fields and places in lists."""
@@ -59,6 +59,16 @@ class FlowError(DefinitionError):
         if len(found) > PROBLEMS_MAX:
             lines.append(f"... and {len(found) - PROBLEMS_MAX} more problems")
         super().__init__("\n".join(lines))
+
+
+class FlowInputError(OutliveError, ValueError):
+    """A run of a flow was given input or variables that the flow does not take; no run was started."""
+
+    def __init__(self, flow: str, problems: Iterable[Problem]) -> None:
+        self.flow = flow
+        self.problems: Sequence[Problem] = tuple(problems)
+        reasons = "; ".join(f"{each.message}{each.suggestion and f' ({each.suggestion})'}" for each in self.problems)
+        super().__init__(f"flow {flow} does not take this: {reasons}")
 
 
 def dotted(path: Path) -> str:

@@ -1,0 +1,363 @@
+"""What is given to a flow's run, checked before the run exists: its input and its variables, by their JSON Schemas.
+
+The part of JSON Schema that people write by hand. What is not in it is refused when the document is checked: a keyword
+that is silently ignored is worse than one that is missing. Defaults are filled in.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from outlive._define.flow.document import Document, Variable
+from outlive._define.flow.problems import FlowInputError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.validating import shown
+
+Schema: TypeAlias = str | bool | Mapping[str, Any]
+"""A JSON Schema, or just the name of a type."""
+
+_IS: dict[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+    "any": lambda value: True,
+}
+TYPES = tuple(_IS)
+_NOTES = frozenset(
+    ("title", "description", "examples", "format", "deprecated", "readOnly", "writeOnly", "$comment", "$schema")
+)
+"""They say nothing that could be checked."""
+_NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+_COUNTS = frozenset(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"))
+_CHOICES = frozenset(("anyOf", "oneOf", "allOf"))
+_OTHERS = frozenset(
+    ("type", "enum", "const", "default", "required", "properties", "additionalProperties", "items", "uniqueItems")
+)
+KEYWORDS = _NOTES | _NUMBERS | _COUNTS | _CHOICES | _OTHERS
+_REASONS = {
+    "pattern": "a regular expression can take forever; compare in an expression, or list the values in `enum`",
+    "$ref": "write the schema out",
+    "not": "say what is allowed instead",
+    "patternProperties": "use `additionalProperties`",
+}
+
+
+# -- Schemas -----------------------------------------------------------------------------------------------------------
+
+
+def schema_problems(schema: Any, path: Path, *, is_property: bool = False) -> Iterator[Problem]:
+    """What is wrong with a schema itself. A property may say `required: false`, or be just the name of a type."""
+    if isinstance(schema, bool):
+        return
+    if isinstance(schema, str):
+        yield from _type_problems(schema, path)
+        return
+    if not isinstance(schema, dict):
+        yield _problem(path, f"{dotted(path)} is {shown(schema)}; expected a JSON Schema or a type: {', '.join(TYPES)}")
+        return
+    yield from _all_keywords(schema, path, is_property=is_property)
+    if "default" in schema and not any(_all_keywords(schema, path, is_property=is_property)):
+        yield from filled(schema, schema["default"], (*path, "default"))[1]
+
+
+def _all_keywords(schema: Mapping[str, Any], path: Path, *, is_property: bool) -> Iterator[Problem]:
+    for keyword, value in schema.items():
+        yield from _keyword_problems(keyword, value, (*path, keyword), is_property=is_property)
+
+
+def _keyword_problems(keyword: str, value: Any, path: Path, *, is_property: bool) -> Iterator[Problem]:
+    if keyword not in KEYWORDS:
+        advice = _REASONS.get(keyword) or did_you_mean(keyword, KEYWORDS)
+        yield Problem(code="schema", message=f"{dotted(path)}: `{keyword}` is not known", path=path, suggestion=advice)
+    elif keyword == "type":
+        yield from _type_problems(value, path)
+    elif keyword == "required":
+        if not (isinstance(value, bool) and is_property) and not _is_texts(value):
+            wanted = "true, false or a list of names" if is_property else "a list of names"
+            yield _problem(path, f"{dotted(path)} is {shown(value)}; expected {wanted}")
+    elif keyword == "properties":
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                yield from schema_problems(inner, (*path, name), is_property=True)
+        else:
+            yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a map from names to schemas")
+    elif keyword in ("items", "additionalProperties"):
+        yield from schema_problems(value, path)
+    elif keyword in _CHOICES:
+        if isinstance(value, list) and value:
+            for index, inner in enumerate(value):
+                yield from schema_problems(inner, (*path, index))
+        else:
+            yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a list of schemas")
+    elif keyword == "enum":
+        if not isinstance(value, list) or not value:
+            yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a list of values")
+    elif keyword in _NUMBERS:
+        if not _IS["number"](value) or (keyword == "multipleOf" and value <= 0):
+            yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a number")
+    elif keyword in _COUNTS and (not _IS["integer"](value) or value < 0):
+        yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a whole number, 0 or more")
+
+
+def _type_problems(value: Any, path: Path) -> Iterator[Problem]:
+    for name in value if isinstance(value, list) and value else [value]:
+        if not isinstance(name, str) or name not in _IS:
+            advice = did_you_mean(name, TYPES) if isinstance(name, str) else ""
+            yield Problem(
+                code="schema",
+                message=f"{dotted(path)} is {shown(name)}; expected a type: {', '.join(TYPES)}",
+                path=path,
+                suggestion=advice if advice.startswith("did") else "",
+            )
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _problem(path: Path, message: str) -> Problem:
+    return Problem(code="schema", message=message, path=path)
+
+
+# -- Data --------------------------------------------------------------------------------------------------------------
+
+
+def filled(schema: Schema, value: Any, path: Path = ()) -> tuple[Any, list[Problem]]:
+    """A value with the defaults of its schema filled in, and what is wrong with it."""
+    problems: list[Problem] = []
+    return _filled(schema, value, path, problems), problems
+
+
+def _filled(schema: Schema, value: Any, path: Path, problems: list[Problem]) -> Any:
+    if schema is True:
+        return value
+    if schema is False:
+        problems.append(_wrong(path, "nothing may be given here"))
+        return value
+    plain: Mapping[str, Any] = {"type": schema} if isinstance(schema, str) else schema
+    wanted = plain.get("type", "any")
+    types = wanted if isinstance(wanted, list) else [wanted]
+    if not any(_IS[each](value) for each in types):
+        problems.append(_wrong(path, f"is {shown(value)}; expected {' or '.join(types)}"))
+        return value
+    _check_value(plain, value, path, problems)
+    if isinstance(value, str):
+        _check_count(plain, len(value), "Length", "characters", path, problems)
+    elif isinstance(value, list):
+        value = _filled_list(plain, value, path, problems)
+    elif isinstance(value, dict):
+        value = _filled_map(plain, value, path, problems)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        _check_number(plain, value, path, problems)
+    return _chosen(plain, value, path, problems)
+
+
+def _check_value(schema: Mapping[str, Any], value: Any, path: Path, problems: list[Problem]) -> None:
+    if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
+        values = ", ".join(shown(each) for each in schema["enum"])
+        near = did_you_mean(value, filter(_IS["string"], schema["enum"])) if isinstance(value, str) else ""
+        suggestion = near if near.startswith("did") else ""
+        problems.append(_wrong(path, f"is {shown(value)}; expected one of {values}", suggestion))
+    if "const" in schema and not _same(value, schema["const"]):
+        problems.append(_wrong(path, f"is {shown(value)}; expected {shown(schema['const'])}"))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """As JSON: true is not 1."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+_LIMITS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
+    ("minimum", "{} or more", operator.ge),
+    ("maximum", "{} or less", operator.le),
+    ("exclusiveMinimum", "more than {}", operator.gt),
+    ("exclusiveMaximum", "less than {}", operator.lt),
+)
+
+
+def _check_number(schema: Mapping[str, Any], value: float, path: Path, problems: list[Problem]) -> None:
+    for keyword, words, holds in _LIMITS:
+        if keyword in schema and not holds(value, schema[keyword]):
+            problems.append(_wrong(path, f"is {value}; expected {words.format(schema[keyword])}"))
+    if "multipleOf" in schema and not _is_multiple(value, schema["multipleOf"]):
+        problems.append(_wrong(path, f"is {value}; expected a multiple of {schema['multipleOf']}"))
+
+
+def _is_multiple(value: float, of: float) -> bool:
+    quotient = value / of
+    return math.isfinite(quotient) and math.isclose(quotient, round(quotient), rel_tol=1e-12, abs_tol=1e-9)
+
+
+def _check_count(
+    schema: Mapping[str, Any], count: int, word: str, things: str, path: Path, problems: list[Problem]
+) -> None:
+    least, most = schema.get(f"min{word}"), schema.get(f"max{word}")
+    if least is not None and count < least:
+        problems.append(_wrong(path, f"has {count} {things}; expected {least} or more"))
+    if most is not None and count > most:
+        problems.append(_wrong(path, f"has {count} {things}; expected {most} or fewer"))
+
+
+def _filled_list(schema: Mapping[str, Any], value: list[Any], path: Path, problems: list[Problem]) -> list[Any]:
+    _check_count(schema, len(value), "Items", "items", path, problems)
+    if schema.get("uniqueItems") is True:
+        texts = [msgspec.json.encode(each, order="sorted") for each in value]
+        if len(set(texts)) < len(texts):
+            problems.append(_wrong(path, "has an item twice; expected different items"))
+    if "items" not in schema:
+        return value
+    return [_filled(schema["items"], each, (*path, index), problems) for index, each in enumerate(value)]
+
+
+def _filled_map(
+    schema: Mapping[str, Any], value: dict[str, Any], path: Path, problems: list[Problem]
+) -> dict[str, Any]:
+    _check_count(schema, len(value), "Properties", "properties", path, problems)
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    required = schema.get("required")
+    wanted = {*(required if isinstance(required, list) else ())}
+    found: dict[str, Any] = {}
+    for name, inner in properties.items():
+        if name in value:
+            found[name] = _filled(inner, value[name], (*path, name), problems)
+        elif isinstance(inner, Mapping) and "default" in inner:
+            found[name] = inner["default"]
+        elif isinstance(inner, Mapping) and inner.get("required") is True:
+            wanted.add(name)
+    problems += [_wrong((*path, name), "is missing") for name in sorted(wanted - value.keys() - found.keys())]
+    rest = schema.get("additionalProperties", True)
+    for name, each in value.items():
+        if name in properties:
+            continue
+        if rest is False:
+            problems.append(_wrong((*path, name), "is not known", did_you_mean(name, properties)))
+        else:
+            found[name] = _filled(rest, each, (*path, name), problems)
+    return found
+
+
+def _chosen(schema: Mapping[str, Any], value: Any, path: Path, problems: list[Problem]) -> Any:
+    for inner in schema.get("allOf", ()):
+        value = _filled(inner, value, path, problems)
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in schema:
+            tried = [filled(inner, value, path) for inner in schema[keyword]]
+            fitting = [made for made, wrong in tried if not wrong]
+            if not fitting:
+                reasons = "; or ".join(wrong[0].message for _, wrong in tried if wrong)
+                problems.append(_wrong(path, f"fits none of `{keyword}`: {reasons}"))
+            elif keyword == "oneOf" and len(fitting) > 1:
+                problems.append(_wrong(path, f"fits {len(fitting)} of `oneOf`; expected exactly one"))
+            else:
+                value = fitting[0]
+    return value
+
+
+def _wrong(path: Path, message: str, suggestion: str = "") -> Problem:
+    return Problem(code="input", message=f"{dotted(path) or 'it'} {message}", path=path, suggestion=suggestion)
+
+
+# -- Input and variables of a run --------------------------------------------------------------------------------------
+
+
+def input_schema(document: Document) -> dict[str, Any]:
+    """The JSON Schema of the whole input: for editors, forms and other programs."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, schema in document.input.items():
+        plain = {"type": schema} if isinstance(schema, str) else schema if isinstance(schema, dict) else {}
+        own = {key: value for key, value in plain.items() if not (key == "required" and isinstance(value, bool))}
+        properties[name] = {key: value for key, value in own.items() if (key, value) != ("type", "any")}
+        if "default" not in plain and plain.get("required") is not False:
+            required.append(name)
+    if not properties:
+        return {}
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def given_input(document: Document, given: Any, *, drop_unknown: bool = False) -> Any:
+    """The input of a run with its defaults.
+
+    Args:
+        document: the flow. One without `input` takes any JSON.
+        given: what the caller gives.
+        drop_unknown: leave out what the flow does not know: the data of an event is not written for this flow alone.
+
+    Raises:
+        FlowInputError: it is not what the flow takes.
+    """
+    schema = input_schema(document)
+    if not schema:
+        return given
+    plain = {} if given is None else given
+    if drop_unknown and isinstance(plain, dict):
+        plain = {name: value for name, value in plain.items() if name in schema["properties"]}
+    made, problems = filled(schema, plain, ("input",))
+    if problems:
+        raise FlowInputError(document.name, problems)
+    return made
+
+
+def given_vars(document: Document, given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """The variables of a run that are no secrets: what was given, else the environment, else the default.
+
+    Raises:
+        FlowInputError: one is missing, not known, a secret, or not what its schema says.
+    """
+    problems = [
+        _wrong(("vars", name), "is not known", did_you_mean(name, document.vars))
+        for name in given
+        if name not in document.vars
+    ]
+    found: dict[str, Any] = {}
+    for name, variable in document.vars.items():
+        path = ("vars", name)
+        if variable.secret:
+            if name in given:
+                message = "is a secret, and what a run is given is in its journal"
+                problems.append(_wrong(path, message, "put it into the environment or the settings of the worker"))
+            continue
+        value = given[name] if name in given else _from_environment(variable, environ)
+        if value is not UNSET:
+            found[name], wrong = filled(variable_schema(variable), value, path)
+            problems += wrong
+        elif variable.default is not UNSET:
+            found[name] = variable.default
+        elif variable.required:
+            advice = f"give it, or set {variable.env}" if variable.env else "give it"
+            problems.append(_wrong(path, "is missing", advice))
+        else:
+            found[name] = None
+    if problems:
+        raise FlowInputError(document.name, problems)
+    return found
+
+
+def variable_schema(variable: Variable) -> Schema:
+    """The JSON Schema of a variable."""
+    if variable.schema is not None:
+        return variable.schema if variable.type is None else {"type": variable.type, **variable.schema}
+    return variable.type or True
+
+
+def _from_environment(variable: Variable, environ: Mapping[str, str]) -> Any:
+    text = environ.get(variable.env) if variable.env else None
+    if text is None:
+        return UNSET
+    schema = variable_schema(variable)
+    wanted = schema.get("type", "string") if isinstance(schema, Mapping) else schema
+    if wanted in ("string", True) or (isinstance(wanted, list) and "string" in wanted):
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

@@ -1,0 +1,332 @@
+"""From plain data to the typed document, and everything that keeps it from being one.
+
+msgspec says yes or no in no time and names the first mistake. Only when it says no is the data walked with the types of
+the model, to name all mistakes in the words of the document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from outlive._define.flow.document import IDENTIFIER, NAME, SPAN, Document
+from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.reading import Reading
+
+SHOWN_CHARACTERS_MAX = 40
+
+_ELSEWHERE = {
+    "args": "with",
+    "arguments": "with",
+    "input": "with",
+    "params": "with",
+    "inputs": "input",
+    "component": "use",
+    "uses": "use",
+    "run": "use",
+    "call": "use",
+    "needs": "after",
+    "depends_on": "after",
+    "dependsOn": "after",
+    "condition": "if",
+    "when": "if",
+    "mustExecute": "must_run",
+    "retries": "retry",
+    "outputs": "output",
+    "variables": "vars",
+    "cron": "schedule",
+    "max_attempts": "attempts",
+    "tz": "timezone",
+    "default": "use_default",
+    "compensate": "undo",
+}
+"""What other formats call our fields."""
+
+_WORDS = {
+    "Document": "a flow",
+    "FlowStep": "a step",
+    "RetryPolicy": "retry",
+    "OnError": "on_error",
+    "Undo": "undo",
+    "Variable": "a variable",
+    "Trigger": "a trigger",
+    "Case": "a test",
+    "Mock": "a mock",
+}
+
+
+def document_of(reading: Reading) -> Document:
+    """The typed document.
+
+    Raises:
+        FlowError: it has not the form of a flow; all problems, with their places.
+    """
+    try:
+        return msgspec.convert(reading.data, Document)
+    except msgspec.ValidationError as error:
+        found = list(misfits(reading.data, Document)) or [_of_msgspec(error)]
+        raise FlowError((_placed(problem, reading) for problem in found), reading.file) from None
+
+
+def _placed(problem: Problem, reading: Reading) -> Problem:
+    by_key = problem.code in ("unknown-field", "name")
+    places = reading.positions
+    return problem.at(*(places.of_key(problem.path) if by_key else places.of(problem.path)))
+
+
+def misfits(data: Any, wanted: type[msgspec.Struct], path: Path = ()) -> Iterator[Problem]:
+    """Why data is not what a struct wants: every reason."""
+    yield from _walk(data, _info(wanted), path)
+
+
+@cache
+def _info(wanted: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(wanted)
+
+
+def _walk(value: Any, wanted: inspect.Type, path: Path) -> Iterator[Problem]:
+    match wanted:
+        case inspect.AnyType():
+            return
+        case inspect.Metadata():
+            yield from _walk(value, wanted.type, path)
+        case inspect.UnionType():
+            yield from _union(value, wanted, path)
+        case inspect.StructType() if isinstance(value, dict):
+            yield from _struct(value, wanted, path)
+        case inspect.DictType() if isinstance(value, dict):
+            yield from _map(value, wanted, path)
+        case inspect.ListType() if isinstance(value, list):
+            for index, each in enumerate(value):
+                yield from _walk(each, wanted.item_type, (*path, index))
+        case inspect.StrType() if isinstance(value, str):
+            yield from _text(value, wanted, path)
+        case inspect.IntType() | inspect.FloatType() if _is_number(value, wanted):
+            yield from _number(value, wanted, path)
+        case inspect.LiteralType() if isinstance(value, str):
+            if value not in wanted.values:
+                message = f"{_name(path)} is {shown(value)}; expected {_either(map(str, wanted.values))}"
+                yield Problem(code="value", message=message, path=path, suggestion=_near_value(value, wanted))
+        case inspect.BoolType() if isinstance(value, bool):
+            return
+        case inspect.NoneType() if value is None:
+            return
+        case _:
+            yield _wrong_type(value, [wanted], path)
+
+
+def _near_value(value: str, wanted: inspect.LiteralType) -> str:
+    if tuple(wanted.values) == ("fail",):
+        return "or a map: {use_default: ...} or {retry: ...}"
+    near = did_you_mean(value, map(str, wanted.values))
+    return near if near.startswith("did") else ""
+
+
+def _union(value: Any, wanted: inspect.UnionType, path: Path) -> Iterator[Problem]:
+    kinds = [each for each in wanted.types if _kind(each) not in ("", "null")]
+    fitting = [each for each in wanted.types if _fits(value, each)]
+    if not fitting:
+        yield _wrong_type(value, kinds, path)
+        return
+    reasons = [list(_walk(value, each, path)) for each in fitting]
+    if all(reasons):
+        yield from reasons[0]
+
+
+def _struct(value: Mapping[str, Any], wanted: inspect.StructType, path: Path) -> Iterator[Problem]:
+    fields = {each.encode_name: each for each in wanted.fields}
+    word = _WORDS.get(wanted.cls.__name__, "it")
+    for name, each in value.items():
+        if name in fields:
+            yield from _walk(each, fields[name].type, (*path, name))
+        elif wanted.forbid_unknown_fields:
+            yield _unknown_field(name, fields, word, path)
+    for name, field in fields.items():
+        if field.required and name not in value:
+            where = f" of {_name(path)}" if path else ""
+            message = f"`{name}`{where} is missing"
+            yield Problem(code="missing-field", message=message, path=path, suggestion=_EXAMPLES.get(name, ""))
+
+
+_EXAMPLES = {
+    "name": "give it a name, for example `name: orders`",
+    "use": "say what it calls, for example `use: http`",
+    "steps": "give it steps: `steps: {hello: {use: log, with: {message: hello}}}`",
+}
+
+
+def _unknown_field(name: str, fields: Mapping[str, Any], word: str, path: Path) -> Problem:
+    known = _ELSEWHERE.get(name, "")
+    advice = f"it is called `{known}` here" if known in fields else _near_field(name, fields)
+    message = f"{word} has no field `{name}`"
+    return Problem(code="unknown-field", message=message, path=(*path, name), suggestion=advice)
+
+
+def _near_field(name: str, fields: Mapping[str, Any]) -> str:
+    plain = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower().replace("-", "_")
+    return f"did you mean {plain}?" if plain in fields else did_you_mean(name, fields)
+
+
+def _map(value: Mapping[str, Any], wanted: inspect.DictType, path: Path) -> Iterator[Problem]:
+    least, most = wanted.min_length, wanted.max_length
+    if least is not None and len(value) < least:
+        yield Problem(code="value", message=f"{_name(path)} is empty; give at least {least}", path=path)
+    if most is not None and len(value) > most:
+        yield Problem(
+            code="value", message=f"{_name(path)} has {len(value):,} entries; {most:,} are the most", path=path
+        )
+    for key, each in value.items():
+        for problem in _walk(key, wanted.key_type, (*path, key)):
+            message = f"{shown(key)} cannot be a name in {_name(path)}: expected {_FORMS[IDENTIFIER]}"
+            yield Problem(code="name", message=message, path=problem.path, suggestion=_as_identifier(key))
+        yield from _walk(each, wanted.value_type, (*path, key))
+
+
+def _as_identifier(name: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    return f"write {plain}" if re.match(IDENTIFIER, plain) and len(plain) <= SHOWN_CHARACTERS_MAX else ""
+
+
+def _text(value: str, wanted: inspect.StrType, path: Path) -> Iterator[Problem]:
+    pattern = wanted.pattern
+    if pattern is not None and not re.search(pattern, value):
+        yield Problem(code="value", message=f"{_name(path)} is {shown(value)}; expected {_FORMS[pattern]}", path=path)
+    elif wanted.max_length is not None and len(value) > wanted.max_length:
+        message = f"{_name(path)} has {len(value):,} characters; {wanted.max_length} are the most"
+        yield Problem(code="value", message=message, path=path)
+
+
+_FORMS = {
+    SPAN: "a time such as 30s, 5m, 1h30m or 250ms, or a number of seconds",
+    NAME: "a name of letters, digits, `_`, `.` and `-` that begins with a letter",
+    IDENTIFIER: "a name of letters, digits and _ that begins with a letter",
+}
+
+
+def _number(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Problem]:
+    if wanted.ge is not None and value < wanted.ge:
+        message = f"{_name(path)} is {value}; expected {_plain(wanted.ge)} or more"
+        yield Problem(code="value", message=message, path=path)
+    elif wanted.le is not None and value > wanted.le:
+        message = f"{_name(path)} is {value}; expected {_plain(wanted.le)} or less"
+        yield Problem(code="value", message=message, path=path)
+
+
+def _plain(number: float) -> str:
+    return f"{number:g}"
+
+
+def _is_number(value: Any, wanted: inspect.IntType | inspect.FloatType) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(wanted, inspect.FloatType) and isinstance(value, float))
+
+
+_KINDS: tuple[tuple[type, str, Callable[[Any], bool]], ...] = (
+    (inspect.StructType, "a map", lambda value: isinstance(value, dict)),
+    (inspect.DictType, "a map", lambda value: isinstance(value, dict)),
+    (inspect.ListType, "a list", lambda value: isinstance(value, list)),
+    (inspect.StrType, "text", lambda value: isinstance(value, str)),
+    (inspect.BoolType, "true or false", lambda value: isinstance(value, bool)),
+    (inspect.NoneType, "null", lambda value: value is None),
+)
+
+
+_AS_BOOL = {
+    "yes": "true",
+    "on": "true",
+    "y": "true",
+    "1": "true",
+    "no": "false",
+    "off": "false",
+    "n": "false",
+    "0": "false",
+}
+
+
+def _kind(wanted: inspect.Type) -> str:
+    """What a type is called in a document."""
+    match wanted:
+        case inspect.Metadata():
+            return _kind(wanted.type)
+        case inspect.IntType():
+            return "a whole number"
+        case inspect.FloatType():
+            return "a number"
+        case inspect.LiteralType():
+            return _either(map(str, wanted.values))
+        case inspect.StrType() if wanted.pattern == SPAN:
+            return "a time such as 30s"
+        case _:
+            return next((word for kind, word, _ in _KINDS if isinstance(wanted, kind)), "")
+
+
+def _fits(value: Any, wanted: inspect.Type) -> bool:
+    match wanted:
+        case inspect.AnyType():
+            return True
+        case inspect.Metadata():
+            return _fits(value, wanted.type)
+        case inspect.IntType() | inspect.FloatType():
+            return _is_number(value, wanted)
+        case inspect.LiteralType():
+            return isinstance(value, str)
+        case _:
+            return any(isinstance(wanted, kind) and fits(value) for kind, _, fits in _KINDS)
+
+
+def _wrong_type(value: Any, wanted: list[inspect.Type], path: Path) -> Problem:
+    words = list(dict.fromkeys(_kind(each) for each in wanted))
+    what = _name(path) if path else "the document"
+    advice = ""
+    if path == ("steps",) and isinstance(value, list):
+        advice = "write `charge:` and its fields instead of `- id: charge`"
+    elif isinstance(value, str) and "a list" in words:
+        advice = f"write [{value}]" if len(value) <= SHOWN_CHARACTERS_MAX else "put it into a list"
+    elif words == ["true or false"] and str(value).lower() in _AS_BOOL:
+        advice = f"YAML 1.2 knows only true and false; write {_AS_BOOL[str(value).lower()]}"
+    elif value is None and path:
+        advice = "give it a value, or remove it"
+    message = f"{what} is {shown(value)}; expected {_either(words)}"
+    return Problem(code="type", message=message, path=path, suggestion=advice)
+
+
+def _either(words: Any) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _name(path: Path) -> str:
+    return dotted(path) or "the document"
+
+
+def shown(value: Any) -> str:
+    """A value in a message: what it is, and not pages of it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            text = value if len(value) <= SHOWN_CHARACTERS_MAX else f"{value[: SHOWN_CHARACTERS_MAX - 3]}..."
+            return f"{text!r}"
+        case dict():
+            return "a map"
+        case list():
+            return "a list"
+        case _:
+            return str(value)[:SHOWN_CHARACTERS_MAX]
+
+
+def _of_msgspec(error: msgspec.ValidationError) -> Problem:
+    """A mistake that only msgspec knows."""
+    message, _, place = str(error).partition(" - at `$")
+    path: list[str | int] = [
+        int(index) if index else name for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", place)
+    ]
+    return Problem(code="type", message=message, path=tuple(path))
