@@ -1,11 +1,16 @@
 """Two built-in workflows that carry a batch: one run that looks after it, and one for each chunk of its items.
 
-    outlive.batch                        starts chunks, a few at a time, and adds up how they ended
+    outlive.batch@1                      starts chunks, a few at a time, and adds up how they ended
+    outlive.batch@2                      the same for a batch with a queue
     outlive.batch.step:<name>@1          runs the items of one chunk: calls of this step
     outlive.batch.run:<name>@<version>   runs the items of one chunk: runs of this workflow
 
 A chunk is a tree of its own, so a fleet shares a batch, and its journal is bounded by the size of a chunk however many
 items the batch has. The definition of a chunk names what its items need: only a worker that has it claims the chunk.
+
+The chunks of a batch with a queue are in that queue, and each runs one item at a time: so a slot is an item. The run
+that looks after it is in no queue, where it would take slots from its own chunks. Every worker takes it, also one that
+takes from some queues only: it calls no code of users.
 
 The rows of a chunk are a blob that the starter of the batch has stored; the run that looks after the batch knows of
 them only by name, and never has them in memory.
@@ -22,6 +27,7 @@ import msgspec
 
 from outlive._journal.arguments import Signature
 from outlive._model import Payload
+from outlive._model.queue import Place
 from outlive._replay.ask import cancel_detached, end_of, run_item, start_detached, this_execution
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.deciding import publish
@@ -31,6 +37,8 @@ from outlive.errors import BatchFailedError
 
 CHUNKS_OPEN_MAX = 16
 """Chunks of one batch that are under way at once: that many workers can share it."""
+QUEUED_CHUNKS_OPEN_MAX = 1_000
+"""The same of a batch with a queue, in which each of them runs one item at a time."""
 OF_STEP = "outlive.batch.step:"
 OF_WORKFLOW = "outlive.batch.run:"
 LANES, BUDGET = "outlive.lanes", "outlive.budget"
@@ -60,6 +68,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     chunks: list[Chunk]
     concurrency: int
     failures_max: int | None = None
+    place: Place | None = None
+    """The place of each chunk; None if it is in no queue."""
+
+    @property
+    def open_max(self) -> int:
+        """How many chunks are under way at once."""
+        most = CHUNKS_OPEN_MAX if self.place is None else QUEUED_CHUNKS_OPEN_MAX
+        return min(len(self.chunks), self.concurrency, most)
 
     @property
     def total(self) -> int:
@@ -84,19 +100,19 @@ async def run_batch(plan: Plan) -> Tally:
     """Start the chunks one after the other, a few at a time, and add up how they ended."""
     tally = Tally(total=plan.total)
     chunks = enumerate(plan.chunks, start=1)
-    slots = min(len(plan.chunks), plan.concurrency, CHUNKS_OPEN_MAX)
+    open_max = plan.open_max
     try:
         async with asyncio.TaskGroup() as group:
-            for slot in range(slots):
-                # The lanes of all slots together are what was asked for.
-                lanes = plan.concurrency // slots + (slot < plan.concurrency % slots)
-                group.create_task(_run_slot(plan, chunks, lanes, tally))
+            for number in range(open_max):
+                # The lanes of all of them together are what was asked for.
+                lanes = plan.concurrency // open_max + (number < plan.concurrency % open_max)
+                group.create_task(_run_chunks(plan, chunks, lanes if plan.place is None else 1, tally))
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return tally
 
 
-async def _run_slot(plan: Plan, chunks: Iterator[tuple[int, Chunk]], lanes: int, tally: Tally) -> None:
+async def _run_chunks(plan: Plan, chunks: Iterator[tuple[int, Chunk]], lanes: int, tally: Tally) -> None:
     for number, chunk in chunks:
         ended = await _run_chunk(plan, number, chunk, lanes, tally)
         tally.succeeded += ended.succeeded
@@ -114,7 +130,7 @@ async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: T
         tags[BUDGET] = str(plan.failures_max - tally.failed)
     spec = msgspec.structs.replace(_CHUNK, name=plan.item, version=plan.version)
     try:
-        await start_detached(execution, spec, (), {}, run_id=run_id, tags=tags, payload=chunk.payload)
+        await start_detached(execution, spec, (), {}, run_id=run_id, tags=tags, payload=chunk.payload, place=plan.place)
         ended = await end_of(execution, run_id, started=spec.name)
     except asyncio.CancelledError:
         cancel_detached(execution, run_id)
@@ -155,6 +171,8 @@ async def _chunk(first: int, rows: list[msgspec.Raw]) -> Tally:
 
 
 BATCH = WorkflowSpec(name="outlive.batch", version=1, fn=run_batch, signature=Signature(run_batch, "outlive.batch"))
+QUEUED_BATCH = msgspec.structs.replace(BATCH, version=2)
+"""Of a batch with a queue: code that knows nothing of its queue does not have this version."""
 _CHUNK = WorkflowSpec(name="", version=1, fn=_chunk, signature=Signature(_chunk, "outlive.batch.chunk"))
 
 

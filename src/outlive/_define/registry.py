@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, chunk_name, chunk_spec
+from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chunk_name, chunk_spec
 from outlive._define.intervention import OF_RUN, intervention_spec
 from outlive._model import given
 from outlive._model.schedule import Schedule
@@ -87,8 +87,8 @@ class Registry:
         return (name, version) in self._workflows
 
     def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
-        if (name, version) == (BATCH.name, BATCH.version):
-            return BATCH
+        if name == BATCH.name:
+            return {each.version: each for each in (BATCH, QUEUED_BATCH)}.get(version)
         if name.startswith(OF_RUN):
             own = name.removeprefix(OF_RUN)
             return intervention_spec(own, version) if self.has_workflow(own, version) else None
@@ -113,7 +113,8 @@ class Registry:
             items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]
             chunks = [chunk_name(item) for item in items if item.signature.takes_one]
             interventions = [(OF_RUN + name, version) for name, version in self._workflows]
-            names = [*self._workflows, *chunks, *interventions, (BATCH.name, BATCH.version)]
+            batches = [(each.name, each.version) for each in (BATCH, QUEUED_BATCH)]
+            names = [*self._workflows, *chunks, *interventions, *batches]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)
 

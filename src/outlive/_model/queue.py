@@ -115,6 +115,19 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return msgspec.structs.replace(self, spent=limit.charge(self.spent, count, now_at))
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a new run is placed: when it is to begin, in which queue, under which key and how far in front."""
+
+    start_at: int = 0
+    queue: str = ""
+    queue_key: str = ""
+    lead: int = 0
+    frees_slot: bool = False
+
+
+NOWHERE = Place()
+
+
 _decode = msgspec.json.Decoder(QueueState).decode
 
 

@@ -18,6 +18,7 @@ from msgspec import structs
 from outlive._journal.event import DetachedCancelled, DetachedEnded
 from outlive._journal.value import ValueCodec
 from outlive._model import Payload
+from outlive._model.queue import Place
 from outlive._replay.call import ChildCall, DetachedCall, EndWait, StepCall
 from outlive._replay.command import (
     AwaitEnd,
@@ -207,8 +208,10 @@ async def start_detached(
     tags: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
     payload: Payload | None = None,
+    place: Place | None = None,
 ) -> str:
-    """Start a tree of its own; its id, once it exists. Its input may lie in the store already: `payload`."""
+    """Start a tree of its own; its id, once it exists. Its input may lie in the store already: `payload`. Its place is
+    that of its workflow unless given."""
     execution.refuse_if_dropped()
     scope = SCOPE.get()
     arguments = spec.signature.encode(args, kwargs) if payload is None else b""
@@ -223,6 +226,7 @@ async def start_detached(
         tags=tags or {},
         timeout_seconds=spec.timeout_seconds if timeout_seconds is None else timeout_seconds,
         payload=payload,
+        place=place,
     )
     call = DetachedCall(command, execution.loop.create_future())
     execution.calls[run, name] = call

@@ -28,7 +28,7 @@ from outlive._journal.event import (
     StateLeft,
 )
 from outlive._model import Failure, Payload, Retry, RunStatus
-from outlive._model.queue import Queue
+from outlive._model.queue import Place, Queue
 
 if TYPE_CHECKING:
     from outlive._model.guard import Guard
@@ -184,6 +184,8 @@ class StartDetached(msgspec.Struct, frozen=True, gc=False):
     timeout_seconds: float | None
     payload: Payload | None = None
     """Its input, if that lies in the store already; else it is made of `arguments`."""
+    place: Place | None = None
+    """None for that of its workflow."""
 
 
 class AwaitEnd(msgspec.Struct, frozen=True, gc=False):

@@ -15,7 +15,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
-from outlive._define.batch import BATCH, CHUNKS_OPEN_MAX, OF_STEP, Plan, chunk_id
+from outlive._define.batch import BATCH, OF_STEP, Plan, chunk_id
 from outlive._journal.codec import creation_in
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import mail_mark
@@ -289,7 +289,7 @@ class _Chunks:
         self._fill()
 
     def _fill(self) -> None:
-        while len(self._open) < CHUNKS_OPEN_MAX and (following := next(self._left, None)) is not None:
+        while len(self._open) < self._plan.open_max and (following := next(self._left, None)) is not None:
             self._open[following[0]] = following[1] - 1, set()
 
     async def read(self, reader: Reader, run_id: str) -> AsyncIterator[BatchItem[Any]]:

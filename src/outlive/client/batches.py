@@ -10,28 +10,36 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.batch import BATCH, Chunk, Plan, chunk_name
+from outlive._define.batch import BATCH, QUEUED_BATCH, Chunk, Plan, chunk_name
 from outlive._define.map import Tolerance
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
 from outlive._journal.codec import creation_in
 from outlive._journal.packing import Packer, mail_mark
 from outlive._model import check_run_id, given
+from outlive._model.queue import Place, queue_cell, queue_in
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._store.contract import Store
 from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, Reader
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
+from outlive.client.placing import Wanted
 from outlive.client.starting import ANOTHER_ID
 from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError, RunNotRetriableError
 
 WHERE = "engine.start_batch"
 CHUNK_BYTES_MAX = 1024 * 1024
 """A chunk is in memory as a whole while it runs."""
+QUEUED_CHUNK_ITEMS_MAX = 32
+"""Items of a chunk with a queue: it holds its slot until the last of them has ended."""
+ROUNDS = 4
+"""A chunk with a queue has at most this fraction of the items that each of its lanes had before it. So the lanes of a
+small batch share it evenly, and a large one has few chunks."""
 
 Rows = Iterable[Any] | AsyncIterable[Any]
 
 _BATCH: Workflow[[Plan], Any] = Workflow(BATCH, {})
+_QUEUED_BATCH: Workflow[[Plan], Any] = Workflow(QUEUED_BATCH, {})
 
 
 class Batches:
@@ -52,6 +60,7 @@ class Batches:
         headers: dict[str, str] | None,
         tolerate: Tolerance | None,
         connection: Any,
+        wanted: Wanted | None,
     ) -> Batch[Any]:
         """Start a batch. See `Engine.start_batch`."""
         # All of it before the rows are read, which can be done once only.
@@ -63,17 +72,41 @@ class Batches:
             tolerate = given.instance(WHERE, "tolerate", tolerate, Tolerance, like="outlive.Tolerance(failures=5)")
         if not hasattr(rows, "__aiter__"):
             given.many(WHERE, "rows", rows)
+        place = await self._place_of(item, wanted)
         if id is None or await self._reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
-            arguments = _arguments(item, rows)
-            chunks = await cut(arguments, batch_id=run_id, packer=self._client.access.packer, store=self._reader.store)
-            plan = Plan(item=name, version=version, chunks=chunks, concurrency=lanes)
+            plan = Plan(item=name, version=version, chunks=[], concurrency=lanes, place=place)
+            plan = await self._cut(plan, _arguments(item, rows), run_id)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
-            await self._client.start(_BATCH, (plan,), id=run_id, tags=labels, headers=said, connection=connection)
+            await self._start(plan, id=run_id, tags=labels, headers=said, connection=connection)
             if connection is not None:
                 return self.get(run_id)  # No one sees it before the commit.
         return await self._attach(run_id, chunk_name(item))
+
+    async def _place_of(self, item: StepSpec | WorkflowSpec, wanted: Wanted | None) -> Place | None:
+        """Where the chunks of a batch wait for their turn; None if they need not."""
+        own = item.queue if isinstance(item, WorkflowSpec) else None
+        if wanted is None and not own:
+            return None
+        place = await self._client.place(WHERE, wanted, own)
+        return place if place.queue else None
+
+    async def _cut(self, plan: Plan, arguments: AsyncIterator[bytes], batch_id: str) -> Plan:
+        """The plan with chunks of these items, which are stored."""
+        packer, store, place = self._client.access.packer, self._reader.store, plan.place
+        if place is None:
+            chunks = await cut(arguments, batch_id=batch_id, packer=packer, store=store)
+        else:
+            has_rate = bool(queue_in(await store.read_cell(queue_cell(place.queue))).limits.rate)
+            # Otherwise a rate would count chunks where people think of items.
+            most = 1 if has_rate else QUEUED_CHUNK_ITEMS_MAX
+            lanes = plan.concurrency * ROUNDS
+            chunks = await cut(arguments, batch_id=batch_id, packer=packer, store=store, most=most, lanes=lanes)
+        return msgspec.structs.replace(plan, chunks=chunks)
+
+    async def _start(self, plan: Plan, **options: Any) -> None:
+        await self._client.start(_BATCH if plan.place is None else _QUEUED_BATCH, (plan,), **options)
 
     async def _attach(self, run_id: str, chunk: tuple[str, int]) -> Batch[Any]:
         """The batch of this id, if it is one with chunks of this name and version."""
@@ -97,14 +130,12 @@ class Batches:
         if not run.status.is_terminal:
             raise RunNotRetriableError(batch_id, f"it is {run.status.value}; wait for its end, or cancel it")
         if id is None or await access.store.find_run(new_id) is None:
-            left = self._reader.rows_left(batch_id, plan)
-            chunks = await cut(left, batch_id=new_id, packer=access.packer, store=access.store)
-            if not chunks:
+            again = await self._cut(plan, self._reader.rows_left(batch_id, plan), new_id)
+            if not again.chunks:
                 raise RunNotRetriableError(batch_id, f"all of its {plan.total} items have succeeded")
             rows = await access.store.read_journal(run.journal, limit=1)
             headers = creation_in(rows[0], nonce=run.nonce, run_id=run.id).headers
-            again = msgspec.structs.replace(plan, chunks=chunks)
-            await self._client.start(_BATCH, (again,), id=new_id, tags=run.tags, headers=headers)
+            await self._start(again, id=new_id, tags=run.tags, headers=headers)
         return await self._attach(new_id, (plan.item, plan.version))
 
 
@@ -133,8 +164,17 @@ def _tolerating(plan: Plan, tolerate: Tolerance) -> Plan:
     return msgspec.structs.replace(plan, failures_max=min(limits, default=None))
 
 
-async def cut(arguments: AsyncIterator[bytes], *, batch_id: str, packer: Packer, store: Store) -> list[Chunk]:
-    """Store the arguments of items in chunks; where the chunks lie."""
+async def cut(
+    arguments: AsyncIterator[bytes],
+    *,
+    batch_id: str,
+    packer: Packer,
+    store: Store,
+    most: int = CHUNK_ITEMS_MAX,
+    lanes: int = 0,
+) -> list[Chunk]:
+    """Store the arguments of items in chunks of up to so many; where the chunks lie. With `lanes` they begin small: one
+    has at most as many items as each of so many lanes had before it."""
     chunks: list[Chunk] = []
     waiting: list[bytes] = []
     first = size = 0
@@ -148,7 +188,8 @@ async def cut(arguments: AsyncIterator[bytes], *, batch_id: str, packer: Packer,
         chunks.append(Chunk(msgspec.json.encode(payload).decode(), len(waiting)))
 
     async for row in arguments:
-        if waiting and (len(waiting) >= CHUNK_ITEMS_MAX or size + len(row) > CHUNK_BYTES_MAX):
+        items_max = min(most, max(1, first // lanes)) if lanes else most
+        if waiting and (len(waiting) >= items_max or size + len(row) > CHUNK_BYTES_MAX):
             await store_chunk()
             first, size = first + len(waiting), 0
             waiting.clear()

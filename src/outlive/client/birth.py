@@ -10,9 +10,10 @@ from outlive._journal.fold import Fold
 from outlive._journal.packing import Packer, tree_mark
 from outlive._model import Payload, Run
 from outlive._model.payload import Blob
+from outlive._model.queue import Place
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Change, Forgotten
-from outlive.client.placing import Place, own_place
+from outlive.client.placing import own_place, put
 
 
 def created(
@@ -44,7 +45,7 @@ def created(
     )
     if place is None and workflow.queue:
         place = own_place(workflow)
-    return event if place is None else place.put(event)
+    return event if place is None else put(event, place)
 
 
 def new_tree(
@@ -60,6 +61,7 @@ def new_tree(
     timeout_seconds: float | None = None,
     notify: str = "",
     payload: Payload | None = None,
+    place: Place | None = None,
 ) -> Change:
     """The change that creates a tree which any worker may claim; `payload` is its input if that is stored already."""
     blob = None
@@ -74,6 +76,7 @@ def new_tree(
         headers=headers,
         timeout_seconds=timeout_seconds,
         notify=notify,
+        place=place,
     )
     return birth(run_id, event, [blob] if blob else [])
 

@@ -52,7 +52,7 @@ from outlive.client.tree_copy import check_copy, write_copy
 from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
 from outlive.client.why import is_paused, is_stopped, why
-from outlive.client.why_in_line import why_in_line
+from outlive.client.why_in_line import why_in_line, why_others_in_line
 from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
@@ -92,7 +92,7 @@ class Client:
         self._waiters = waiters
         self.new_id, self.nonce = ids.new_id, ids.nonce
         self._starter = Starter(access, ids=ids, commits=commits)
-        self.start = self._starter.start
+        self.start, self.place = self._starter.start, self._starter.place
         """Start a run; its id. See `Engine.start`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
         self._definitions = Definitions(access)
@@ -198,8 +198,9 @@ class Client:
         pauses = await self._pauser.pauses()
         if root.owner and (pause := await self._pauser.pause_ahead(root)):
             return f"it is to be {pause}, when the steps that run have ended"
-        line = await why_in_line(store, root)
-        return why(run, root, await store.list_workers(), others, now_at=store.now(), pauses=pauses, line=line)
+        line, other_line = await why_in_line(store, root), await why_others_in_line(store, others.values())
+        workers, now_at = await store.list_workers(), store.now()
+        return why(run, root, workers, others, now_at=now_at, pauses=pauses, line=line, other_line=other_line)
 
     # -- Its end ---------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Where a new run is placed: at which time it is to begin, in which queue, under which key and how far in front."""
+"""Finding the place of a new run (`Place`), and putting it there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from outlive._journal.event import RunCreated
 from outlive._model import given
 from outlive._model.queue import (
     MICROSECONDS,
+    NOWHERE,
     PRIORITY_MAX,
+    Place,
     Queue,
     QueueLimits,
     check_queue,
@@ -50,29 +52,17 @@ def wanted_place(
     return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at)
 
 
-class Place(msgspec.Struct, frozen=True):
-    """The place of a new run."""
-
-    start_at: int = 0
-    queue: str = ""
-    queue_key: str = ""
-    lead: int = 0
-    frees_slot: bool = False
-
-    def put(self, event: RunCreated) -> RunCreated:
-        """The first event of a run that has this place."""
-        if self == NOWHERE:
-            return event
-        return msgspec.structs.replace(
-            beginning_at(event, self.start_at) if self.start_at else event,
-            queue=self.queue,
-            queue_key=self.queue_key,
-            lead=self.lead,
-            frees_slot=self.frees_slot,
-        )
-
-
-NOWHERE = Place()
+def put(event: RunCreated, place: Place) -> RunCreated:
+    """The first event of a run that has this place."""
+    if place == NOWHERE:
+        return event
+    return msgspec.structs.replace(
+        beginning_at(event, place.start_at) if place.start_at else event,
+        queue=place.queue,
+        queue_key=place.queue_key,
+        lead=place.lead,
+        frees_slot=place.frees_slot,
+    )
 
 
 def beginning_at(event: RunCreated, start_at: int) -> RunCreated:

@@ -23,13 +23,14 @@ from outlive._journal.packing import tree_mark
 from outlive._model import Run, RunFilter, check_run_id, given
 from outlive._model.burst import Burst, Debounce, Throttle, bursts_cell, bursts_data, bursts_in
 from outlive._model.payload import Blob
+from outlive._model.queue import Place, Queue
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Outcome, Store
 from outlive._tasks import own_task
 from outlive.client.access import Access, Answer
 from outlive.client.birth import birth, created, rebirth
 from outlive.client.closing import closing_change, is_unbegun, renamed
-from outlive.client.placing import Place, Placer, Wanted, beginning_at
+from outlive.client.placing import Placer, Wanted, beginning_at, put
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
@@ -128,6 +129,10 @@ class Starter:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))
 
+    async def place(self, where: str, wanted: Wanted | None, own: Queue | str | None) -> Place:
+        """The place of a run of a workflow with the queue `own`. See `Placer.place`."""
+        return await self._placer.place(where, wanted or UNSAID, own, now_at=self._access.store.now())
+
     async def start(
         self,
         workflow: Startable[*tuple[Any, ...], Any],
@@ -153,8 +158,7 @@ class Starter:
             _check_gathered(id, on_conflict, connection, place)
         found: Place | None = None
         if place is not None or wanted.workflow.spec.queue:
-            now_at, own = self._access.store.now(), wanted.workflow.spec.queue
-            found = await self._placer.place("engine.start", place or UNSAID, own, now_at=now_at)
+            found = await self.place("engine.start", place, wanted.workflow.spec.queue)
         event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=found)
         if gather is not None:
             return await self._start_gathered(gather, event, blobs, wanted)
@@ -199,8 +203,7 @@ class Starter:
             headers=given.headers(where, headers),
         )
         if place is not None or described.queue:
-            found = await self._placer.place(where, place or UNSAID, described.queue or None, now_at=at)
-            event = found.put(event)
+            event = put(event, await self.place(where, place, described.queue or None))
         blobs = [blob] if blob else []
         if (id is not None and await self._lookups.is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT

@@ -26,9 +26,10 @@ def why(
     now_at: int,
     pauses: Pauses = NO_PAUSES,
     line: str = "",
+    other_line: str = "",
 ) -> str:
     """Why a run is where it is, for a person; `others` are the runs that it waits for, `pauses` the workflows that are
-    paused, `line` what is to be said of its place in a queue."""
+    paused, `line` what is to be said of its place in a queue, and `other_line` of that of a run that it waits for."""
     if run.status.is_terminal:
         return _ended(run)
     if run.status is RunStatus.DAMAGED:
@@ -52,7 +53,7 @@ def why(
     if root.status is RunStatus.PENDING and not root.owner and root.wake_at is not None and root.wake_at > now_at:
         return f"it is to begin at {instant(root.wake_at)}"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
-        return "it waits for " + _waits(root.waits, others)
+        return "it waits for " + _waits(root.waits, others) + (f"; {other_line}" if other_line else "")
     if root.owner in live:
         return f"worker {live[root.owner].name} runs it"
     if not has_definition(live.values(), root):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from outlive._model import Run
 from outlive._model.queue import QueueState, queue_cell, queue_in
 from outlive._model.run import IN_LINE
@@ -13,18 +15,24 @@ AHEAD_MAX = 1_000
 SHOWN_MAX = 3
 
 
-async def why_in_line(store: Store, root: Run) -> str:
-    """Why a run has no slot, for a person; empty if it is not in line."""
+async def why_in_line(store: Store, root: Run, *, who: str = "it") -> str:
+    """Why a run has no slot, for a person, who knows it as `who`; empty if it is not in line."""
     if root.slot != IN_LINE:
         return ""
     measure = await store.measure_queue(root.queue, limit=AHEAD_MAX, run_id=root.id)
-    return _sentence(root, queue_in(await store.read_cell(queue_cell(root.queue))), measure)
+    return _sentence(who, root, queue_in(await store.read_cell(queue_cell(root.queue))), measure)
 
 
-def _sentence(root: Run, state: QueueState, measure: QueueMeasure) -> str:
+async def why_others_in_line(store: Store, others: Iterable[Run]) -> str:
+    """The same of the first of these runs that is in line."""
+    waiting = next((run for run in others if run.slot == IN_LINE), None)
+    return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}")
+
+
+def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure) -> str:
     place = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
     whose = f" of key {root.queue_key!r}" if root.queue_key else ""
-    text = f"it is in line in queue {root.queue}, in place {place}{whose}"
+    text = f"{who} is in line in queue {root.queue}, in place {place}{whose}"
     if state.paused is not None:
         return f"{text}; the queue is {state.paused}, and engine.queues.resume({root.queue!r}) lets it go on"
     limits, held = state.limits, measure.held

@@ -529,6 +529,9 @@ class Engine:
         headers: dict[str, str] | None = None,
         tolerate: Tolerance | None = None,
         connection: Any = None,
+        queue: Queue | str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
     ) -> Batch[R]:
         """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
 
@@ -540,9 +543,13 @@ class Engine:
             headers: as of `start`; all items have them.
             tolerate: how many items may fail before the batch does; all of them unless given.
             connection: as of `start`: the batch exists if and only if you commit.
+            queue: where items wait for their turn; that of the workflow unless given, and `"default"` for none. An item
+                under way holds one slot.
+            key: as of `start`; that of all items.
+            priority: as of `start`; that of all items.
 
         Raises:
-            RunExistsError: the id is that of something else.
+            RunExistsError: the id is that of something else. InvalidArgumentError: this place cannot be had.
         """
         return await Batches(self._verbs).start(
             work,
@@ -553,6 +560,7 @@ class Engine:
             headers=headers,
             tolerate=tolerate,
             connection=connection,
+            wanted=wanted_place(queue, key, priority, None, None),
         )
 
     def get_batch(self, batch_id: str) -> Batch[Any]:

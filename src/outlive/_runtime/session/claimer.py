@@ -13,6 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from outlive._define.batch import QUEUED_BATCH
 from outlive._journal.claiming import has_other_nonce, root_after
 from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
@@ -50,6 +51,7 @@ DOUBT_LOOK_SECONDS = 2.0
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
 
+BATCH = f"{QUEUED_BATCH.name}@{QUEUED_BATCH.version}"
 NO_LIMIT = 2**62
 """For the end of a run that a tree waits for: it is delivered however full the inbox of the tree is."""
 RECONCILE_SECONDS = 30.0
@@ -86,6 +88,7 @@ class Claimer:
         self._poll_seconds = poll_seconds
         self._queues = queues
         self._declared = declared
+        self._takes_unqueued = queues is None or "" in queues
         self._end_session = end_session
         """Called when the store can never answer again."""
         self._task: asyncio.Task[None] | None = None
@@ -198,16 +201,7 @@ class Claimer:
     async def _claim(self, limit: int) -> Claims:
         orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)
         try:
-            answer = await self._store.claim_runs(
-                self._worker.id,
-                self._claimable(),
-                limit=limit,
-                orphans_max=orphans_max,
-                stale_seconds=self._recovery.stale_after,
-                declined=self._worker.notes.declined,
-                queues=self._queues,
-                declared=self._declared,
-            )
+            answer = await self._ask(limit, orphans_max)
         except CommitUnknownError:
             self._requests.may_lack_trees = True
             self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
@@ -216,6 +210,40 @@ class Claimer:
         self._pace.took(orphans, asked=orphans_max)
         self._may_have_orphans = 0 < orphans == orphans_max and not self._pace.is_spent
         return answer
+
+    async def _ask(self, limit: int, orphans_max: int) -> Claims:
+        definitions = self._claimable()
+        if self._takes_unqueued:
+            return await self._ask_for(definitions, self._queues, limit=limit, orphans_max=orphans_max)
+        # Runs that look after batches with a queue are in none, and without them nothing of these batches comes into
+        # the queues that this worker takes from. They are few and short.
+        own = [name for name in definitions if name == BATCH]
+        batches = await self._ask_for(own, [""], limit=limit, orphans_max=orphans_max)
+        limit -= len(batches.claims)
+        if not limit:
+            return batches
+        orphans_max = max(0, orphans_max - sum(claim.interrupted for claim in batches.claims))
+        try:
+            others = await self._ask_for(definitions, self._queues, limit=limit, orphans_max=orphans_max)
+        except BaseException:
+            self._requests.may_lack_trees = True  # The batches are ours in the store and not in memory.
+            raise
+        wake_ups = [at for at in (batches.next_wake_at, others.next_wake_at) if at is not None]
+        return Claims(batches.claims + others.claims, min(wake_ups, default=None))
+
+    async def _ask_for(
+        self, definitions: list[str], queues: Sequence[str] | None, *, limit: int, orphans_max: int
+    ) -> Claims:
+        return await self._store.claim_runs(
+            self._worker.id,
+            definitions,
+            limit=limit,
+            orphans_max=orphans_max,
+            stale_seconds=self._recovery.stale_after,
+            declined=self._worker.notes.declined,
+            queues=queues,
+            declared=self._declared,
+        )
 
     async def _discard_strays(self) -> None:
         """Discard trees that another worker owns by what the store says, so that their steps stop before a commit is

@@ -163,6 +163,7 @@ def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
         timeout_seconds=command.timeout_seconds,
         notify=live.id,
         payload=command.payload,
+        place=command.place,
     )
     live.open_draft().change.starts.append(change)
     return DetachedStarted(at=at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest)
