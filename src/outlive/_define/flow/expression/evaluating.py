@@ -13,7 +13,9 @@ from collections.abc import Callable
 from math import fmod, isfinite
 from typing import Any
 
-from outlive._define.flow.expression.functions import FUNCTIONS, sorted_by
+from outlive._define.flow.expression.functions import FUNCTIONS
+from outlive._define.flow.expression.functions.arguments import in_range
+from outlive._define.flow.expression.functions.lists import sorted_by
 from outlive._define.flow.expression.syntax import (
     Call,
     Chain,
@@ -35,7 +37,6 @@ from outlive._define.flow.expression.syntax import (
     Select,
     size,
 )
-from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN
 from outlive._define.flow.expression.values import (
     ITEMS_PER_FUEL,
     Frame,
@@ -329,13 +330,6 @@ def _minus(value: Any) -> Any:
     if type(value) is int:
         return in_range(-value)
     raise ExpressionError(f"`-` takes a number, and this is {shown(value)}")
-
-
-def in_range(value: int) -> int:
-    """An integer of 64 bits."""
-    if INT_MIN <= value <= INT_MAX:
-        return value
-    raise ExpressionError("the result is an integer of more than 64 bits", suggestion="write double(x)")
 
 
 def finite(value: float) -> float:

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from outlive._define.flow.expression.checking import type_of_node
-from outlive._define.flow.expression.evaluating import code_of, passes_data
-from outlive._define.flow.expression.parsing import parse_tokens
+from outlive._define.flow.expression.evaluating import Code, code_of, passes_data
+from outlive._define.flow.expression.parsing import parse_tokens, plain_path
 from outlive._define.flow.expression.syntax import Local, Node, children, references_of
 from outlive._define.flow.expression.tokens import tokens_of
 from outlive._define.flow.expression.types import Type
@@ -27,9 +27,10 @@ class Expression:
         self.tree = tree
         self.references = references_of(tree)
         """What it asks of its scope, each as the names along its path: ("steps", "reserve", "id")."""
-        self._code = code_of(tree)
-        self._makes = not passes_data(tree)
-        self._variables = _variables_of(tree)
+        # Made when it is needed first: documents are checked far more often than each of their expressions is run.
+        self._code: Code | None = None
+        self._makes = False
+        self._variables = 0
 
     def evaluate(self, scope: Mapping[str, Any]) -> Any:
         """Its value for the data of a scope.
@@ -45,7 +46,7 @@ class Expression:
     def run(self, scope: Mapping[str, Any]) -> Any:
         """Like `evaluate`, with errors that say whether a value was missing."""
         try:
-            value = self._code(Frame(scope, self._variables))
+            value = (self._code or self._compile())(Frame(scope, self._variables))
             if self._makes:
                 kind = type(value)
                 if kind is dict or kind is list:
@@ -57,6 +58,12 @@ class Expression:
         except RecursionError:
             raise ExpressionError("it is nested too deeply", 0, expression=self.text) from None
         return value
+
+    def _compile(self) -> Code:
+        self._makes = not passes_data(self.tree)
+        self._variables = _variables_of(self.tree)
+        self._code = code = code_of(self.tree)
+        return code
 
     def check(self, types: Mapping[str, Type]) -> Type:
         """The type of its value, for a scope of which the types are known.
@@ -81,7 +88,7 @@ def parse(text: str) -> Expression:
         ExpressionError: it is none; says at which character, and what to write instead.
     """
     try:
-        return Expression(text, parse_tokens(tokens_of(text)))
+        return Expression(text, plain_path(text) or parse_tokens(tokens_of(text)))
     except ExpressionError as error:
         raise error.within(text) from None
     except RecursionError:

@@ -6,6 +6,7 @@ with a stack and not by recursion, so brackets alone decide how deep Python's st
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import TypeVar
@@ -57,6 +58,7 @@ _RANKS = {
     **dict.fromkeys("+-", 4),
     **dict.fromkeys("*/%", 5),
 }
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}(?:\.[A-Za-z_][A-Za-z0-9_]{0,99}){0,20}")
 _ADVICE = {
     "and": "write `&&`",
     "or": "write `||`",
@@ -81,6 +83,19 @@ def parse_tokens(tokens: list[Token]) -> Node:
     node = parser.expression()
     parser.expect_end()
     _refuse_height(node)
+    return node
+
+
+def plain_path(text: str) -> Node | None:
+    """The tree of `a.b.c`, which most expressions are, without the way over words; None if it is anything else."""
+    first, *fields = text.split(".")
+    if len(fields) > 20 or not _PLAIN.fullmatch(text) or first in _CONSTANTS or first in _RESERVED or first == "in":
+        return None
+    node: Node = Name(0, first)
+    at = len(first) + 1
+    for field in fields:
+        node = Select(at, node, field, False)
+        at += len(field) + 1
     return node
 
 

@@ -1,7 +1,8 @@
 """What an expression is made of, after parsing.
 
-A tree of frozen nodes. Chains of equal rank (`a + b - c`, `a && b && c`) are one node, so that the height of the tree
-is that of the brackets and not of the length. Each node has the character at which it stands, for messages.
+A tree that is never changed once it is parsed. Chains of equal rank (`a + b - c`, `a && b && c`) are one node, so that
+the height of the tree is that of the brackets and not of the length. Each node has the character at which it stands,
+for messages.
 """
 
 from __future__ import annotations
@@ -11,28 +12,28 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """A part of an expression."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Literal(Node):
     """A value that is written out."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Name(Node):
     """A value that the scope has, such as `input`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Local(Node):
     """The variable of a macro, such as `x` in `items.map(x, x.id)`."""
 
@@ -40,7 +41,7 @@ class Local(Node):
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Select(Node):
     """`base.field`, or `base.?field`, which is null where it is missing."""
 
@@ -49,7 +50,7 @@ class Select(Node):
     optional: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Index(Node):
     """`base[index]`, or `base[?index]`, which is null where it is missing."""
 
@@ -58,35 +59,35 @@ class Index(Node):
     optional: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Has(Node):
     """`has(base.field)`."""
 
     select: Select
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Coalesce(Node):
     """`coalesce(a, b)`: the first that is neither null nor missing."""
 
     values: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Not(Node):
     """`!x`."""
 
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Minus(Node):
     """`-x`."""
 
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Chain(Node):
     """`first + second - third`: arithmetic of one rank, from left to right."""
 
@@ -94,7 +95,7 @@ class Chain(Node):
     rest: list[tuple[str, Node]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Compare(Node):
     """`==`, `!=`, `<`, `<=`, `>`, `>=` or `in`."""
 
@@ -103,7 +104,7 @@ class Compare(Node):
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Logic(Node):
     """`a && b && c`, or the same with `||`."""
 
@@ -111,7 +112,7 @@ class Logic(Node):
     operands: list[Node]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Conditional(Node):
     """`condition ? yes : no`."""
 
@@ -120,21 +121,21 @@ class Conditional(Node):
     no: Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ListOf(Node):
     """`[a, b]`."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class MapOf(Node):
     """`{"a": 1}`."""
 
     entries: tuple[tuple[Node, Node], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Call(Node):
     """A function of the fixed list; `x.f(y)` is `f(x, y)`."""
 
@@ -142,7 +143,7 @@ class Call(Node):
     arguments: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Macro(Node):
     """`target.map(x, body)`, and the others that look at one element after the other."""
 

@@ -7,13 +7,14 @@ into the text. `$${{` is the text `${{`. An object may be a reference in Stepflo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from outlive._define.flow.expression.expression import Expression, parse, plain
 from outlive._define.flow.expression.stepflow import FORMS, reference
-from outlive._define.flow.expression.tokens import read_tokens
+from outlive._define.flow.expression.tokens import SOURCE_CHARACTERS_MAX, read_tokens
 from outlive._define.flow.expression.types import ANY, LIST, MAP, NULL, STRING, Type, join, type_of_value
 from outlive._define.flow.expression.values import (
     Frame,
@@ -28,6 +29,8 @@ from outlive.errors import ExpressionError
 
 DEPTH_MAX = 100
 """How deeply nested a value with expressions may be."""
+
+_HOLDS_BRACES = re.compile(r"['\"{/]")
 
 Path = tuple[str | int, ...]
 Scope = Mapping[str, Any]
@@ -179,14 +182,22 @@ def _pieces(text: str) -> Iterator[str | Expression]:
             continue
         if start > at:
             yield text[at:start]
-        try:
-            _, end = read_tokens(text, start + 3, closed=True)
-        except ExpressionError as error:
-            raise error.within(text) from None
-        yield parse(text[start + 3 : end - 2].strip())
-        at = end
+        at = _end(text, start + 3)
+        yield parse(text[start + 3 : at - 2].strip())
     if at < len(text):
         yield text[at:]
+
+
+def _end(text: str, start: int) -> int:
+    """Where the text goes on behind an expression."""
+    end = text.find("}}", start)
+    # Only a text, a map or a comment can hold what looks like the end.
+    if end >= 0 and end - start <= SOURCE_CHARACTERS_MAX and not _HOLDS_BRACES.search(text, start, end):
+        return end + 2
+    try:
+        return read_tokens(text, start, closed=True)[1]
+    except ExpressionError as error:
+        raise error.within(text) from None
 
 
 def _text_renderer(parts: list[str | Expression]) -> Callable[[Scope], str]:

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from math import isfinite
 from typing import Any
 
-from outlive._define.flow.expression.types import ANY, NUMBER, STRING, Type
+from outlive._define.flow.expression.functions.table import Table
+from outlive._define.flow.expression.types import ANY, NUMBER, STRING
 from outlive._define.flow.expression.values import Frame, shown
 from outlive.errors import ExpressionError
 
@@ -23,6 +24,9 @@ _TIME = re.compile(
 _SPAN = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(ms|d|h|m|s)")
 _SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_functions = Table()
+FUNCTIONS = _functions.named
 
 
 def _instant(value: Any) -> datetime:
@@ -45,17 +49,20 @@ def _instant(value: Any) -> datetime:
     raise ExpressionError(f"{shown(value)} is no time", suggestion='write it like "2026-05-31T12:00:00Z"')
 
 
+@_functions.add("timestamp(x)", "a time (text, or seconds since 1970) as text in UTC", ANY, gives=STRING)
 def _timestamp(frame: Frame, value: Any) -> str:
     at = _instant(value)
     fraction = f".{at.microsecond:06}".rstrip("0") if at.microsecond else ""
     return f"{at.year:04}-{at.month:02}-{at.day:02}T{at.hour:02}:{at.minute:02}:{at.second:02}{fraction}Z"
 
 
+@_functions.add("epoch(time)", "seconds since 1970", ANY, gives=NUMBER)
 def _epoch(frame: Frame, value: Any) -> int | float:
     since = _instant(value) - _EPOCH
     return since // timedelta(seconds=1) if not since.microseconds else since.total_seconds()
 
 
+@_functions.add("duration(text)", '`"1h30m"` as seconds; d, h, m, s and ms', STRING, gives=NUMBER)
 def _duration(frame: Frame, value: Any) -> int | float:
     text = value if type(value) is str and len(value) <= 100 else ""
     sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
@@ -70,15 +77,10 @@ def _part(read: Callable[[datetime], int]) -> Callable[[Frame, Any], int]:
     return lambda frame, value: read(_instant(value))
 
 
-TIME_FUNCTIONS: Mapping[str, tuple[str, str, tuple[Type, ...], Type, Callable[..., Any]]] = {
-    "timestamp": ("timestamp(x)", "a time (text, or seconds since 1970) as text in UTC", (ANY,), STRING, _timestamp),
-    "epoch": ("epoch(time)", "seconds since 1970", (ANY,), NUMBER, _epoch),
-    "duration": ("duration(text)", '`"1h30m"` as seconds; d, h, m, s and ms', (STRING,), NUMBER, _duration),
-    "getFullYear": ("time.getFullYear()", "the year, in UTC", (ANY,), NUMBER, _part(lambda at: at.year)),
-    "getMonth": ("time.getMonth()", "0 for January, as in CEL", (ANY,), NUMBER, _part(lambda at: at.month - 1)),
-    "getDate": ("time.getDate()", "the day of the month, from 1", (ANY,), NUMBER, _part(lambda at: at.day)),
-    "getDayOfWeek": ("time.getDayOfWeek()", "0 for Sunday", (ANY,), NUMBER, _part(lambda at: at.isoweekday() % 7)),
-    "getHours": ("time.getHours()", "0 to 23", (ANY,), NUMBER, _part(lambda at: at.hour)),
-    "getMinutes": ("time.getMinutes()", "0 to 59", (ANY,), NUMBER, _part(lambda at: at.minute)),
-    "getSeconds": ("time.getSeconds()", "0 to 59", (ANY,), NUMBER, _part(lambda at: at.second)),
-}
+_functions.add("time.getFullYear()", "the year, in UTC", ANY, gives=NUMBER)(_part(lambda at: at.year))
+_functions.add("time.getMonth()", "0 for January, as in CEL", ANY, gives=NUMBER)(_part(lambda at: at.month - 1))
+_functions.add("time.getDate()", "the day of the month, from 1", ANY, gives=NUMBER)(_part(lambda at: at.day))
+_functions.add("time.getDayOfWeek()", "0 for Sunday", ANY, gives=NUMBER)(_part(lambda at: at.isoweekday() % 7))
+_functions.add("time.getHours()", "0 to 23", ANY, gives=NUMBER)(_part(lambda at: at.hour))
+_functions.add("time.getMinutes()", "0 to 59", ANY, gives=NUMBER)(_part(lambda at: at.minute))
+_functions.add("time.getSeconds()", "0 to 59", ANY, gives=NUMBER)(_part(lambda at: at.second))
