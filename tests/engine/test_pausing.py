@@ -143,6 +143,28 @@ async def test_steps_that_wait_for_a_slot_do_not_begin(engine: outlive.Engine) -
     assert sorted(calls) == sorted(f"slow {number}" for number in range(10))
 
 
+@outlive.workflow
+async def pause_rivals(count: int) -> str:
+    """The first of several steps to end withdraws the others."""
+    rivals = [asyncio.ensure_future(pause_slow(str(number))) for number in range(count)]
+    done, _ = await asyncio.wait(rivals, return_when=asyncio.FIRST_COMPLETED)
+    for rival in rivals:
+        rival.cancel()
+    await asyncio.wait(rivals)
+    return await pause_next(next(iter(done)).result())
+
+
+async def test_run_is_parked_whose_steps_were_withdrawn_while_it_was_held(engine: outlive.Engine) -> None:
+    """The run itself withdraws steps that had not begun when it was paused: they are not counted a second time."""
+    run = await engine.start(pause_rivals, 10)
+    await has_called(2)
+    await run.pause()
+    await until(partial(is_held, engine))
+    gate.set()
+    await reaches(run, RunStatus.PARKED)
+    assert len(calls) == 2
+
+
 async def test_pause_that_is_taken_back_before_it_came_to_be(engine: outlive.Engine) -> None:
     """The run goes on from its journal, and nothing is called twice."""
     run = await engine.start(pause_line, "a")

@@ -87,7 +87,8 @@ class TreeMail:
     def hold(self, live: LiveTree, hold: Hold) -> None:
         """Begin nothing more of a tree. When the attempts that run have ended, it is parked or released."""
         if live.hold is None:
-            live.moving -= self._executor.withdraw_waiting(live)
+            for command in self._executor.withdraw_waiting(live):
+                live.put_off(command)
         live.hold = hold
 
     def set_pauses(self, pauses: Pauses) -> None:

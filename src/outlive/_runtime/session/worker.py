@@ -453,10 +453,12 @@ class Worker:
             if live.phase is not TreePhase.MOVING:
                 break
             if type(effect) is RunStep:
+                if (effect.run, effect.call) not in live.execution.calls:
+                    continue  # The run has withdrawn it since, and that was counted.
                 if live.hold is not None:
-                    live.moving -= 1
+                    live.put_off(effect)
                     self._loop.call_soon(self._settle_later, live)
-                elif (effect.run, effect.call) in live.execution.calls:
+                else:
                     self._start(live, effect)
             elif type(effect) is CancelStep:
                 self._executor.cancel(live, effect.run, effect.call)
@@ -468,8 +470,7 @@ class Worker:
         if command.not_before_at and (
             command.lacks_intent or (command.not_before_at > self._clock.now() and not command.intended)
         ):
-            live.moving -= 1
-            live.retries[command.run, command.call] = command
+            live.put_off(command)
             self._loop.call_soon(self._settle_later, live)
         elif not self.is_stopping:
             self._executor.start(live, command)

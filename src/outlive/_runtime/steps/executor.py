@@ -155,12 +155,12 @@ class Executor:
                 attempt.ticket.end(End.UNKNOWN)
         live.attempts.clear()
 
-    def withdraw_waiting(self, live: LiveTree) -> int:
-        """Cancel the attempts of a tree that wait for a slot or at the gate, and not those that run; how many."""
-        waiting = [key for key, attempt in live.attempts.items() if attempt.task is None]
-        for run, call in waiting:
-            self.cancel(live, run, call)
-        return len(waiting)
+    def withdraw_waiting(self, live: LiveTree) -> list[RunStep]:
+        """Cancel the attempts of a tree that wait for a slot or at the gate, and not those that run; which ones."""
+        waiting = [attempt.command for attempt in live.attempts.values() if attempt.task is None]
+        for command in waiting:
+            self.cancel(live, command.run, command.call)
+        return waiting
 
     def cancel_rest(self, live: LiveTree) -> None:
         """A tree has ended: cancel the attempts that still run, or are lined up."""

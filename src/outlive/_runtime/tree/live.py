@@ -408,6 +408,11 @@ class LiveTree:
         # Steps with an intent begin when the intent is recorded: feeding it brings their command again.
         return [command for command in commands if command.step.kind is not StepKind.ONCE]
 
+    def put_off(self, command: RunStep) -> None:
+        """Begin an attempt later that counts as moving: it does so no more, and the run may withdraw it meanwhile."""
+        self.moving -= 1
+        self.retries[command.run, command.call] = command
+
     def suspend(self) -> None:
         """Release it until one of its waits ends."""
         self._record_unfed(RunSuspended(at=self.clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
