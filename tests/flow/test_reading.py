@@ -87,7 +87,7 @@ def refusal(text: str | bytes) -> FlowError:
         ("%YAML 1.1\n---\na: 1", 1, 1, "directive"),
         ("? [a]\n: 1", 1, 3, "key"),
         ("a:\n\tb: 1", 2, 1, "syntax"),
-        ("a: [1, 2", 2, 1, "syntax"),
+        ("a: [1, 2", 1, 4, "syntax"),
         ("a: 1\nb: \x07", 2, 4, "character"),
         ("a: .inf", 1, 4, "number"),
         ("a: 1e999", 1, 4, "number"),

@@ -77,7 +77,12 @@ def _all_keywords(schema: Mapping[str, Any], path: Path, *, is_property: bool) -
 def _keyword_problems(keyword: str, value: Any, path: Path, *, is_property: bool) -> Iterator[Problem]:
     if keyword not in KEYWORDS:
         advice = _REASONS.get(keyword) or did_you_mean(keyword, KEYWORDS)
-        yield Problem(code="schema", message=f"{dotted(path)}: `{keyword}` is not known", path=path, suggestion=advice)
+        yield Problem(
+            code="schema",
+            message=f"{dotted(path)}: `{keyword}` is no keyword that we check",
+            path=path,
+            suggestion=advice,
+        )
     elif keyword == "type":
         yield from _type_problems(value, path)
     elif keyword == "required":

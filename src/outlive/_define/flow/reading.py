@@ -154,7 +154,7 @@ class _Reader:
         if self._documents > 1:
             self._stop("several-documents", event, "a second document begins here", "put each flow into its own file")
         if event.version not in (None, (1, 2)) or event.tags:
-            self._stop("directive", event, "this is YAML 1.2 without tags", "remove the lines that begin with %")
+            self._stop("directive", event, "a flow is YAML 1.2 without tags", "remove the lines that begin with %")
 
     def _alias(self, event: Any) -> None:
         self._stop("alias", event, f"*{event.anchor} repeats another part of the document", "write it out")
@@ -270,7 +270,9 @@ class _Reader:
 
     def _refuse_syntax(self, error: yaml.MarkedYAMLError) -> None:
         mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+        if mark is not None and error.context_mark is not None and not self._text[mark.index :].strip():
+            mark = error.context_mark  # The end of the text says nothing; what is not closed does.
+        line, column = (1, 1) if mark is None else place_of(mark)
         context = f"{error.context}, " if error.context else ""
         lines = self._text.splitlines()
         written = lines[line - 1] if line <= len(lines) else ""
@@ -297,6 +299,8 @@ def _advice_on_syntax(written: str, error: yaml.MarkedYAMLError) -> str:
         return 'put text with ${{ }} into quotes: "${{ input.id }}"'
     if (error.problem or "").startswith("mapping values are not allowed"):
         return "put text that holds `: ` into quotes, and indent the fields of one map alike"
+    if (error.context or "").endswith(("quoted scalar", "flow sequence", "flow mapping")):
+        return "close what begins here"
     return ""
 
 

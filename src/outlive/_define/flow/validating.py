@@ -7,9 +7,9 @@ the model, to name all mistakes in the words of the document.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import inspect
@@ -79,9 +79,13 @@ def _placed(problem: Problem, reading: Reading) -> Problem:
     return problem.at(*(places.of_key(problem.path) if by_key else places.of(problem.path)))
 
 
-def misfits(data: Any, wanted: type[msgspec.Struct], path: Path = ()) -> Iterator[Problem]:
+Look: TypeAlias = Callable[[Any, inspect.Type, Path], Iterable[Problem] | None]
+"""Looks at a value before its type does; None if it has nothing to say about this one."""
+
+
+def misfits(data: Any, wanted: type[msgspec.Struct], path: Path = (), look: Look | None = None) -> Iterator[Problem]:
     """Why data is not what a struct wants: every reason."""
-    yield from _walk(data, _info(wanted), path)
+    yield from _walk(data, _info(wanted), path, look)
 
 
 @cache
@@ -89,28 +93,32 @@ def _info(wanted: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(wanted)
 
 
-def _walk(value: Any, wanted: inspect.Type, path: Path) -> Iterator[Problem]:
+def _walk(value: Any, wanted: inspect.Type, path: Path, look: Look | None) -> Iterator[Problem]:
+    said = None if look is None else look(value, wanted, path)
+    if said is not None:
+        yield from said
+        return
     match wanted:
-        case inspect.AnyType():
+        case inspect.AnyType() | inspect.CustomType():
             return
         case inspect.Metadata():
-            yield from _walk(value, wanted.type, path)
+            yield from _walk(value, wanted.type, path, look)
         case inspect.UnionType():
-            yield from _union(value, wanted, path)
+            yield from _union(value, wanted, path, look)
         case inspect.StructType() if isinstance(value, dict):
-            yield from _struct(value, wanted, path)
+            yield from _struct(value, wanted, path, look)
         case inspect.DictType() if isinstance(value, dict):
-            yield from _map(value, wanted, path)
+            yield from _map(value, wanted, path, look)
         case inspect.ListType() if isinstance(value, list):
             for index, each in enumerate(value):
-                yield from _walk(each, wanted.item_type, (*path, index))
+                yield from _walk(each, wanted.item_type, (*path, index), look)
         case inspect.StrType() if isinstance(value, str):
             yield from _text(value, wanted, path)
         case inspect.IntType() | inspect.FloatType() if _is_number(value, wanted):
             yield from _number(value, wanted, path)
         case inspect.LiteralType() if isinstance(value, str):
             if value not in wanted.values:
-                message = f"{_name(path)} is {shown(value)}; expected {_either(map(str, wanted.values))}"
+                message = f"{_name(path)} is {shown(value)}; expected {either(map(str, wanted.values))}"
                 yield Problem(code="value", message=message, path=path, suggestion=_near_value(value, wanted))
         case inspect.BoolType() if isinstance(value, bool):
             return
@@ -127,27 +135,31 @@ def _near_value(value: str, wanted: inspect.LiteralType) -> str:
     return near if near.startswith("did") else ""
 
 
-def _union(value: Any, wanted: inspect.UnionType, path: Path) -> Iterator[Problem]:
-    kinds = [each for each in wanted.types if _kind(each) not in ("", "null")]
+def _union(value: Any, wanted: inspect.UnionType, path: Path, look: Look | None) -> Iterator[Problem]:
+    kinds = [each for each in wanted.types if kind_of(each) not in ("", "null")]
     fitting = [each for each in wanted.types if _fits(value, each)]
     if not fitting:
         yield _wrong_type(value, kinds, path)
         return
-    reasons = [list(_walk(value, each, path)) for each in fitting]
+    reasons = [list(_walk(value, each, path, look)) for each in fitting]
     if all(reasons):
         yield from reasons[0]
 
 
-def _struct(value: Mapping[str, Any], wanted: inspect.StructType, path: Path) -> Iterator[Problem]:
+def _struct(value: Mapping[str, Any], wanted: inspect.StructType, path: Path, look: Look | None) -> Iterator[Problem]:
     fields = {each.encode_name: each for each in wanted.fields}
-    word = _WORDS.get(wanted.cls.__name__, "it")
+    word = _WORDS.get(wanted.cls.__name__) or _name(path)
+    meant: set[str] = set()
     for name, each in value.items():
         if name in fields:
-            yield from _walk(each, fields[name].type, (*path, name))
+            yield from _walk(each, fields[name].type, (*path, name), look)
         elif wanted.forbid_unknown_fields:
-            yield _unknown_field(name, fields, word, path)
+            near, advice = _near_field(name, fields)
+            meant.add(near)
+            message = f"{word} has no field `{name}`"
+            yield Problem(code="unknown-field", message=message, path=(*path, name), suggestion=advice)
     for name, field in fields.items():
-        if field.required and name not in value:
+        if field.required and name not in value and name not in meant:
             where = f" of {_name(path)}" if path else ""
             message = f"`{name}`{where} is missing"
             yield Problem(code="missing-field", message=message, path=path, suggestion=_EXAMPLES.get(name, ""))
@@ -160,19 +172,16 @@ _EXAMPLES = {
 }
 
 
-def _unknown_field(name: str, fields: Mapping[str, Any], word: str, path: Path) -> Problem:
-    known = _ELSEWHERE.get(name, "")
-    advice = f"it is called `{known}` here" if known in fields else _near_field(name, fields)
-    message = f"{word} has no field `{name}`"
-    return Problem(code="unknown-field", message=message, path=(*path, name), suggestion=advice)
-
-
-def _near_field(name: str, fields: Mapping[str, Any]) -> str:
+def _near_field(name: str, fields: Mapping[str, Any]) -> tuple[str, str]:
+    """The field that is meant by an unknown one, if that can be said, and advice."""
+    if _ELSEWHERE.get(name) in fields:
+        return _ELSEWHERE[name], f"it is called `{_ELSEWHERE[name]}` here"
     plain = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower().replace("-", "_")
-    return f"did you mean {plain}?" if plain in fields else did_you_mean(name, fields)
+    advice = f"did you mean {plain}?" if plain in fields else did_you_mean(name, fields)
+    return advice[len("did you mean ") : -1] if advice.startswith("did") else "", advice
 
 
-def _map(value: Mapping[str, Any], wanted: inspect.DictType, path: Path) -> Iterator[Problem]:
+def _map(value: Mapping[str, Any], wanted: inspect.DictType, path: Path, look: Look | None) -> Iterator[Problem]:
     least, most = wanted.min_length, wanted.max_length
     if least is not None and len(value) < least:
         yield Problem(code="value", message=f"{_name(path)} is empty; give at least {least}", path=path)
@@ -181,10 +190,10 @@ def _map(value: Mapping[str, Any], wanted: inspect.DictType, path: Path) -> Iter
             code="value", message=f"{_name(path)} has {len(value):,} entries; {most:,} are the most", path=path
         )
     for key, each in value.items():
-        for problem in _walk(key, wanted.key_type, (*path, key)):
+        for problem in _walk(key, wanted.key_type, (*path, key), None):
             message = f"{shown(key)} cannot be a name in {_name(path)}: expected {_FORMS[IDENTIFIER]}"
             yield Problem(code="name", message=message, path=problem.path, suggestion=_as_identifier(key))
-        yield from _walk(each, wanted.value_type, (*path, key))
+        yield from _walk(each, wanted.value_type, (*path, key), look)
 
 
 def _as_identifier(name: str) -> str:
@@ -195,7 +204,9 @@ def _as_identifier(name: str) -> str:
 def _text(value: str, wanted: inspect.StrType, path: Path) -> Iterator[Problem]:
     pattern = wanted.pattern
     if pattern is not None and not re.search(pattern, value):
-        yield Problem(code="value", message=f"{_name(path)} is {shown(value)}; expected {_FORMS[pattern]}", path=path)
+        message = f"{_name(path)} is {shown(value)}; expected {_FORMS[pattern]}"
+        advice = f"write {value}s" if pattern == SPAN and value.isdecimal() and len(value) < 10 else ""
+        yield Problem(code="value", message=message, path=path, suggestion=advice)
     elif wanted.max_length is not None and len(value) > wanted.max_length:
         message = f"{_name(path)} has {len(value):,} characters; {wanted.max_length} are the most"
         yield Problem(code="value", message=message, path=path)
@@ -249,17 +260,17 @@ _AS_BOOL = {
 }
 
 
-def _kind(wanted: inspect.Type) -> str:
+def kind_of(wanted: inspect.Type) -> str:
     """What a type is called in a document."""
     match wanted:
         case inspect.Metadata():
-            return _kind(wanted.type)
+            return kind_of(wanted.type)
         case inspect.IntType():
             return "a whole number"
         case inspect.FloatType():
             return "a number"
         case inspect.LiteralType():
-            return _either(map(str, wanted.values))
+            return either(map(str, wanted.values))
         case inspect.StrType() if wanted.pattern == SPAN:
             return "a time such as 30s"
         case _:
@@ -281,22 +292,37 @@ def _fits(value: Any, wanted: inspect.Type) -> bool:
 
 
 def _wrong_type(value: Any, wanted: list[inspect.Type], path: Path) -> Problem:
-    words = list(dict.fromkeys(_kind(each) for each in wanted))
+    words = list(dict.fromkeys(kind_of(each) for each in wanted))
     what = _name(path) if path else "the document"
-    advice = ""
+    message = f"{what} is {shown(value)}; expected {either(words)}"
+    return Problem(code="type", message=message, path=path, suggestion=_advice_on_type(value, wanted, words, path))
+
+
+def _advice_on_type(value: Any, wanted: list[inspect.Type], words: list[str], path: Path) -> str:
+    """How to write what was most likely meant."""
+    is_short = isinstance(value, int | float) or (isinstance(value, str) and len(value) <= SHOWN_CHARACTERS_MAX)
     if path == ("steps",) and isinstance(value, list):
-        advice = "write `charge:` and its fields instead of `- id: charge`"
-    elif isinstance(value, str) and "a list" in words:
-        advice = f"write [{value}]" if len(value) <= SHOWN_CHARACTERS_MAX else "put it into a list"
-    elif words == ["true or false"] and str(value).lower() in _AS_BOOL:
-        advice = f"YAML 1.2 knows only true and false; write {_AS_BOOL[str(value).lower()]}"
-    elif value is None and path:
-        advice = "give it a value, or remove it"
-    message = f"{what} is {shown(value)}; expected {_either(words)}"
-    return Problem(code="type", message=message, path=path, suggestion=advice)
+        return "write `charge:` and its fields instead of `- id: charge`"
+    if isinstance(value, str) and "a list" in words:
+        return f"write [{value}]" if is_short else "put it into a list"
+    if words == ["true or false"] and str(value).lower() in _AS_BOOL:
+        return f"YAML 1.2 knows only true and false; write {_AS_BOOL[str(value).lower()]}"
+    if value is None and path:
+        return "give it a value, or remove it"
+    field = next((_SHORT_FOR[each.cls.__name__] for each in wanted if _is_short_for(each)), None)
+    return f"write {{ {field}: {value} }}" if field and is_short and not isinstance(value, bool) else ""
 
 
-def _either(words: Any) -> str:
+_SHORT_FOR = {"FlowStep": "use", "Undo": "use", "RetryPolicy": "attempts", "Variable": "type", "Mock": "result"}
+"""What people mean when they write one value in place of a map."""
+
+
+def _is_short_for(wanted: inspect.Type) -> TypeGuard[inspect.StructType]:
+    return isinstance(wanted, inspect.StructType) and wanted.cls.__name__ in _SHORT_FOR
+
+
+def either(words: Iterable[str]) -> str:
+    """Words with commas and an `or` before the last."""
     *most, last = words
     return f"{', '.join(most)} or {last}" if most else last
 
