@@ -29,6 +29,8 @@ class Registry:
         self._workflows: dict[tuple[str, int], WorkflowSpec] = {}
         self._steps: dict[str, StepSpec] = {}
         self._schedules: dict[tuple[str, int], list[Schedule]] = {}
+        self._current: dict[str, int] = {}
+        """The version of a flow that is meant by its name: its versions are hashes, and have no order."""
         self._definitions: list[str] | None = None
         """What `definitions` gives, until something is added."""
 
@@ -71,6 +73,20 @@ class Registry:
         """The step of this name, if this process has it."""
         return self._steps.get(name)
 
+    def step_names(self) -> list[str]:
+        """The names of the steps that users have defined."""
+        return list(self._steps)
+
+    def set_current(self, name: str, version: int) -> None:
+        """Say which version is meant when only the name is given."""
+        self._current[name] = version
+
+    def find_workflow(self, name: str) -> WorkflowSpec | None:
+        """The workflow that is meant by this name alone: the current version, else the highest one."""
+        current = self._workflows.get((name, self._current.get(name, 0)))
+        versions = [version for own, version in self._workflows if own == name] if current is None else []
+        return current if not versions else self._workflows[name, max(versions)]
+
     def workflow(self, name: str, version: int) -> WorkflowSpec:
         """The workflow that a journal names.
 
@@ -110,11 +126,13 @@ class Registry:
     def definitions(self) -> list[str]:
         """Everything that a worker of this process can run, as `name@version`."""
         if self._definitions is None:
-            items: list[StepSpec | WorkflowSpec] = [*self._workflows.values(), *self._steps.values()]
+            known = {*self._steps, *(name for name, _ in self._workflows)}
+            runnable = {key: spec for key, spec in self._workflows.items() if spec.uses <= known}
+            items: list[StepSpec | WorkflowSpec] = [*runnable.values(), *self._steps.values()]
             chunks = [chunk_name(item) for item in items if item.signature.takes_one]
-            interventions = [(OF_RUN + name, version) for name, version in self._workflows]
+            interventions = [(OF_RUN + name, version) for name, version in runnable]
             batches = [(each.name, each.version) for each in (BATCH, QUEUED_BATCH)]
-            names = [*self._workflows, *chunks, *interventions, *batches]
+            names = [*runnable, *chunks, *interventions, *batches]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)
 

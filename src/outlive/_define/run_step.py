@@ -83,7 +83,7 @@ async def run_step(
         timeout_seconds=given.some_seconds(where, "timeout", timeout),
         heartbeat_seconds=given.some_seconds(where, "heartbeat_timeout", heartbeat_timeout),
     )
-    known = _known(fn, own_name)
+    known = read_function(fn, own_name)
     spec = StepSpec(
         name=own_name,
         fn=fn,
@@ -133,7 +133,8 @@ _KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 """Of plain functions: a loop that calls one should not read it every time."""
 
 
-def _known(fn: Any, name: str) -> _Known:
+def read_function(fn: Any, name: str) -> _Known:
+    """What a step of this name must know of its function."""
     if not inspect.isfunction(fn):
         return _read(fn, name)
     known = _KNOWN.get(fn)

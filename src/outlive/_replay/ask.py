@@ -123,12 +123,14 @@ def start_child(
     kwargs: dict[str, Any],
     *,
     timeout_seconds: float | None = None,
+    name: str = "",
 ) -> ChildCall:
-    """Start a run in this tree."""
+    """Start a run in this tree; the call is known by the name of its workflow unless `name` is given."""
     execution.refuse_if_dropped()
     arguments = spec.signature.encode(args, kwargs)
     seconds = spec.timeout_seconds if timeout_seconds is None else timeout_seconds
-    return _ask_child(execution, spec, SCOPE.get().call(spec.name), arguments, seconds=seconds, saga=SAGA.get())
+    call = SCOPE.get().call(name or spec.name)
+    return _ask_child(execution, spec, call, arguments, seconds=seconds, saga=SAGA.get())
 
 
 def _ask_child(
@@ -209,17 +211,18 @@ async def start_detached(
     timeout_seconds: float | None = None,
     payload: Payload | None = None,
     place: Place | None = None,
+    name: str = "",
 ) -> str:
     """Start a tree of its own; its id, once it exists. Its input may lie in the store already: `payload`. Its place is
-    that of its workflow unless given."""
+    that of its workflow unless given, and the call is known by the name of its workflow unless `name` is given."""
     execution.refuse_if_dropped()
     scope = SCOPE.get()
     arguments = spec.signature.encode(args, kwargs) if payload is None else b""
-    run, name = scope.frame.number, scope.call(spec.name)
+    run, called = scope.frame.number, scope.call(name or spec.name)
     command = StartDetached(
         run=run,
-        call=name,
-        run_id=run_id or _detached_id(execution, spec, run, name),
+        call=called,
+        run_id=run_id or _detached_id(execution, spec, run, called),
         workflow=spec,
         arguments=arguments,
         digest=crc32(arguments if payload is None else payload.blob.encode()),
@@ -229,7 +232,7 @@ async def start_detached(
         place=place,
     )
     call = DetachedCall(command, execution.loop.create_future())
-    execution.calls[run, name] = call
+    execution.calls[run, called] = call
     execution.commands.append(command)
     # Shielded: the start is on its way into the journal, and its answer must find its call.
     return str(await asyncio.shield(call.future))

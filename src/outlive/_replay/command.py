@@ -117,6 +117,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """For its steps that have none of their own."""
     queue: Queue | str | None = None
     """Where its runs wait for their turn, or the name of that; None if they need not."""
+    uses: frozenset[str] = frozenset()
+    """The names of the steps and workflows without which a worker cannot run it; a flow has them in its document."""
 
 
 class RunStep(msgspec.Struct, frozen=True, gc=False):

@@ -87,6 +87,10 @@ class Scope(msgspec.Struct, eq=False):
         """The scope of one of many, by its number and not by when it began."""
         return Scope(self.frame, f"{self._path}.{number}")
 
+    def named(self, name: str) -> Scope:
+        """The scope of a part of the workflow that has a name, in whatever task it runs."""
+        return Scope(self.frame, f"{self._path}.{name}" if self._path else name)
+
     def random(self) -> random.Random:
         """Random numbers that are the same in every replay and different in every run and scope."""
         if self._random is None:

@@ -86,6 +86,7 @@ from outlive.errors.run import (
 from outlive.errors.step import (
     UNDO_FAILED,
     CircuitOpenError,
+    FlowStepError,
     HeartbeatTimeoutError,
     ProcessDiedError,
     RateLimitedError,
@@ -152,6 +153,7 @@ __all__ = [
     "EngineClosedError",
     "EngineForkedError",
     "ExpressionError",
+    "FlowStepError",
     "FormatTooNewError",
     "HeartbeatTimeoutError",
     "HistoryFormatError",

@@ -129,6 +129,14 @@ class ToleranceExceededError(OutliveError):
         )
 
 
+class FlowStepError(OutliveError):
+    """A step of a flow cannot be called with what the document and the results of other steps give it."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        self.step, self.reason = step, reason
+        super().__init__(f"step {step}: {reason}")
+
+
 class StepInterrupted(OutliveError):
     """A step that may be called only once was begun, and it is not known how it ended; it is not called again."""
 

@@ -1,0 +1,101 @@
+"""Built-ins that run other flows: `flow`, a child in the same tree, and `start`, a run of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from outlive._define.flow.call import BuiltIn, Call
+from outlive._define.flow.expression import ANY, STRING
+from outlive._define.flow.plain_data import PlainArguments
+from outlive._define.flow.problems import did_you_mean
+from outlive._define.flow.target import WorkflowTarget
+from outlive._define.registry import REGISTRY
+from outlive._model import check_run_id
+from outlive._model import given as checked
+from outlive._replay.ask import start_detached, this_execution
+from outlive._replay.command import WorkflowSpec
+from outlive.errors import FlowStepError
+
+
+def workflow_called(id: str, name: str) -> WorkflowSpec:
+    """The workflow that a built-in names when it runs.
+
+    Raises:
+        FlowStepError: this process does not have it.
+    """
+    spec = REGISTRY.find_workflow(name)
+    if spec is None:
+        advice = did_you_mean(name, {each.name for each in REGISTRY.workflows()})
+        raise FlowStepError(id, f"no flow or workflow is called {name!r} here; {advice}")
+    return spec
+
+
+class FlowArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `flow` takes."""
+
+    name: str
+    """Of a flow, or of a workflow, whose arguments are then the fields of `input`."""
+    input: Any = {}
+    vars: dict[str, Any] = {}
+
+
+class RunFlow:
+    """Runs another flow as a child in the same tree; its result is the output of that."""
+
+    name = "flow"
+    arguments = FlowArguments
+    is_control = True
+    result = ANY
+
+    async def run(self, call: Call, given: FlowArguments) -> Any:
+        """See `BuiltIn`."""
+        spec = workflow_called(call.id, given.name)
+        takes_input = getattr(spec.signature, "takes_input", False)
+        if given.vars and not takes_input:
+            raise FlowStepError(call.id, f"{given.name} is no flow, and takes no `vars`")
+        target = WorkflowTarget(given.name, spec, takes_input=takes_input, values=given.vars)
+        return await target.run(this_execution(call.id), call.scope, given.input)
+
+
+class StartArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `start` takes."""
+
+    name: str
+    """Of a flow, or of a workflow, whose arguments are then the fields of `input`."""
+    input: Any = {}
+    vars: dict[str, Any] = {}
+    id: str | None = None
+    """Of the new run; the same id again is the same run."""
+    tags: dict[str, str] = {}
+
+
+class Start:
+    """Starts a run of its own, which outlives this one; its result is the id of that run."""
+
+    name = "start"
+    arguments = StartArguments
+    is_control = True
+    result = STRING
+
+    async def run(self, call: Call, given: StartArguments) -> str:
+        """See `BuiltIn`."""
+        spec = workflow_called(call.id, given.name)
+        args: tuple[Any, ...] = ()
+        kwargs: dict[str, Any] = given.input
+        if getattr(spec.signature, "takes_input", False):
+            args, kwargs = (given.input,), {"vars": given.vars} if given.vars else {}
+        else:
+            spec = msgspec.structs.replace(spec, signature=PlainArguments(spec.signature, spec.name, is_checked=True))
+        return await start_detached(
+            this_execution(call.id),
+            spec,
+            args,
+            kwargs,
+            run_id=None if given.id is None else check_run_id(given.id),
+            tags=checked.tags(f"step {call.id}", given.tags),
+        )
+
+
+BUILT_INS: dict[str, BuiltIn] = {each.name: each for each in (RunFlow(), Start())}

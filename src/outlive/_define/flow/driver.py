@@ -1,0 +1,187 @@
+"""The function of every flow: runs the steps of a plan, each when what it needs is there.
+
+*One at a time costs nothing extra.* While a single step is ready and none runs, it is awaited in the task of the run. A
+task is made only where steps run side by side.
+
+*Names.* A step is known in the journal by its id, in whatever task it runs: `charge`, and not `2/charge`. What a
+built-in does that is no step of its own (a timer, a child) stands in a scope named after the step: `nap/@timer`. So the
+journal of a run says the same whether two steps met or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
+
+from outlive._define.flow.plan import Plan, PlannedStep
+from outlive._define.flow.problems import FlowError
+from outlive._define.saga import saga
+from outlive._journal.failure import class_name
+from outlive._replay.ask import this_execution
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE
+from outlive._replay.frame import Scope as Place
+from outlive.errors import OutliveError, StepFailed
+
+UNDO_SECONDS = 3600.0
+"""How long the roll-back of a flow may take before the run is parked, as for a machine."""
+
+Scope = dict[str, Any]
+
+
+async def run_plan(plan: Plan, scope: Scope) -> Any:
+    """Run the steps of a plan in the run that this is; its output. `scope` has all names but `steps` of this plan."""
+    execution = this_execution(f"flow {plan.document.name}")
+    if not plan.is_saga:
+        return await _Drive(plan, scope, execution, SCOPE.get()).run()
+    async with saga(undo_timeout=UNDO_SECONDS):
+        return await _Drive(plan, scope, execution, SCOPE.get()).run()
+
+
+class _Drive:
+    """One plan under way."""
+
+    def __init__(self, plan: Plan, scope: Scope, execution: Execution, place: Place) -> None:
+        self._plan, self._execution, self._place = plan, execution, place
+        self._results: dict[str, Any] = scope.get("steps", {}).copy()
+        self._scope = {**scope, "steps": self._results}
+        self._left = {id: len(step.needs) for id, step in plan.steps.items()}
+        self._ready = deque(step for step in plan.steps.values() if not step.needs)
+        if not plan.is_breadth_first:
+            self._ready.reverse()
+        self._running: dict[asyncio.Task[None], PlannedStep] = {}
+        self._error: BaseException | None = None
+
+    async def run(self) -> Any:
+        """Run everything, and render the output."""
+        try:
+            await self._run_all()
+        except asyncio.CancelledError:
+            await self._stop()
+            raise
+        if self._error is not None:
+            await self._stop()
+            raise self._error
+        output = self._plan.output
+        return None if output is None else output.render(self._scope)
+
+    async def _run_all(self) -> None:
+        plan, ready, running = self._plan, self._ready, self._running
+        while True:
+            while ready and len(running) < plan.at_once:
+                step = ready.popleft() if plan.is_breadth_first else ready.pop()
+                if running or (ready and plan.at_once > 1):
+                    running[asyncio.create_task(self._run_beside(step), name=step.id)] = step
+                    continue
+                try:
+                    await self._run_step(step)
+                except Exception as error:
+                    self._error = self._error or error
+                    if plan.stops:
+                        return
+                else:
+                    self._release(step)
+            if not running:
+                return
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            if self._take_done() and plan.stops:
+                return
+
+    def _take_done(self) -> bool:
+        """Take what has ended out of what runs; whether any of it failed."""
+        for task, step in [(task, step) for task, step in self._running.items() if task.done()]:
+            del self._running[task]
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            if error is None:
+                self._release(step)
+            else:
+                self._error = self._error or error
+        return self._error is not None
+
+    def _release(self, step: PlannedStep) -> None:
+        """Let the steps begin that have waited for this one as the last."""
+        left = self._left
+        released = []
+        for follower in step.followers:
+            left[follower.id] -= 1
+            if not left[follower.id]:
+                released.append(follower)
+        if not self._plan.is_breadth_first:
+            released.reverse()
+        self._ready += released
+
+    async def _stop(self) -> None:
+        """Cancel what still runs, and wait for it, however often this is cancelled meanwhile."""
+        was_cancelled = False
+        while running := [task for task in self._running if not task.done()]:
+            for task in running:
+                task.cancel()
+            try:
+                await asyncio.wait(running)
+            except asyncio.CancelledError:
+                was_cancelled = True
+        for task in self._running:
+            if not task.cancelled():
+                task.exception()  # Looked at: the first failure is the one that counts.
+        if was_cancelled:
+            raise asyncio.CancelledError
+
+    async def _run_beside(self, step: PlannedStep) -> None:
+        SCOPE.set(self._place)
+        await self._run_step(step)
+
+    async def _run_step(self, step: PlannedStep) -> None:
+        scope = self._scope
+        try:
+            if step.condition is not None and not step.condition(scope):
+                self._results[step.id] = None
+                return
+            given = step.given.render(scope)
+            if not step.target.has_own_scope:
+                self._results[step.id] = await step.target.run(self._execution, scope, given)
+            else:
+                self._results[step.id] = await self._in_place(step, scope, given)
+        except Exception as error:
+            if step.default is None:
+                raise
+            self._results[step.id] = step.default.render({**scope, "error": error_data(error)})
+
+    async def _in_place(self, step: PlannedStep, scope: Scope, given: Any) -> Any:
+        """Call what is no step by itself, in a scope that has the name of the step."""
+        before = SCOPE.set(self._place.named(step.id))
+        try:
+            return await step.target.run(self._execution, scope, given)
+        finally:
+            SCOPE.reset(before)
+
+
+def error_data(error: BaseException) -> dict[str, str]:
+    """What an expression sees as `error`."""
+    if isinstance(error, StepFailed):
+        return {"type": error.type_name.rpartition(".")[2], "message": error.message}
+    return {"type": class_name(type(error)).rpartition(".")[2], "message": str(error)}
+
+
+def driver_of(begin: Callable[[Any, Any, Any], tuple[Plan, Scope]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The function of a flow's workflow; `begin` gives the plan and the scope of a run with these arguments."""
+
+    # The names are those that users give by name.
+    async def drive(input: Any = None, *, vars: Any = None, overrides: Any = None) -> Any:  # noqa: A002
+        try:
+            plan, scope = begin(input, vars, overrides)
+        except FlowError as error:
+            await park(error)
+        scope["run"] = {"id": SCOPE.get().frame.id}
+        return await run_plan(plan, scope)
+
+    return drive
+
+
+async def park(error: OutliveError) -> NoReturn:
+    """Stop here: this worker cannot run the document as it is, and failing the run would lose it."""
+    execution = this_execution("a flow")
+    execution.park(error, SCOPE.get().frame.number)
+    await execution.loop.create_future()
+    raise AssertionError("a parked run goes on")

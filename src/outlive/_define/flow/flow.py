@@ -1,0 +1,135 @@
+"""`Flow`: a workflow whose function interprets a document.
+
+A run is pinned to the document that it started with, by the mechanism that pins runs to code: the version of the
+workflow is the hash of the document. Loading a changed document defines another version beside the first one, and makes
+it the one that is meant by the name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from outlive._define.flow.document import Document, canonical, hash_of, seconds_of, version_of
+from outlive._define.flow.driver import driver_of
+from outlive._define.flow.given import given_input, given_vars
+from outlive._define.flow.overrides import overridden
+from outlive._define.flow.plain_data import PlainCodec, plain_value
+from outlive._define.flow.plan import Plan
+from outlive._define.registry import REGISTRY
+from outlive._define.workflow import Workflow
+from outlive._journal.arguments import Signature
+from outlive._model.queue import check_queue
+from outlive._replay.command import WorkflowSpec
+
+PLANS_MAX = 64
+"""Plans with overrides that a flow remembers."""
+
+
+class Flow(Workflow[..., Any]):
+    """A flow; start it with `engine.start(flow, {...}, id=...)`, or call it in a workflow with `await`.
+
+    `outlive.flow.load` and `outlive.flow.parse` make one of a document. Its arguments are its input and, by name with
+    `flow.bind(input, vars=..., overrides=...)`, values of its variables and changes of its steps.
+    """
+
+    def __init__(self, document: Document, *, file: str = "") -> None:
+        self.document = document = canonical(document)
+        self.hash = hash_of(document)
+        """What people know this document by: 12 hex digits."""
+        self.file = file
+        self._plan = Plan(document)
+        self._plans: OrderedDict[bytes, Plan] = OrderedDict()
+        drive = driver_of(self._begin)
+        drive.__module__ = "outlive.flow"
+        drive.__name__ = drive.__qualname__ = document.name
+        drive.__doc__ = document.description or f"The flow {document.name}."
+        drive.defined_at = file or f"flow {document.name} {self.hash}"  # type: ignore[attr-defined]
+        spec = WorkflowSpec(
+            name=document.name,
+            version=version_of(document) or 1,
+            fn=drive,
+            signature=FlowSignature(self, drive),
+            timeout_seconds=None if document.timeout is None else seconds_of(document.timeout),
+            resumable=document.resumable,
+            queue=check_queue(f"flow {document.name}", document.queue),
+            retry=self._plan.retry,
+            uses=self._plan.uses,
+        )
+        super().__init__(spec, {})
+
+    def register(self) -> None:
+        """Let this process run it, and mean it by its name."""
+        self._register({})
+        REGISTRY.set_current(self.name, self.version)
+
+    def check(self) -> None:
+        """See whether this process has what it uses, and can call that as the document says.
+
+        Raises:
+            FlowError: not so; says everything that is wrong.
+        """
+        self._plan.resolve()
+
+    def _check_startable(self) -> None:
+        self.check()
+
+    def plan_for(self, overrides: Mapping[str, Any] | None) -> Plan:
+        """The plan of a run with these changes.
+
+        Raises:
+            FlowError: they do not fit the document.
+        """
+        if not overrides:
+            return self._plan
+        key = msgspec.json.encode(overrides, order="sorted")
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = Plan(overridden(self.document, overrides))
+            if len(self._plans) > PLANS_MAX:
+                self._plans.popitem(last=False)
+        return plan
+
+    def _begin(self, given: Any, values: Any, overrides: Any) -> tuple[Plan, dict[str, Any]]:
+        plan = self.plan_for(overrides)
+        plan.resolve()
+        # Also what `encode` has looked at: a run can be started by a program that does not have the document.
+        known = given_vars(self.document, values or {}, {}) if self.document.vars else {}
+        return plan, {"input": given_input(self.document, given), "vars": known}
+
+    def __repr__(self) -> str:
+        return f"<flow {self.spec.name} {self.hash}>"
+
+
+class FlowSignature(Signature):
+    """A flow takes its input, the values of its variables, and changes of its steps: plain data, checked when a run is
+    started."""
+
+    takes_input = True
+
+    def __init__(self, flow: Flow, drive: Any) -> None:
+        super().__init__(drive, flow.document.name)
+        self._flow = flow
+        self.result = PlainCodec()
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """See `Signature`.
+
+        Raises:
+            FlowInputError: the input or a variable does not fit its schema.
+            FlowError: an override does not fit the document.
+        """
+        self._check_fit(args, kwargs)
+        flow, what = self._flow, f"the arguments of flow {self._flow.name}"
+        given = plain_value({"input": args[0] if args else None, **kwargs}, what)
+        overrides = given.get("overrides")
+        if overrides:
+            flow.plan_for(overrides).resolve()
+        taken = given_input(flow.document, given["input"])
+        values = given_vars(flow.document, given.get("vars") or {}, os.environ)
+        named = {key: value for key, value in (("vars", values), ("overrides", overrides)) if value}
+        return msgspec.json.encode({"a": [taken], "k": named} if named else [taken])

@@ -1,0 +1,381 @@
+"""What the driver of a flow must know of its document, computed once: which steps run, what each waits for, what it
+calls, and its expressions, compiled.
+
+*Lazy.* A step runs if the output needs it, directly or through other steps, or if it says `must_run`. A flow without an
+output runs all its steps.
+
+*Order.* A step waits for the steps that it refers to, in `with`, `if`, `on_error` or `undo`, and for those in `after`.
+That is all there is: the order in the document only says which of two ready steps begins first.
+
+What `use:` names is looked up when the flow is first run or checked, and not when it is read: the modules that define
+the steps may be imported later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from outlive._define.flow.built_in import NAMES, find_built_in
+from outlive._define.flow.document import Condition, Document, FlowStep, RetryPolicy, seconds_of
+from outlive._define.flow.expression import Template, compile_value
+from outlive._define.flow.plain_data import find_misfit
+from outlive._define.flow.policies import guard_of_limit, retry_of
+from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean
+from outlive._define.flow.target import (
+    BuiltInTarget,
+    ControlTarget,
+    StepTarget,
+    Target,
+    UndoTarget,
+    WorkflowTarget,
+)
+from outlive._define.registry import REGISTRY
+from outlive._journal.arguments import Signature
+from outlive._model import Retry
+from outlive._model.guard import Guard
+from outlive._replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
+from outlive.errors import FlowStepError
+
+if TYPE_CHECKING:
+    from outlive._define.flow.call import BuiltIn
+
+Reference = tuple[str, ...]
+Scope = Mapping[str, Any]
+
+
+class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
+    """One step of a plan."""
+
+    id: str
+    name: str
+    """What the journal calls it: its id, or for what a `map` calls, what that uses."""
+    document: FlowStep
+    condition: Callable[[Scope], bool] | None
+    """Whether it runs; None if it always does."""
+    given: Template
+    """What it is called with."""
+    default: Template | None
+    """What takes the place of its result if it fails; None if the flow fails with it."""
+    undo: Template | None
+    later: Any
+    """What its built-in made of the parts of `with` that it renders itself."""
+    references: frozenset[Reference]
+    needs: frozenset[str]
+    """The steps that come before it."""
+    followers: list[PlannedStep] = []
+    """The steps that wait for it."""
+    target: Target = cast("Target", None)
+    """What it calls; None until that was looked up."""
+
+
+class Plan:
+    """A document as its driver sees it."""
+
+    def __init__(self, document: Document, *, outer: Iterable[str] = ()) -> None:
+        """`outer`: the steps around it that an inner flow may refer to."""
+        self.document = document
+        self.output = compile_value(document.output) if document.has_output else None
+        self._around = frozenset(outer) | frozenset(document.steps)
+        planned = {id: self._plan(id, step) for id, step in document.steps.items()}
+        wanted = self._wanted(planned)
+        self.steps = {id: step for id, step in planned.items() if id in wanted}
+        for step in self.steps.values():
+            for id in step.needs:
+                self.steps[id].followers.append(step)
+        _refuse_circles(self.steps)
+        self.is_breadth_first = document.order == "breadth"
+        self.stops = document.on_failure == "stop"
+        self.at_once = document.concurrency or max(len(self.steps), 1)
+        self.retry: Retry | None = None if document.retry is None else retry_of(document.retry)
+        self.is_saga = False
+        """Whether there may be something to undo; known when it is resolved."""
+        self.is_resolved = False
+
+    # -- Which steps, and in which order ---------------------------------------------------------------------
+
+    def _plan(self, id: str, step: FlowStep) -> PlannedStep:
+        raw, later = step.with_, None
+        references: set[Reference] = set()
+        built_in = find_built_in(step.use)
+        deferred: frozenset[str] = getattr(built_in, "deferred", frozenset())
+        if deferred and isinstance(raw, dict):
+            kept = {name: value for name, value in raw.items() if name in deferred}
+            raw = {name: value for name, value in raw.items() if name not in deferred}
+            later = built_in.prepare(id, kept, outer=self._around)  # type: ignore[union-attr]
+            references |= later.references
+        given = compile_value(raw)
+        condition, asked = _condition(id, step.if_)
+        on_error = step.on_error
+        default = None
+        if not isinstance(on_error, str) and on_error.use_default is not UNSET:
+            default = compile_value(on_error.use_default)
+            references |= default.references
+        undo = None
+        if step.undo is not None:
+            undo = compile_value(step.undo.with_)
+            references |= undo.references
+        references |= given.references | asked
+        needs = _steps_in(references) | frozenset(step.after)
+        return PlannedStep(
+            id=id,
+            name=id,
+            document=step,
+            condition=condition,
+            given=given,
+            default=default,
+            undo=undo,
+            later=later,
+            references=frozenset(references),
+            needs=frozenset(each for each in needs if each in self.document.steps),
+        )
+
+    def _wanted(self, planned: Mapping[str, PlannedStep]) -> set[str]:
+        if self.output is None or ("steps",) in self.output.references:
+            return set(planned)
+        left = [id for id in _steps_in(self.output.references) if id in planned]
+        left += [id for id, step in planned.items() if step.document.must_run]
+        wanted: set[str] = set()
+        while left:
+            id = left.pop()
+            if id not in wanted:
+                wanted.add(id)
+                left += planned[id].needs
+        return wanted
+
+    @property
+    def references(self) -> frozenset[Reference]:
+        """What an inner flow takes of the steps around it."""
+        found = {each for step in self.steps.values() for each in step.references}
+        found |= self.output.references if self.output is not None else frozenset()
+        return frozenset(each for each in found if len(each) < 2 or each[1] not in self.document.steps)
+
+    # -- What they call --------------------------------------------------------------------------------------
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The registered steps and workflows that it needs."""
+        found: set[str] = set()
+        for step in self.steps.values():
+            found.add(step.document.use)
+            if step.document.undo is not None:
+                found.add(step.document.undo.use)
+            if step.later is not None:
+                found |= step.later.uses
+        return frozenset(each for each in found if each not in NAMES)
+
+    def resolve(self) -> None:
+        """Look up what all steps call.
+
+        Raises:
+            FlowError: something is not there, or cannot be called as the document says.
+        """
+        if self.is_resolved:
+            return
+        problems: list[Problem] = []
+        for step in self.steps.values():
+            try:
+                step.target = self._target(step)
+            except FlowError as error:
+                problems += error.problems
+        if problems:
+            raise FlowError(problems)
+        self.is_resolved = True
+
+    def _target(self, step: PlannedStep) -> Target:
+        use, undo = step.document.use, self._undo(step)
+        self.is_saga = self.is_saga or undo is not None
+        built_in = find_built_in(use)
+        if built_in is not None:
+            return self._built_in(step, built_in, undo)
+        spec = REGISTRY.find_step(use)
+        if spec is not None:
+            return self._step(step, spec, undo)
+        workflow = REGISTRY.find_workflow(use)
+        if workflow is not None:
+            return self._workflow(step, workflow, undo)
+        known = [*NAMES, *REGISTRY.step_names(), *(each.name for each in REGISTRY.workflows())]
+        message = f"no step or workflow is registered as {use!r}, and no built-in is called so"
+        raise _unfit(step, "use", "unknown-use", message, did_you_mean(use, known))
+
+    def _step(self, step: PlannedStep, spec: StepSpec, undo: UndoTarget | None) -> Target:
+        wanted = step.document
+        kind = spec.kind
+        if wanted.once:
+            if kind not in (None, StepKind.ONCE):
+                message = f"step {spec.name} is defined with {kind.value}=True, and `once` excludes that"
+                raise _unfit(step, "once", "bad-once", message)
+            kind = StepKind.ONCE
+        self._refuse_queue(step)
+        self._check_arguments(step, spec.name, spec.signature)
+        own = spec.options
+        options = self._options(step, own)
+        if undo is None and own.undo is not None:
+            self.is_saga = True
+            options = replace(options, undo=UndoTarget.of_step(own.undo))
+        return StepTarget(step.name, spec, options, kind=kind, undo=undo)
+
+    def _workflow(self, step: PlannedStep, spec: WorkflowSpec, undo: UndoTarget | None) -> Target:
+        wanted = step.document
+        for field, said in (
+            ("once", wanted.once),
+            ("limit", wanted.limit),
+            ("heartbeat_timeout", wanted.heartbeat_timeout),
+        ):
+            if said:
+                message = f"`{field}` is for steps, and {spec.name} is a workflow, which has steps of its own"
+                raise _unfit(step, field, "not-for-workflows", message)
+        takes_input = getattr(spec.signature, "takes_input", False)
+        if not takes_input:
+            self._check_arguments(step, spec.name, spec.signature)
+        self.is_saga = True  # What it does may have to be undone.
+        return WorkflowTarget(
+            step.name,
+            spec,
+            retry=_retry(wanted),
+            seconds=_seconds(wanted.timeout),
+            queue=wanted.queue,
+            undo=undo,
+            takes_input=takes_input,
+        )
+
+    def _built_in(self, step: PlannedStep, built_in: BuiltIn, undo: UndoTarget | None) -> Target:
+        wanted = step.document
+        self._refuse_queue(step)
+        options = self._options(step, StepOptions())
+        kind = StepKind.ONCE if wanted.once else None
+        if not getattr(built_in, "is_control", False):
+            return BuiltInTarget(step.name, self.document, built_in, options, kind=kind, later=step.later, undo=undo)
+        for field, said in (
+            ("once", wanted.once),
+            ("limit", wanted.limit),
+            ("heartbeat_timeout", wanted.heartbeat_timeout),
+        ):
+            if said:
+                message = f"`{field}` is for steps with an effect of their own, and {built_in.name} has none"
+                raise _unfit(step, field, "not-for-control", message)
+        if undo is not None:
+            message = f"{built_in.name} has no effect of its own that could be undone"
+            raise _unfit(step, "undo", "not-for-control", message)
+        if step.later is not None:
+            step.later.resolve(step.id)
+            self.is_saga = True
+        seconds, retry = _seconds(wanted.timeout), _retry(wanted)
+        return ControlTarget(step.name, self.document, built_in, retry=retry, seconds=seconds, later=step.later)
+
+    def _undo(self, step: PlannedStep) -> UndoTarget | None:
+        undo, template = step.document.undo, step.undo
+        if undo is None or template is None:
+            return None
+        spec = REGISTRY.find_step(undo.use)
+        if spec is not None:
+            misfit = _misfit(undo.with_, spec.signature)
+            if misfit:
+                raise _unfit(step, "undo", "bad-arguments", f"step {spec.name}: {misfit}")
+        else:
+            built_in = find_built_in(undo.use)
+            if built_in is None or getattr(built_in, "is_control", False):
+                message = f"{undo.use!r} cannot undo a step: give a registered step, or a built-in with an effect"
+                raise _unfit(step, "undo", "bad-undo", message, did_you_mean(undo.use, REGISTRY.step_names()))
+        return UndoTarget(step.name, undo.use, template.render)
+
+    def _options(self, step: PlannedStep, own: StepOptions) -> StepOptions:
+        wanted = step.document
+        guard = own.guard
+        if wanted.limit is not None:
+            limited = guard_of_limit(wanted.limit)
+            if limited is None:
+                message = f"{wanted.limit!r} is no rate limit; write its name and how many calls it allows"
+                raise _unfit(step, "limit", "bad-limit", message, "for example `limit: bank 10/s`")
+            guard = limited if guard is None else Guard(guard.breaker, limited.limit)
+        return StepOptions(
+            retry=_retry(wanted) or own.retry or self.retry,
+            timeout_seconds=_seconds(wanted.timeout) or own.timeout_seconds,
+            heartbeat_seconds=_seconds(wanted.heartbeat_timeout) or own.heartbeat_seconds,
+            guard=guard,
+        )
+
+    def _refuse_queue(self, step: PlannedStep) -> None:
+        if step.document.queue is not None:
+            message = f"`queue` is for runs, and {step.document.use} is a step, which runs where its flow runs"
+            advice = "use a workflow or a flow here, or give the whole flow a queue"
+            raise _unfit(step, "queue", "queue-of-step", message, advice)
+
+    def _check_arguments(self, step: PlannedStep, name: str, signature: Signature) -> None:
+        misfit = _misfit(step.document.with_, signature)
+        if misfit:
+            raise _unfit(step, "with", "bad-arguments", f"{name}: {misfit}")
+
+
+def _steps_in(references: Iterable[Reference]) -> frozenset[str]:
+    return frozenset(each[1] for each in references if len(each) > 1 and each[0] == "steps")
+
+
+def _condition(id: str, condition: Condition | None) -> tuple[Callable[[Scope], bool] | None, frozenset[Reference]]:
+    """Whether a step runs, and what that depends on."""
+    if condition is None or condition is True:
+        return None, frozenset()
+    if condition is False:
+        return (lambda scope: False), frozenset()
+    template = compile_value(condition if "${{" in condition else f"${{{{ {condition} }}}}")
+
+    def holds(scope: Scope) -> bool:
+        answer = template.render(scope)
+        if answer is True or answer is False:
+            return answer
+        raise FlowStepError(
+            id, f"`if` must be true or false, and is {_short(answer)}; compare it, for example `!= null`"
+        )
+
+    return holds, frozenset(template.references)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _retry(step: FlowStep) -> Retry | None:
+    on_error = step.on_error
+    if not isinstance(on_error, str) and isinstance(on_error.retry, RetryPolicy):
+        return retry_of(on_error.retry)
+    return None if step.retry is None else retry_of(step.retry)
+
+
+def _seconds(span: float | str | None) -> float | None:
+    return None if span is None else seconds_of(span)
+
+
+def _misfit(given: Any, signature: Signature) -> str:
+    if isinstance(given, str):
+        return ""  # An expression: what it gives is seen when the step is called.
+    if not isinstance(given, dict):
+        return "`with` gives its arguments by name, and is no object"
+    if any(key.startswith("$") for key in given):
+        return ""
+    return find_misfit(signature, given)
+
+
+def _unfit(step: PlannedStep, field: str, code: str, message: str, advice: str = "") -> FlowError:
+    path: Path = ("steps", step.id, field)
+    return FlowError([Problem(code=code, message=f"step {step.id}: {message}", path=path, suggestion=advice)])
+
+
+def _refuse_circles(steps: Mapping[str, PlannedStep]) -> None:
+    """Refuse steps that wait for each other; the checks of a document say so better, with the line."""
+    left = {id: len(step.needs) for id, step in steps.items()}
+    ready = [step for step in steps.values() if not step.needs]
+    while ready:
+        for follower in ready.pop().followers:
+            left[follower.id] -= 1
+            if not left[follower.id]:
+                ready.append(follower)
+        # A step that is done has nothing left.
+    waiting = [id for id, count in left.items() if count]
+    if waiting:
+        message = f"these steps wait for each other: {', '.join(waiting)}"
+        raise FlowError([Problem(code="cycle", message=message, path=("steps", waiting[0]))])

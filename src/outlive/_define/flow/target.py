@@ -1,0 +1,280 @@
+"""What `use:` names, and how a flow calls it: a registered step, a workflow, or a built-in.
+
+A registered step is called as the flow's own step: the journal has it by its id in the flow. A workflow (a function, a
+machine or another flow) is a child run in the same tree, or, with a `queue`, a run of its own in that queue whose end
+the flow waits for. A built-in is workflow code of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from outlive._define.flow.built_in import find_built_in
+from outlive._define.flow.call import BuiltIn, Call, plain_call
+from outlive._define.flow.plain_data import PlainArguments, RenderedArguments, plain_of
+from outlive._define.flow.policies import TRANSPORT_RETRY
+from outlive._define.registry import REGISTRY
+from outlive._define.step import NO_RESULT, UNDO_RETRY, as_undo
+from outlive._journal.arguments import Signature
+from outlive._journal.value import codec_for
+from outlive._model import Retry
+from outlive._replay.ask import (
+    cancel_detached,
+    child_result,
+    end_of,
+    read_or_park,
+    run_step,
+    start_child,
+    start_detached,
+)
+from outlive._replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
+from outlive._replay.ending import result_of
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE
+from outlive._replay.saga import find_saga
+from outlive.errors import FlowStepError
+
+if TYPE_CHECKING:
+    from outlive._define.flow.document import Document
+
+Scope = Mapping[str, Any]
+Render = Callable[[Scope], Any]
+
+
+class Target(Protocol):
+    """What a step of a flow calls."""
+
+    has_own_scope: bool
+    """Whether what it does stands in a scope with the name of the step; else its one call has that name."""
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """Call it; its result as plain data."""
+
+
+class StepTarget:
+    """A registered step."""
+
+    has_own_scope = False
+
+    def __init__(
+        self, id: str, spec: StepSpec, options: StepOptions, *, kind: StepKind | None, undo: UndoTarget | None
+    ) -> None:
+        self._spec = replace(
+            spec, name=id, signature=PlainArguments(spec.signature, spec.name), kind=kind, options=options
+        )
+        self._options, self._undo = options, undo
+        self._options_of_transport = replace(options, retry=TRANSPORT_RETRY)
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """See `Target`."""
+        options = self._options
+        if options.retry is None and execution.retry is None and self._spec.kind is not StepKind.ONCE:
+            options = self._options_of_transport
+        if self._undo is not None:
+            options = replace(options, undo=self._undo.spec(scope))
+        return await run_step(execution, self._spec, options, (), given)
+
+
+class WorkflowTarget:
+    """A registered workflow: a child run, or a run of its own in a queue."""
+
+    has_own_scope = False
+
+    def __init__(
+        self,
+        id: str,
+        spec: WorkflowSpec,
+        *,
+        retry: Retry | None = None,
+        seconds: float | None = None,
+        queue: str | None = None,
+        undo: UndoTarget | None = None,
+        takes_input: bool = False,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._id = id
+        self._result = spec.signature.result
+        self._spec = spec
+        if not takes_input:
+            self._spec = replace(spec, signature=PlainArguments(spec.signature, spec.name, is_checked=True))
+        if queue is not None:
+            self._spec = replace(self._spec, queue=queue)
+        self._retry, self._seconds, self._undo = retry, seconds, undo
+        self._is_detached = queue is not None
+        self._takes_input = takes_input
+        self._values = {"vars": values} if values else {}
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """See `Target`: tried again as its `retry` says, each time as another run."""
+        args, kwargs = ((given,), self._values) if self._takes_input else ((), given)
+        return await tried(self._id, self._retry, lambda: self._run(execution, scope, args, kwargs))
+
+    async def _run(self, execution: Execution, scope: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        spec = self._spec
+        if self._is_detached:
+            run_id = await start_detached(execution, spec, args, kwargs, timeout_seconds=self._seconds, name=self._id)
+            return await _detached_result(execution, spec, run_id)
+        call = start_child(execution, spec, args, kwargs, timeout_seconds=self._seconds, name=self._id)
+        if self._undo is not None and (saga := find_saga(f"step {self._id}")) is not None:
+            saga.book(call.command.call, self._undo.spec(scope, self._plain)).follow(call.future, SCOPE.get().frame)
+        return self._plain(await child_result(execution, call))
+
+    def _plain(self, result: Any) -> Any:
+        what = f"result of {self._spec.name}"
+        return plain_of(self._result.encode(result, what), what)
+
+
+async def _detached_result(execution: Execution, spec: WorkflowSpec, run_id: str) -> Any:
+    try:
+        ended = await end_of(execution, run_id, started=spec.name)
+    except asyncio.CancelledError:
+        cancel_detached(execution, run_id)
+        raise
+    stored = result_of(ended, spec.registered)
+    return await read_or_park(execution, lambda: plain_of(execution.unpack_foreign(stored), f"result of {run_id}"))
+
+
+async def tried(id: str, retry: Retry | None, begin: Callable[[], Awaitable[Any]]) -> Any:
+    """What something that is no step gives, tried again as a policy says: the delays are durable timers."""
+    attempt = 1
+    while True:
+        try:
+            return await begin()
+        except Exception as error:
+            is_worth_it = retry is not None and (retry.when is None or retry.when(error))
+            if retry is None or not is_worth_it or retry.is_last(attempt):
+                raise
+            pause = SCOPE.get().named(f"{id}.{attempt}")
+            before = SCOPE.set(pause)
+            try:
+                await asyncio.sleep(retry.delay_seconds(attempt, pause.random().random() * 2 - 1))
+            finally:
+                SCOPE.reset(before)
+        attempt += 1
+
+
+class BuiltInTarget:
+    """A built-in with an effect: what it does goes through steps."""
+
+    has_own_scope = False
+
+    def __init__(
+        self,
+        id: str,
+        flow: Document,
+        built_in: BuiltIn,
+        options: StepOptions,
+        *,
+        kind: StepKind | None,
+        later: Any,
+        undo: UndoTarget | None,
+    ) -> None:
+        self._id, self._flow, self._built_in = id, flow, built_in
+        self._options, self._kind, self._undo = options, kind, undo
+        self._later = later
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """See `Target`."""
+        options = self._options
+        if options.retry is None and execution.retry is None and self._kind is None:
+            options = replace(options, retry=TRANSPORT_RETRY)
+        if self._undo is not None:
+            options = replace(options, undo=self._undo.spec(scope))
+        call = Call(self._id, self._flow, scope, options, kind=self._kind, later=self._later)
+        return await self._built_in.run(call, arguments_for(self._built_in, self._id, given))
+
+
+class ControlTarget:
+    """A built-in that waits, decides, or runs others: workflow code, with a timeout around it."""
+
+    has_own_scope = True
+
+    def __init__(
+        self, id: str, flow: Document, built_in: BuiltIn, *, retry: Retry | None, seconds: float | None, later: Any
+    ) -> None:
+        self._id, self._flow, self._built_in = id, flow, built_in
+        self._retry, self._seconds, self._later = retry, seconds, later
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """See `Target`."""
+        call = Call(self._id, self._flow, scope, StepOptions(), later=self._later)
+        arguments = arguments_for(self._built_in, self._id, given)
+        return await tried(self._id, self._retry, lambda: self._run(call, arguments))
+
+    async def _run(self, call: Call, arguments: Any) -> Any:
+        if self._seconds is None:
+            return await self._built_in.run(call, arguments)
+        async with asyncio.timeout(self._seconds):
+            return await self._built_in.run(call, arguments)
+
+
+def arguments_for(built_in: BuiltIn, id: str, given: Any) -> Any:
+    """The arguments of a built-in of what a document gives it.
+
+    Raises:
+        FlowStepError: they do not fit.
+    """
+    if getattr(built_in, "takes_anything", False):
+        return given
+    try:
+        return msgspec.convert(given, built_in.arguments)
+    except msgspec.ValidationError as error:
+        raise FlowStepError(id, f"`with` does not fit {built_in.name}: {error}") from None
+
+
+class UndoTarget:
+    """What takes a step back when the flow fails after it."""
+
+    def __init__(self, id: str, use: str, render: Render | None) -> None:
+        self._name = f"{id}.undo"
+        self._use, self._render = use, render
+        self._step = REGISTRY.find_step(use)
+
+    @classmethod
+    def of_step(cls, undo: StepSpec) -> StepSpec:
+        """The undo that a registered step has by itself, for a flow: called with plain data."""
+        return replace(undo, signature=_without_result(PlainArguments(undo.signature, undo.name)))
+
+    def spec(self, scope: Scope, plain: Callable[[Any], Any] | None = None) -> StepSpec:
+        """The step that a roll-back calls; `plain` makes plain data of the result of what is undone."""
+
+        def render(result: Any) -> Any:
+            assert self._render is not None
+            return self._render({**scope, "result": plain(result) if plain else result})
+
+        if self._step is not None:
+            own = as_undo(self._step)
+            options = own.options if own.options.retry else replace(own.options, retry=UNDO_RETRY)
+            arguments = _without_result(RenderedArguments(self._step.signature, self._name, render))
+            return replace(own, name=self._name, signature=arguments, options=options)
+        built_in = find_built_in(self._use)
+        assert built_in is not None
+
+        async def undo(given: Any) -> None:
+            await built_in.run(plain_call(self._name, {}), arguments_for(built_in, self._name, given))
+
+        signature = _without_result(_Undone(undo, self._name, render))
+        options = StepOptions(retry=UNDO_RETRY, parks=True)
+        return StepSpec(self._name, undo, signature, True, options)
+
+
+class _Undone(Signature):
+    """The arguments of a built-in that undoes: one value, made of the result of the step when it is undone."""
+
+    def __init__(self, fn: Any, name: str, render: Callable[[Any], Any]) -> None:
+        super().__init__(fn, name)
+        self._render = render
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """See `Signature`."""
+        return b"[" + codec_for(Any).encode(self._render(args[0]), f"what {self._name} is given") + b"]"
+
+
+def _without_result(signature: Signature) -> Signature:
+    signature.result = NO_RESULT
+    return signature

@@ -1,0 +1,36 @@
+"""Flows: workflows that are written as documents.
+
+from outlive import flow
+
+orders = flow.load("orders.flow.yaml")
+run = await engine.start(orders, {"order": {"id": 7}}, id="order-7")
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from outlive._define.flow.flow import Flow
+from outlive._define.flow.problems import FlowError, FlowInputError, Problem
+from outlive._define.flow.reading import read
+from outlive._define.flow.validating import document_of
+
+__all__ = ["Flow", "FlowError", "FlowInputError", "Problem", "load", "parse"]
+
+
+def load(path: str | PathLike[str]) -> Flow:
+    """The flow in a file, YAML or JSON; this process can run it from now on, and means it by its name.
+
+    Raises:
+        FlowError: it cannot run as it is written; says everything that is wrong, with lines.
+        OSError: the file cannot be read.
+    """
+    return parse(Path(path).read_bytes(), file=str(path))
+
+
+def parse(text: str | bytes, *, file: str = "") -> Flow:
+    """The flow in a text; see `load`. `file` is what its problems call it."""
+    flow = Flow(document_of(read(text, file)), file=file)
+    flow.register()
+    return flow

@@ -1,0 +1,250 @@
+"""How a flow runs: order, laziness, conditions, arguments, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import flow
+from outlive._journal.event import RunCreated, StepSucceeded, TimerFired
+from outlive.errors import RunFailed
+from outlive.testing import TestEngine
+from tests.flow import shop
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Each test has a shop of its own."""
+    shop.clear()
+    shop.MEETING.clear()
+    yield
+    shop.clear()
+
+
+async def output_of(text: str, given: Any = None) -> Any:
+    """What a flow gives."""
+    parsed = flow.parse(text)
+    async with TestEngine() as engine:
+        return await (await engine.start(parsed, given)).result()
+
+
+ORDERS = """
+name: running-orders
+input: { order: { type: object } }
+steps:
+  charge:
+    use: shop.charge
+    with: { hold: "${{ steps.reserve.id }}", cents: "${{ input.order.cents }}" }
+  reserve:
+    use: shop.reserve
+    with: { order: "${{ input.order }}" }
+output: "${{ steps.charge }}"
+"""
+
+
+async def test_order_comes_from_references() -> None:
+    """Not from the document, in which the second comes first; and a step gets its own type."""
+    assert await output_of(ORDERS, {"order": {"id": 7, "cents": 5}}) == "hold-7:5"
+    assert shop.CALLS == [("reserve", shop.Order(7, 5)), ("charge", "hold-7", 5, "")]
+
+
+@pytest.mark.parametrize("store", ["memory:", "sqlite:"])
+async def test_a_flow_runs_on_an_engine(store: str, tmp_path: Any) -> None:
+    """As any workflow does: in memory, and in a file."""
+    url = store if store == "memory:" else f"{store}{tmp_path / 'flow.db'}"
+    orders = flow.parse(ORDERS)
+    async with outlive.Engine(url) as engine:
+        run = await engine.start(orders, {"order": {"id": 1, "cents": 2}}, id="o-1")
+
+        assert await run.result() == "hold-1:2"
+        found = next(iter(await engine.list(id_prefix="o-1")))
+    assert (found.workflow, found.version) == ("running-orders", int(orders.hash, 16))
+
+
+async def test_the_journal_knows_a_step_by_its_id() -> None:
+    """Also beside others; and what is no step stands in a scope with the name of the step."""
+    text = """
+name: running-names
+steps:
+  one: { use: shop.say, with: { what: 1 } }
+  two: { use: shop.say, with: { what: 2 } }
+  nap: { use: sleep, with: { seconds: 5m } }
+  child: { use: shop.audit, with: { order: { id: 1 } } }
+"""
+    names = flow.parse(text)
+    async with TestEngine() as engine:
+        run = await engine.start(names)
+        await run.result()
+        events = await run.history()
+
+    steps = {event.call for event in events if isinstance(event, StepSucceeded)}
+    assert steps == {"one", "two", "shop.say"}
+    assert [event.call for event in events if isinstance(event, RunCreated)] == ["", "child"]
+    assert [event.call for event in events if isinstance(event, TimerFired)] == ["nap/@timer"]
+
+
+async def test_independent_steps_run_side_by_side() -> None:
+    """Three that wait for each other, and one that waits for all of them."""
+    text = """
+name: running-beside
+steps:
+  a: { use: shop.meet, with: { name: a, others: 3 } }
+  b: { use: shop.meet, with: { name: b, others: 3 } }
+  c: { use: shop.meet, with: { name: c, others: 3 } }
+output: "${{ steps.a + steps.b + steps.c }}"
+"""
+    assert await output_of(text) == 9
+
+
+async def test_a_step_that_is_not_needed_does_not_run() -> None:
+    """Unless it must; and what that needs runs too. [SF lazy]"""
+    text = """
+name: running-lazy
+steps:
+  wanted: { use: shop.say, with: { what: wanted } }
+  idle: { use: shop.say, with: { what: idle } }
+  deep: { use: shop.say, with: { what: deep } }
+  told: { use: shop.say, with: { what: "${{ steps.deep }}er" }, must_run: true }
+output: "${{ steps.wanted }}"
+"""
+    assert await output_of(text) == "wanted"
+    assert sorted(shop.CALLS) == ["deep", "deeper", "wanted"]
+
+
+async def test_a_flow_without_an_output_runs_everything_and_gives_null() -> None:
+    """An output that is null runs nothing."""
+    text = "name: running-all\nsteps:\n  one: { use: shop.say, with: { what: one } }\n"
+
+    assert await output_of(text) is None
+    assert shop.CALLS == ["one"]
+    assert await output_of(text + "output: null\n") is None
+    assert shop.CALLS == ["one"]
+
+
+async def test_a_step_whose_condition_is_false_has_the_result_null() -> None:
+    """Those that wait for it go on."""
+    text = """
+name: running-if
+input: { wanted: boolean }
+steps:
+  maybe: { use: shop.say, with: { what: maybe }, if: "${{ input.wanted }}" }
+  next: { use: shop.say, with: { what: "${{ steps.maybe == null ? 'nothing' : 'something' }}" } }
+output: ["${{ steps.maybe }}", "${{ steps.next }}"]
+"""
+    assert await output_of(text, {"wanted": False}) == [None, "nothing"]
+    assert await output_of(text, {"wanted": True}) == ["maybe", "something"]
+
+
+async def test_after_orders_without_data() -> None:
+    """One after the other, though neither uses the other."""
+    text = """
+name: running-after
+steps:
+  last: { use: shop.say, with: { what: last }, after: [middle] }
+  middle: { use: shop.say, with: { what: middle }, after: [first] }
+  first: { use: shop.say, with: { what: first } }
+"""
+    await output_of(text)
+    assert shop.CALLS == ["first", "middle", "last"]
+
+
+@pytest.mark.parametrize(("order", "expected"), [("breadth", "abcAC"), ("depth", "aAbcC")])
+async def test_which_of_the_ready_steps_begins_first(order: str, expected: str) -> None:
+    """Where only one runs at a time: all that are ready, or first what a step has made ready. [SF]"""
+    text = f"""
+name: running-{order}
+order: {order}
+concurrency: 1
+steps:
+  a: {{ use: shop.say, with: {{ what: a }} }}
+  A: {{ use: shop.say, with: {{ what: A }}, after: [a] }}
+  b: {{ use: shop.say, with: {{ what: b }} }}
+  c: {{ use: shop.say, with: {{ what: c }} }}
+  C: {{ use: shop.say, with: {{ what: C }}, after: [c] }}
+"""
+    await output_of(text)
+    assert "".join(shop.CALLS) == expected
+
+
+async def test_a_result_is_plain_data() -> None:
+    """Also one for which the journal has a form of its own: an instant, a tuple, an object of a class."""
+    text = """
+name: running-plain
+steps:
+  stamp: { use: shop.stamp, with: { what: "${{ run.id }}" } }
+  audit: { use: shop.audit, with: { order: { id: 3, cents: 4 }, depth: 2 } }
+output: { stamp: "${{ steps.stamp }}", audit: "${{ steps.audit }}", year: "${{ steps.stamp.at }}" }
+"""
+    plain = flow.parse(text)
+    async with TestEngine() as engine:
+        found = await (await engine.start(plain, id="plain-1")).result()
+
+    stamp = {"what": "plain-1", "at": "2026-01-02T00:00:00Z", "pair": [1, 2]}
+    assert found == {"stamp": stamp, "audit": {"id": 3, "cents": 6}, "year": "2026-01-02T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("with_", "use", "says"),
+    [
+        ("{ hold: x }", "shop.charge", "it needs cents"),
+        ("{ hold: x, cent: 3, cents: 3 }", "shop.charge", "it has no parameter 'cent'; it takes hold, cents, note"),
+        ("[1]", "shop.charge", "gives its arguments by name"),
+        ("{}", "shop.chrage", "did you mean shop.charge?"),
+        ("{ order: { id: 1 }, dept: 2 }", "shop.audit", "it has no parameter 'dept'"),
+    ],
+)
+async def test_a_call_that_cannot_work_is_refused_before_anything_runs(with_: str, use: str, says: str) -> None:
+    """By the signature of the step; the error names the step and what it takes."""
+    wrong = f"name: running-wrong\nsteps:\n  fine: {{ use: noop }}\n  one: {{ use: {use}, with: {with_} }}\n"
+    async with TestEngine() as engine:
+        with pytest.raises(flow.FlowError, match=r"step one: .*") as caught:
+            await engine.start(flow.parse(wrong))
+
+    assert says in str(caught.value)
+
+
+async def test_an_argument_of_another_type_fails_the_step() -> None:
+    """The type of the step reads it; another attempt would meet it again, and is not made."""
+    text = "name: running-type\nsteps:\n  one: { use: shop.charge, with: { hold: a, cents: many }, retry: {} }\n"
+    with pytest.raises(RunFailed, match=r"argument of shop\.charge"):
+        await output_of(text)
+
+
+async def test_an_input_that_does_not_fit_starts_no_run() -> None:
+    """The run does not exist."""
+    orders = flow.parse(ORDERS)
+    async with TestEngine() as engine:
+        with pytest.raises(flow.FlowInputError, match=r"running-orders .*input\.order"):
+            await engine.start(orders, {}, id="none")
+
+        assert await engine.count() == 0
+
+
+async def test_a_flow_is_called_in_a_workflow() -> None:
+    """As a child run."""
+    async with TestEngine() as engine:
+        found = await (await engine.start(calls_a_flow, 4)).result()
+
+    assert found == "hold-4:9"
+
+
+@outlive.workflow(name="running.calls_a_flow")
+async def calls_a_flow(number: int) -> Any:
+    """The flow is a workflow."""
+    return await flow.parse(ORDERS)({"order": {"id": number, "cents": 9}})
+
+
+async def test_an_expression_that_has_no_value_fails_the_flow() -> None:
+    """With the step, the expression, and what was found."""
+    text = """
+name: running-missing
+steps:
+  one: { use: shop.say, with: { what: { a: 1 } } }
+  two: { use: shop.say, with: { what: "${{ steps.one.what.b }}" } }
+output: "${{ steps.two }}"
+"""
+    with pytest.raises(RunFailed, match=r"steps\.one"):
+        await output_of(text)
