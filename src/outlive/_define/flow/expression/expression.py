@@ -75,6 +75,8 @@ class Expression:
             return type_of_node(self.tree, types)
         except ExpressionError as error:
             raise error.within(self.text) from None
+        except RecursionError:
+            raise ExpressionError("it is nested too deeply", 0, expression=self.text) from None
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"

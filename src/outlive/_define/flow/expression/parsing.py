@@ -124,12 +124,21 @@ class _Parser:
         self._variables: dict[str, Local] = {}
 
     def expression(self) -> Node:
-        """`or-expression`, or `or-expression ? expression : expression`."""
+        """Operands with the operators between them, by rank; behind them perhaps `? expression : expression`."""
         token = self._tokens[self._at]
         self._depth += 1
         if self._depth > NESTING_MAX:
             raise ExpressionError(f"more than {NESTING_MAX} brackets are open at once", token.offset)
-        node = self._operators()
+        operands = [self._operand()]
+        signs: list[Token] = []
+        while (rank := _RANKS.get(self._sign() or "", 0)) > 0:
+            while signs and _RANKS[signs[-1].value] >= rank:
+                _reduce(operands, signs)
+            signs.append(self._next())
+            operands.append(self._operand())
+        while signs:
+            _reduce(operands, signs)
+        node = operands[0]
         if self._accept("?"):
             yes = self.expression()
             self._expect(":", "of `condition ? yes : no`")
@@ -143,27 +152,16 @@ class _Parser:
         if token.kind != "end":
             self._refuse(token, "the expression is complete before")
 
-    def _operators(self) -> Node:
-        """Operands and the operators between them, by rank."""
-        operands = [self._operand()]
-        signs: list[Token] = []
-        while (rank := _RANKS.get(self._sign() or "", 0)) > 0:
-            while signs and _RANKS[signs[-1].value] >= rank:
-                _reduce(operands, signs)
-            signs.append(self._next())
-            operands.append(self._operand())
-        while signs:
-            _reduce(operands, signs)
-        return operands[0]
-
     def _operand(self) -> Node:
         """Signs before a value, the value, and the fields, indexes and calls behind it."""
         prefixes = []
         while self._sign() in ("!", "-"):
             prefixes.append(self._next())
-        node = self._primary(negative=bool(prefixes) and prefixes[-1].value == "-")
-        if prefixes and isinstance(node, Literal) and prefixes[-1].value == "-" and type(node.value) in (int, float):
+        # -9223372036854775808 is one number: without its sign it would be too large.
+        negative = bool(prefixes) and prefixes[-1].value == "-" and self._tokens[self._at].kind in ("int", "double")
+        if negative:
             prefixes.pop()
+        node = self._primary(negative=negative)
         while True:
             token = self._tokens[self._at]
             if self._accept("."):
@@ -209,7 +207,11 @@ class _Parser:
         if name in _CONSTANTS:
             return Literal(token.offset, _CONSTANTS[name])
         if self._accept("("):
-            return self._function(name, token.offset)
+            if name == "has":
+                return self._has(token.offset)
+            if name in MACROS:
+                raise ExpressionError(f"{name}() needs a list before it", token.offset, f"write list.{name}(x, ...)")
+            return self._call(name, (), token.offset)
         if name in _RESERVED or name == "in":
             raise ExpressionError(f"{name!r} is a reserved word", token.offset, _ADVICE.get(name, ""))
         local = self._variables.get(name)
@@ -237,16 +239,12 @@ class _Parser:
             return self._macro(name, base, token.offset)
         return self._call(name, (base,), token.offset)
 
-    def _function(self, name: str, offset: int) -> Node:
-        if name == "has":
-            selected = self.expression()
-            self._expect(")", "of has(...)")
-            if not isinstance(selected, Select):
-                raise ExpressionError("has() takes a field", offset, 'write has(x.field), or "field" in x')
-            return Has(offset, selected)
-        if name in MACROS:
-            raise ExpressionError(f"{name}() needs a list before it", offset, f"write list.{name}(x, ...)")
-        return self._call(name, (), offset)
+    def _has(self, offset: int) -> Node:
+        selected = self.expression()
+        self._expect(")", "of has(...)")
+        if not isinstance(selected, Select):
+            raise ExpressionError("has() takes a field", offset, 'write has(x.field), or "field" in x')
+        return Has(offset, selected)
 
     def _call(self, name: str, before: tuple[Node, ...], offset: int) -> Node:
         arguments = (*before, *self._until(")", self.expression))

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from outlive._define.flow.expression.functions.arguments import as_text, in_range
 from outlive._define.flow.expression.functions.table import COLLECTION, Table
+from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN
 from outlive._define.flow.expression.types import ANY, BOOL, NUMBER, STRING
 from outlive._define.flow.expression.values import (
     DATA_DEPTH_MAX,
@@ -60,14 +61,14 @@ def _string(frame: Frame, value: Any) -> str:
     return frame.made(text_of(value))
 
 
-@_functions.add("int(x)", "a text or double as integer, cut towards zero", ANY, gives=NUMBER)
+@_functions.add("int(x)", "a text, double or bool as integer, cut towards zero", ANY, gives=NUMBER)
 def _int(frame: Frame, value: Any) -> int:
     if type(value) is str and re.fullmatch(r"-?[0-9]{1,19}", value):
         return in_range(int(value))
-    if type(value) is float and isfinite(value):
+    if type(value) is float and INT_MIN < value < INT_MAX:
+        return int(value)
+    if type(value) is int or type(value) is bool:
         return in_range(int(value))
-    if type(value) is int:
-        return in_range(value)
     raise ExpressionError(f"{shown(value)} is no integer")
 
 

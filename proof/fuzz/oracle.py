@@ -1,0 +1,62 @@
+"""What Google's implementation of CEL makes of an expression, and where ours may differ from it."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from typing import Any
+
+from outlive._define.flow.expression import parse
+from outlive.errors import ExpressionError
+
+_RELAXED = re.compile(
+    r"No matching overloads found : "
+    r"(_[-+*/%]_\((int64|double), (int64|double)\)"  # we mix integers and doubles, and have a remainder of doubles
+    r"|\w+\(|\(\w+\)\.\w+\()"  # x.f(y) is f(x, y)
+)
+
+
+@cache
+def _environment() -> Any:
+    from cel_expr_python import cel
+
+    return cel.NewEnv(variables=dict.fromkeys(("input", "steps"), cel.Type.DYN))
+
+
+def cel_value(text: str, scope: dict[str, Any]) -> tuple[bool, Any]:
+    """Whether CEL has a value for an expression, and the value or the message."""
+    try:
+        value = _environment().compile(text, disable_check=True).eval(data=scope)
+    except Exception as error:  # It tells of its errors in more than one way.
+        return False, str(error)
+    if value.type().name() == "ERROR":
+        return False, str(value.value())
+    return True, value.plain_value()
+
+
+def difference(text: str, scope: dict[str, Any]) -> str:
+    """What ours makes of it that CEL does not, apart from what the decision record lists; nothing if they agree."""
+    has_value, theirs = cel_value(text, scope)
+    try:
+        ours = parse(text).evaluate(scope)
+    except ExpressionError as error:
+        # JSON has no infinity: what is infinite or no number in CEL is an error here, at the place where it arises.
+        is_infinite = "finite" in error.message or "division by zero" in error.message
+        if has_value and not is_infinite:
+            return f"CEL has {theirs!r} and we have: {error}"
+        return ""
+    if has_value:
+        return "" if is_same(ours, theirs) else f"CEL has {theirs!r} and we have {ours!r}"
+    return "" if _RELAXED.search(theirs) else f"we have {ours!r} and CEL has: {theirs}"
+
+
+def is_same(ours: Any, theirs: Any) -> bool:
+    """Equal, and of the same type throughout."""
+    if type(ours) is not type(theirs):
+        return False
+    if isinstance(ours, list):
+        return len(ours) == len(theirs) and all(map(is_same, ours, theirs))
+    if isinstance(ours, dict):
+        return ours.keys() == theirs.keys() and all(is_same(ours[key], theirs[key]) for key in ours)
+    return bool(ours == theirs) or (isinstance(ours, float) and math.isnan(ours) and math.isnan(theirs))
