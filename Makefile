@@ -15,6 +15,7 @@ SEEDS ?= 10000
 FIRST ?= 0
 SEED ?= 0
 MUTANTS ?= 100
+N ?= 100000
 STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
 CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
@@ -33,7 +34,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate cron bench pythons lock clean
+.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate cron fuzz bench pythons lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +83,9 @@ simulate: $(RUN) ## Simulate a fleet with every fault for SEEDS=10000 seeds, fro
 
 cron: $(RUN) ## Hold the ticks of 400 cron expressions in all time zones against a second implementation, over ten years.
 	.venv/bin/python -m proof.cron --jobs $(JOBS) --seed $(SEED) $(ARGS)
+
+fuzz: $(DEV) ## Try N=100000 random expressions and documents of flows: none may crash, hang or differ from CEL.
+	.venv/bin/python -m proof.fuzz --inputs $(N) --seed $(SEED) $(ARGS)
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)
