@@ -31,7 +31,7 @@ from outlive._define.run_step import run_step
 from outlive._define.saga import SagaBlock, saga
 from outlive._define.schedule import cron, every, tick
 from outlive._define.step import Step, step
-from outlive._define.talking import cancel, get, signal
+from outlive._define.talking import cancel, get, send_event, signal
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Limits, Recovery, Retry, Run, RunStatus
 from outlive._model.approval import Approval, ApprovalNotice
@@ -180,6 +180,7 @@ __all__ = [
     "resource",
     "run_step",
     "saga",
+    "send_event",
     "set_tags",
     "signal",
     "sleep_until",

@@ -8,11 +8,25 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from outlive._model.trigger import Sent
 from outlive.errors import NotInRunError
+
+
+class EventSender(Protocol):
+    """What a step of Outlive's own asks of `engine.events`."""
+
+    async def send(
+        self, type: str, data: Any = None, *, id: str | None = None, source: str = "", headers: Any = None
+    ) -> Sent:
+        """See `Events.send`."""
 
 
 class Verbs(Protocol):
     """What a step of Outlive's own asks of the engine that runs it."""
+
+    @property
+    def events(self) -> EventSender:
+        """See `Engine.events`."""
 
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """See `Engine.signal`."""

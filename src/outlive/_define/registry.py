@@ -15,6 +15,7 @@ from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chu
 from outlive._define.intervention import OF_RUN, intervention_spec
 from outlive._model import given
 from outlive._model.schedule import Schedule
+from outlive._model.trigger import EventTrigger
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
 
@@ -31,6 +32,7 @@ class Registry:
         self._schedules: dict[tuple[str, int], list[Schedule]] = {}
         self._current: dict[str, int] = {}
         """The version of a flow that is meant by its name: its versions are hashes, and have no order."""
+        self._triggers: dict[tuple[str, int], list[EventTrigger]] = {}
         self._definitions: list[str] | None = None
         """What `definitions` gives, until something is added."""
 
@@ -68,6 +70,21 @@ class Registry:
         for key, schedules in sorted(self._schedules.items(), key=lambda item: item[0][1]):
             found |= {each.name: (self._workflows[key], each) for each in schedules if key in self._workflows}
         return list(found.values())
+
+    def add_triggers(self, spec: WorkflowSpec, triggers: list[EventTrigger]) -> None:
+        """Let events start a workflow."""
+        self._triggers[spec.name, spec.version] = triggers
+
+    def triggers(self) -> list[tuple[WorkflowSpec, list[EventTrigger]]]:
+        """The workflows that have triggers, with these: of one name the newest version, if that has some."""
+        if not self._triggers:
+            return []
+        keys = [((spec.name, spec.version), spec) for spec in self.newest()]
+        return [(spec, self._triggers[key]) for key, spec in keys if key in self._triggers]
+
+    def newest(self) -> list[WorkflowSpec]:
+        """The workflows that users have defined, of one name the newest version."""
+        return list({spec.name: spec for spec in sorted(self._workflows.values(), key=_version)}.values())
 
     def find_step(self, name: str) -> StepSpec | None:
         """The step of this name, if this process has it."""
@@ -135,6 +152,10 @@ class Registry:
             names = [*runnable, *chunks, *interventions, *batches]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)
+
+
+def _version(spec: WorkflowSpec) -> int:
+    return spec.version
 
 
 REGISTRY = Registry()

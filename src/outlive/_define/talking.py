@@ -18,7 +18,9 @@ from outlive._define.in_step import CURRENT_STEP, Verbs
 from outlive._journal.arguments import Signature
 from outlive._journal.event import DetachedEnded
 from outlive._journal.value import TAGGED, ValueCodec, codec_for, codec_of_value
+from outlive._journal.plain import plain_json
 from outlive._model import Retry, given, known_run_id
+from outlive._model.trigger import Sent
 from outlive._replay.ask import end_of, read_or_park, run_step, this_execution
 from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
 from outlive._replay.ending import result_of
@@ -82,6 +84,31 @@ async def cancel(run_id: str, *, reason: str = "") -> None:
     execution = _execution("cancel")
     why = given.text(where, "reason", reason, like="out of stock", least=0, most=given.TEXT_CHARACTERS_MAX)
     await run_step(execution, _CANCEL, _CANCEL.options, (known_run_id(where, run_id), why), {})
+
+
+async def send_event(type: str, data: Any = None, *, id: str | None = None, source: str | None = None) -> Sent:
+    """Send an event, from a workflow: durable, and once. See `Events.send`.
+
+    When this returns, the runs that it starts exist. They have the headers of this run too.
+
+    Args:
+        data: plain values; dataclasses, msgspec structs and pydantic models become such.
+        id: which event it is; that of this call unless given, so it stays the same whatever happens to the worker.
+        source: where it comes from; this run unless given.
+
+    Returns:
+        The runs that it has started; and the workflows that have a trigger for it and cannot be given the data.
+    """
+    where = "outlive.send_event"
+    execution = _execution("send_event")
+    wanted = given.text(where, "type", type, like="order.created")
+    if id is not None:
+        id = given.text(where, "id", id, like="evt_123")
+    if source is not None:
+        source = given.text(where, "source", source, like="shop", least=0)
+    data = plain_json(where, data)
+    sent: Sent = await run_step(execution, _SEND_EVENT, _SEND_EVENT.options, (wanted, data, id, source), {})
+    return sent
 
 
 class OtherRun(Generic[R]):
@@ -168,12 +195,19 @@ async def _send_signal(run_id: str, name: str, data: str, key: str | None) -> No
     await engine.signal(run_id, name, msgspec.Raw(data.encode()), key=key or own_key)
 
 
+async def _send_event(type: str, data: Any, id: str | None, source: str | None) -> Sent:
+    engine, own_key = _engine()
+    me = CURRENT_STEP.get().context()
+    where = f"run:{me.run_id}" if source is None else source
+    return await engine.events.send(type, data, id=id or own_key, source=where, headers=me.headers)
+
+
 async def _send_cancel(run_id: str, reason: str) -> None:
     engine, _ = _engine()
     await engine.cancel(run_id, reason=reason)
 
 
-def _own_step(name: str, fn: Callable[..., Coroutine[Any, Any, None]]) -> StepSpec:
+def _own_step(name: str, fn: Callable[..., Coroutine[Any, Any, Any]]) -> StepSpec:
     assert inspect.iscoroutinefunction(fn)
     options = StepOptions(retry=_AGAIN)
     return StepSpec(
@@ -188,3 +222,4 @@ def _own_step(name: str, fn: Callable[..., Coroutine[Any, Any, None]]) -> StepSp
 
 _SIGNAL = _own_step("outlive.signal", _send_signal)
 _CANCEL = _own_step("outlive.cancel", _send_cancel)
+_SEND_EVENT = _own_step("outlive.send_event", _send_event)

@@ -21,6 +21,7 @@ from outlive._model import Retry, given
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
 from outlive._model.schedule import Schedule
+from outlive._model.trigger import EventTrigger
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
@@ -39,13 +40,16 @@ class Workflow(Generic[P, R]):
         self.spec = spec
         self.signals: dict[str, ValueCodec] = {name: codec_for(annotation) for name, annotation in signals.items()}
 
-    def _register(self, forms: Mapping[str, Any], schedule: object = None) -> None:
+    def _register(self, forms: Mapping[str, Any], schedule: object = None, on_event: object = None) -> None:
         """Let this process know it by its name, with the types of its signals and of the forms of its approvals, and
         when it starts by itself."""
         schedules = _schedules(f"workflow {self.spec.name}", self.spec, schedule)
+        triggers = _triggers(f"workflow {self.spec.name}", self.spec, on_event)
         REGISTRY.add_workflow(self.spec)
         if schedules:
             REGISTRY.add_schedules(self.spec, schedules)
+        if triggers:
+            REGISTRY.add_triggers(self.spec, triggers)
         SIGNALS[self.spec.name, self.spec.version] = self.signals
         FORMS[self.spec.name, self.spec.version] = {name: form_type(form) for name, form in forms.items()}
 
@@ -156,6 +160,7 @@ class WorkflowOptions(TypedDict, total=False):
     strict_arguments: bool
     retry: Retry | None
     schedule: Schedule | Sequence[Schedule] | None
+    on_event: str | Sequence[str] | None
     queue: Queue | str | None
 
 
@@ -181,6 +186,7 @@ def workflow(
     strict_arguments: bool = False,
     retry: Retry | None = None,
     schedule: Schedule | Sequence[Schedule] | None = None,
+    on_event: str | Sequence[str] | None = None,
     queue: Queue | str | None = None,
 ) -> Any:
     """Make an async function a workflow.
@@ -198,6 +204,8 @@ def workflow(
             journal has. If not, the difference is logged and counted, and what the journal has counts.
         retry: for its steps that have no `retry` of their own.
         schedule: when it starts by itself, by `outlive.cron` or `outlive.every`; several need names of their own.
+        on_event: the type of the events that start it (`engine.events.send`), or several; "order.*" stands for all that
+            begin with "order.". The data of the event is its one argument.
         queue: where runs that are started wait for their turn; a child run is part of its parent, and does not wait.
     """
 
@@ -222,7 +230,7 @@ def workflow(
             queue=check_queue(where, queue),
         )
         defined: Workflow[..., Any] = Workflow(spec, given.kinds(where, "signals", signals))
-        defined._register(given.kinds(where, "approvals", approvals), schedule)
+        defined._register(given.kinds(where, "approvals", approvals), schedule, on_event)
         return defined
 
     return define if fn is None else define(fn)
@@ -240,6 +248,19 @@ def _schedules(where: str, spec: WorkflowSpec, given_: object) -> list[Schedule]
     for each in named:
         target_of(where, spec, each)
     return named
+
+
+def _triggers(where: str, spec: WorkflowSpec, given_: object) -> list[EventTrigger]:
+    """The triggers of a workflow, checked against what it takes."""
+    if given_ is None:
+        return []
+    types = given.texts(where, "on_event", [given_] if isinstance(given_, str) else given_, like="order.created")
+    various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [each for each in spec.signature.parameters if each.default is each.empty and each.kind not in various]
+    if len(needed) > 1 or any(each.kind is each.KEYWORD_ONLY for each in needed):
+        wanted = f"{spec.name} takes more than one argument, and an event gives it one: its data"
+        raise InvalidArgumentError(where, "on_event", given_, wanted)
+    return [EventTrigger(event=each) for each in types]
 
 
 SIGNALS: dict[tuple[str, int], dict[str, ValueCodec]] = {}

@@ -32,6 +32,7 @@ from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, Work
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest
 from outlive.client.definitions import Definitions, checked_input
+from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
 from outlive.client.followers import Bell
 from outlive.client.forking import Forker
@@ -119,6 +120,8 @@ class Client:
         )
         self.ask, self.answer = asks.ask, asks.answer
         """See `Engine.ask` and `Engine.answer`."""
+        self.events = Events(access, starter=self._starter, new_id=ids.new_id)
+        """See `Engine.events`."""
         self.purge = Purging(access, ids=ids).purge
         """Delete runs that have ended. See `Engine.purge`."""
         self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)

@@ -96,14 +96,15 @@ class Describer:
 
 def described_in(registry: Registry) -> dict[str, Described]:
     """The workflows that this process has, by `name@version`."""
-    return {definition_key(spec.name, spec.version): _described(spec) for spec in registry.workflows()}
+    return {definition_key(spec.name, spec.version): described_of(spec) for spec in registry.workflows()}
 
 
 _DESCRIBED: WeakKeyDictionary[Signature, Described] = WeakKeyDictionary()
 """A description takes a while to make, and every start by name looks at all of them."""
 
 
-def _described(spec: WorkflowSpec) -> Described:
+def described_of(spec: WorkflowSpec) -> Described:
+    """What a workflow of this process takes and gives."""
     found = _DESCRIBED.get(spec.signature)
     if found is None:
         queue = own_place(spec).queue

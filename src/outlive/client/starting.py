@@ -188,9 +188,32 @@ class Starter:
         where = "engine.start_by_name"
         given.one_of(where, "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds(where, "timeout", timeout)
-        seconds = described.timeout_seconds if seconds is None else seconds
         run_id = self._ids.new_id() if id is None else check_run_id(id)
+        event, blobs = await self.created_described(
+            where, workflow, version, described, arguments, timeout=seconds, tags=tags, headers=headers, place=place
+        )
+        if (id is not None and await self._lookups.is_taken(run_id)) or (
+            await self._create(run_id, event, blobs) is Outcome.CONFLICT
+        ):
+            await self._on_taken(run_id, event, blobs, on_conflict)
+        return run_id
+
+    async def created_described(
+        self,
+        where: str,
+        workflow: str,
+        version: int,
+        described: Described,
+        arguments: bytes,
+        *,
+        timeout: float | None = None,
+        tags: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        place: Wanted | None = None,
+    ) -> tuple[RunCreated, list[Blob]]:
+        """The first event of a new tree of a workflow whose code is not here, and the blobs of its arguments."""
         nonce, at = self._ids.nonce(), self._access.store.now()
+        seconds = described.timeout_seconds if timeout is None else timeout
         payload, blob = self._access.packer.pack(arguments, f"the arguments of {workflow}", of=tree_mark(nonce))
         event = RunCreated(
             at=at,
@@ -204,12 +227,7 @@ class Starter:
         )
         if place is not None or described.queue:
             event = put(event, await self.place(where, place, described.queue or None))
-        blobs = [blob] if blob else []
-        if (id is not None and await self._lookups.is_taken(run_id)) or (
-            await self._create(run_id, event, blobs) is Outcome.CONFLICT
-        ):
-            await self._on_taken(run_id, event, blobs, on_conflict)
-        return run_id
+        return event, [blob] if blob else []
 
     def created(
         self,

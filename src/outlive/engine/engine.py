@@ -57,6 +57,8 @@ from outlive.client.bulk import BulkFilters, RunOutcome, WorkflowFilters
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
 from outlive.client.definitions import Describer, WorkflowInfo
+from outlive.client.events.triggers import declare as declare_triggers
+from outlive.client.events.verbs import Events
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.handle import RunHandle
 from outlive.client.placing import queue_names, wanted_place
@@ -346,6 +348,8 @@ class Engine:
 
     async def _start_services(self) -> None:
         assert self._client is not None
+        if self._registry.triggers():
+            await declare_triggers(self._registry, self._store, began_at=self._store.now())
         if self._has_schedules and self._registry.schedules():
             await declare(self._registry, self._store, began_at=self._store.now(), nonce=self._clock.nonce)
         services = self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
@@ -955,6 +959,11 @@ class Engine:
     def queues(self) -> Queues:
         """Where runs wait for their turn: list, stats, set, reset, pause, resume, drain."""
         return Queues(self._verbs)
+
+    @property
+    def events(self) -> Events:
+        """Sends events, each of which starts one run of every workflow that has a trigger for it."""
+        return self._verbs.events
 
     @property
     def checkpoints(self) -> CheckpointStore:

@@ -74,6 +74,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             lets it go on.
         retry: for its states, branches and items that have no `retry` of their own.
         schedule: when it starts by itself, by `outlive.cron` or `outlive.every`; several need names of their own.
+        on_event: the type of the events that start it, or several; the data of the event is its data.
         queue: where runs that are started wait for their turn.
     """
 
@@ -117,6 +118,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         strict_arguments: bool = False,
         retry: Retry | None = None,
         schedule: Schedule | Sequence[Schedule] | None = None,
+        on_event: str | Sequence[str] | None = None,
         queue: Queue | str | None = None,
     ) -> None:
         name = given.label("Machine", name, like="order")
@@ -163,7 +165,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             queue=check_queue(where, queue),
         )
         Workflow.__init__(self, spec, given.kinds(where, "signals", signals))
-        self._register(given.kinds(where, "approvals", approvals), schedule)
+        self._register(given.kinds(where, "approvals", approvals), schedule, on_event)
 
     def __call__(self, *args: D, **kwargs: Any) -> Coroutine[object, None, MachineResult[S, D]]:
         """In a run: a child run in the same tree. Outside: the machine runs here and now, without a journal."""

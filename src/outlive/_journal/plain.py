@@ -1,0 +1,28 @@
+"""Values of users as plain JSON, which every program can read: what is sent to code that has not the types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from outlive._journal.modelled import is_model
+from outlive.errors import ArgumentTypeError
+
+
+def plain_json(where: str, data: object) -> Any:
+    """The same value made of dictionaries, lists, text, numbers, true, false and None.
+
+    Raises:
+        ArgumentTypeError: it cannot be written as JSON; `where` it was given is in the message.
+    """
+    try:
+        return msgspec.json.decode(msgspec.json.encode(data, enc_hook=_plain_model))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise ArgumentTypeError(where, "data", data, f"give plain JSON values: {error}") from None
+
+
+def _plain_model(value: Any) -> Any:
+    if is_model(type(value)):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__qualname__} is no JSON")

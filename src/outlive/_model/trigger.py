@@ -1,0 +1,89 @@
+"""Events that programs send, and triggers: which of them start runs, and what became of an event.
+
+(An event of a journal is another thing: a fact that one run has written. What is meant here comes from outside.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+EVENT = "event"
+"""The tag, and the header, of a run that an event has started: the type of the event."""
+EVENT_ID = "event_id"
+"""The same for its id."""
+EVENT_SOURCE = "event_source"
+"""The header with the source of the event."""
+EVENT_HOPS = "event_hops"
+"""The header that says how many events, each sent by the run that the one before has started, led to a run."""
+HOPS_MAX = 100
+"""A run behind so many events sends none: workflows that start each other by events would never end."""
+_DIGEST_CHARACTERS = 32
+
+
+class SentEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that a program has sent. The source, the type and the id together say which event it is."""
+
+    type: str
+    id: str
+    source: str = ""
+    data: Any = None
+    """Plain JSON."""
+    time: str = ""
+    """When it was sent, in UTC."""
+
+    @property
+    def digest(self) -> str:
+        """What the ids of all runs have in common that this event starts."""
+        whole = msgspec.json.encode([self.source, self.type, self.id])
+        return hashlib.sha256(whole).hexdigest()[:_DIGEST_CHARACTERS]
+
+    def run_id(self, workflow: str) -> str:
+        """The id of the run of this workflow that the event starts: there is one, however often it is sent."""
+        return f"{workflow}@{self.digest}"
+
+
+class EventTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which events start a run of a workflow, and what the run is given."""
+
+    event: str
+    """The type of the events, or a pattern: see `fits`."""
+    condition: str = ""
+    """An expression over `event`: only an event for which it is true starts a run; empty for every event."""
+    input: Any = msgspec.UNSET
+    """JSON with expressions over `event`: what the run is given; unless set, the data of the event."""
+
+
+def fits(pattern: str, event_type: str) -> bool:
+    """Whether a pattern names this type: it is the type itself, `order.*` for all that begin with `order.`, or `*`."""
+    if pattern.endswith("*"):
+        return event_type.startswith(pattern[:-1])
+    return pattern == event_type
+
+
+class StartedRun(msgspec.Struct, frozen=True):
+    """A run that an event has started."""
+
+    workflow: str
+    run_id: str
+    is_new: bool = True
+    """False if the event had started it before: it was sent twice."""
+
+
+class RefusedStart(msgspec.Struct, frozen=True):
+    """A workflow that has a trigger for an event and cannot be given it."""
+
+    workflow: str
+    reason: str
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What became of an event."""
+
+    id: str
+    runs: list[StartedRun] = []
+    """The runs that it has started, each in the transaction in which the event was taken; empty if no trigger fits."""
+    refused: list[RefusedStart] = []
+    """Workflows that were not started, because the data does not fit what they take or their trigger cannot read it."""

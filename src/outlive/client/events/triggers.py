@@ -1,0 +1,92 @@
+"""Which workflows have triggers, for programs that do not have the code of these workflows.
+
+One cell of the store holds the triggers of all workflows, each with what is needed to start a run of it. A worker
+writes those of its code when it starts; what is equal already is not written. Of two codes the one with the higher
+version of the workflow wins, and of one version the process that began later. A workflow whose newer code has no
+triggers keeps an entry without any, so that a program with the older code does not start it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from outlive._define.registry import Registry
+from outlive._journal.described import Described
+from outlive._model.trigger import EventTrigger
+from outlive._replay.command import WorkflowSpec
+from outlive._store.contract import Store
+from outlive.client.definitions import described_of
+
+CELL = "@triggers"
+
+
+class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What starts runs of one workflow, and how they are started."""
+
+    version: int
+    described: Described
+    events: tuple[EventTrigger, ...] = ()
+    at: int = 0
+    """When the process began that has declared them."""
+
+    @property
+    def input_name(self) -> str | None:
+        """The argument that a run is given; None if the workflow takes none."""
+        return next(iter(self.described.arguments.get("properties", {})), None)
+
+
+Known = dict[str, Triggers]
+"""The triggers of workflows by their names."""
+
+_decode = msgspec.json.Decoder(Known).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def triggers_in(held: bytes | None) -> Known:
+    """What the cell holds."""
+    try:
+        return {} if held is None else _decode(held)
+    except msgspec.MsgspecError:
+        return {}  # Written by a later release, or damaged: workers write it again.
+
+
+def triggers_of(spec: WorkflowSpec, events: Iterable[EventTrigger], *, at: int = 0) -> Triggers:
+    """The triggers of a workflow that this process has."""
+    return Triggers(version=spec.version, described=described_of(spec), events=tuple(events), at=at)
+
+
+def declared_in(registry: Registry, *, at: int = 0) -> Known:
+    """The triggers that the code of this process declares: of one name, those of the newest version."""
+    return {spec.name: triggers_of(spec, events, at=at) for spec, events in registry.triggers()}
+
+
+async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
+    """Let the store know the triggers that the code declares."""
+    own = declared_in(registry, at=began_at)
+    for spec in registry.newest():
+        own.setdefault(spec.name, triggers_of(spec, (), at=began_at))
+    if _merged(await store.read_cell(CELL), own) is None:
+        return
+
+    def change(data: bytes | None, _: int) -> tuple[bytes, None]:
+        new = _merged(data, own)
+        return (_encode(new) if new is not None else data or b"{}"), None
+
+    await store.change_cell(CELL, change)
+
+
+def _merged(held: bytes | None, own: Known) -> Known | None:
+    """What the cell is to hold by this code; None if it is to stay."""
+    known = triggers_in(held)
+    new = {name: mine for name, mine in own.items() if _is_newer(mine, known.get(name))}
+    return known | new if new else None
+
+
+def _is_newer(mine: Triggers, known: Triggers | None) -> bool:
+    if known is None:
+        return bool(mine.events)
+    if (known.version, known.at) > (mine.version, mine.at):
+        return False
+    return msgspec.structs.replace(mine, at=known.at) != known
