@@ -211,6 +211,11 @@ async def hear() -> str:
     return await outlive.wait_for_signal("go", str)
 
 
+@outlive.workflow(name="request-heard", on_event="requested")
+async def hear_event(number: int) -> int:
+    return number
+
+
 async def test_engine_starts_a_run_with_the_users_rows(postgres_url: str) -> None:
     """Both are there or none, and the run begins when the user commits, without waiting for anybody to look."""
     async with outlive.Engine(postgres_url, poll_seconds=600) as engine:
@@ -299,6 +304,23 @@ async def test_signals_and_batches_in_a_transaction(postgres_url: str, caplog: p
         assert await in_time(engine.get("started").result()) == "there"
         assert await in_time(batch.results()) == [2, 4]
     assert "signal 'go' to run ending is dropped: finished" in caplog.text
+
+
+async def test_an_event_in_a_transaction(postgres_url: str) -> None:
+    """Its runs are there if the user commits, and the event sent again is the same."""
+    async with outlive.Engine(postgres_url, poll_seconds=600) as engine:
+        connection = await asyncpg.connect(plain(postgres_url))
+        with suppress(ChangedMind):
+            async with connection.transaction():
+                assert (await engine.events.send("requested", 7, id="evt-1", connection=connection)).runs
+                raise ChangedMind
+        assert await engine.count(workflow="request-heard") == 0
+        async with connection.transaction():
+            first = await engine.events.send("requested", 8, id="evt-1", connection=connection)
+            again = await engine.events.send("requested", 8, id="evt-1", connection=connection)
+        assert [(True, False)] == [(a.is_new, b.is_new) for a, b in zip(first.runs, again.runs, strict=True)]
+        assert await in_time(engine.get(first.runs[0].run_id).result()) == 8
+        await connection.close()
 
 
 async def test_request_that_cannot_be_read_stops_no_other(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:

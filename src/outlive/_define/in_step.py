@@ -16,7 +16,7 @@ class EventSender(Protocol):
     """What a step of Outlive's own asks of `engine.events`."""
 
     async def send(
-        self, type: str, data: Any = None, *, id: str | None = None, source: str = "", headers: Any = None
+        self, event_type: str, data: Any = None, *, id: str | None = None, source: str = "", headers: Any = None
     ) -> Sent:
         """See `Events.send`."""
 

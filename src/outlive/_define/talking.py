@@ -17,8 +17,8 @@ import msgspec
 from outlive._define.in_step import CURRENT_STEP, Verbs
 from outlive._journal.arguments import Signature
 from outlive._journal.event import DetachedEnded
-from outlive._journal.value import TAGGED, ValueCodec, codec_for, codec_of_value
 from outlive._journal.plain import plain_json
+from outlive._journal.value import TAGGED, ValueCodec, codec_for, codec_of_value
 from outlive._model import Retry, given, known_run_id
 from outlive._model.trigger import Sent
 from outlive._replay.ask import end_of, read_or_park, run_step, this_execution
@@ -86,7 +86,7 @@ async def cancel(run_id: str, *, reason: str = "") -> None:
     await run_step(execution, _CANCEL, _CANCEL.options, (known_run_id(where, run_id), why), {})
 
 
-async def send_event(type: str, data: Any = None, *, id: str | None = None, source: str | None = None) -> Sent:
+async def send_event(event_type: str, data: Any = None, *, id: str | None = None, source: str | None = None) -> Sent:
     """Send an event, from a workflow: durable, and once. See `Events.send`.
 
     When this returns, the runs that it starts exist. They have the headers of this run too.
@@ -101,7 +101,7 @@ async def send_event(type: str, data: Any = None, *, id: str | None = None, sour
     """
     where = "outlive.send_event"
     execution = _execution("send_event")
-    wanted = given.text(where, "type", type, like="order.created")
+    wanted = given.text(where, "event_type", event_type, like="order.created")
     if id is not None:
         id = given.text(where, "id", id, like="evt_123")
     if source is not None:
@@ -195,11 +195,11 @@ async def _send_signal(run_id: str, name: str, data: str, key: str | None) -> No
     await engine.signal(run_id, name, msgspec.Raw(data.encode()), key=key or own_key)
 
 
-async def _send_event(type: str, data: Any, id: str | None, source: str | None) -> Sent:
+async def _send_event(event_type: str, data: Any, id: str | None, source: str | None) -> Sent:
     engine, own_key = _engine()
     me = CURRENT_STEP.get().context()
     where = f"run:{me.run_id}" if source is None else source
-    return await engine.events.send(type, data, id=id or own_key, source=where, headers=me.headers)
+    return await engine.events.send(event_type, data, id=id or own_key, source=where, headers=me.headers)
 
 
 async def _send_cancel(run_id: str, reason: str) -> None:

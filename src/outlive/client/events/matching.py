@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +26,8 @@ def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match],
     """The workflows that an event starts; and those that have a trigger for it and cannot be given it."""
     found: list[Match] = []
     refused: list[RefusedStart] = []
-    for workflow, triggers in known.items():
+    # In one order everywhere: two senders of one event must not wait for each other.
+    for workflow, triggers in sorted(known.items(), key=itemgetter(0)):
         fitting = [each for each in triggers.events if fits(each.event, event.type)]
         if not fitting:
             continue

@@ -65,23 +65,20 @@ def declared_in(registry: Registry, *, at: int = 0) -> Known:
 async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
     """Let the store know the triggers that the code declares."""
     own = declared_in(registry, at=began_at)
-    for spec in registry.newest():
-        own.setdefault(spec.name, triggers_of(spec, (), at=began_at))
-    if _merged(await store.read_cell(CELL), own) is None:
-        return
 
-    def change(data: bytes | None, _: int) -> tuple[bytes, None]:
-        new = _merged(data, own)
-        return (_encode(new) if new is not None else data or b"{}"), None
+    def merged(held: bytes | None) -> Known | None:
+        """What the cell is to hold by this code; None if it is to stay."""
+        known = triggers_in(held)
+        without = {spec.name: triggers_of(spec, (), at=began_at) for spec in registry.newest() if spec.name in known}
+        new = {name: mine for name, mine in (without | own).items() if _is_newer(mine, known.get(name))}
+        return known | new if new else None
 
-    await store.change_cell(CELL, change)
+    def change(held: bytes | None, _: int) -> tuple[bytes, None]:
+        new = merged(held)
+        return (held or b"{}" if new is None else _encode(new)), None
 
-
-def _merged(held: bytes | None, own: Known) -> Known | None:
-    """What the cell is to hold by this code; None if it is to stay."""
-    known = triggers_in(held)
-    new = {name: mine for name, mine in own.items() if _is_newer(mine, known.get(name))}
-    return known | new if new else None
+    if merged(await store.read_cell(CELL)) is not None:
+        await store.change_cell(CELL, change)
 
 
 def _is_newer(mine: Triggers, known: Triggers | None) -> bool:

@@ -42,7 +42,7 @@ class Events:
 
     async def send(
         self,
-        type: str,  # (it is what everybody calls it)
+        event_type: str,
         data: Any = None,
         *,
         id: str | None = None,
@@ -57,7 +57,7 @@ class Events:
         was told that the outcome is unknown, sends the event again.
 
         Args:
-            type: what has happened, for example "order.created".
+            event_type: what has happened, for example "order.created".
             data: plain values; dataclasses, msgspec structs and pydantic models become such.
             id: which event it is, for example the id that the sender of a webhook gave it; made up unless given.
             source: where it comes from; ids of two sources do not clash.
@@ -69,7 +69,7 @@ class Events:
             InvalidArgumentError: the data is no JSON, or the run that sends it was itself started behind too many
             events that runs have sent; nothing was started.
         """
-        event = self._event(type, data, id, source)
+        event = self._event(event_type, data, id, source)
         said = _headers(event, headers)
         matches, refused = match(event, await self._triggers())
         births = [await self._birth(event, each, said) for each in matches]
@@ -84,9 +84,9 @@ class Events:
             log.info("event %s (%s) fits no trigger", event.id, event.type)
         return Sent(event.id, runs, refused)
 
-    def _event(self, type: object, data: object, id: object, source: object) -> SentEvent:
+    def _event(self, event_type: object, data: object, id: object, source: object) -> SentEvent:
         return SentEvent(
-            type=given.text(WHERE, "type", type, like="order.created"),
+            type=given.text(WHERE, "event_type", event_type, like="order.created"),
             id=self._new_id() if id is None else given.text(WHERE, "id", id, like="evt_123"),
             source=given.text(WHERE, "source", source, like="shop", least=0),
             data=plain_json(WHERE, data),
@@ -135,6 +135,6 @@ def _headers(event: SentEvent, given_: object) -> dict[str, str]:
             f"it was started behind {hops} events, each of them sent by a run that the one before has started; "
             f"workflows that start each other in a circle never end: let one of them send another type"
         )
-        raise InvalidArgumentError(WHERE, "type", event.type, wanted)
+        raise InvalidArgumentError(WHERE, "event_type", event.type, wanted)
     own = {EVENT: event.type, EVENT_ID: event.id, EVENT_HOPS: str(int(hops) + 1)}
     return said | own | ({EVENT_SOURCE: event.source} if event.source else {})
