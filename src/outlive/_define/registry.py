@@ -83,8 +83,14 @@ class Registry:
         return [(spec, self._triggers[key]) for key, spec in keys if key in self._triggers]
 
     def newest(self) -> list[WorkflowSpec]:
-        """The workflows that users have defined, of one name the newest version."""
-        return list({spec.name: spec for spec in sorted(self._workflows.values(), key=_version)}.values())
+        """The workflows that users have defined, of one name the current version, else the highest one."""
+        found = {spec.name: spec for spec in sorted(self._workflows.values(), key=_version)}
+        found |= {key[0]: self._workflows[key] for key in self._current.items() if key in self._workflows}
+        return list(found.values())
+
+    def has_order(self, name: str) -> bool:
+        """Whether the higher one of two versions of this workflow is the newer one."""
+        return name not in self._current
 
     def find_step(self, name: str) -> StepSpec | None:
         """The step of this name, if this process has it."""

@@ -28,6 +28,8 @@ class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int
     described: Described
     events: tuple[EventTrigger, ...] = ()
+    rank: int = 0
+    """Its version, if a higher one is newer; 0 for a flow, whose versions have no order."""
     at: int = 0
     """When the process began that has declared them."""
 
@@ -52,14 +54,14 @@ def triggers_in(held: bytes | None) -> Known:
         return {}  # Written by a later release, or damaged: workers write it again.
 
 
-def triggers_of(spec: WorkflowSpec, events: Iterable[EventTrigger], *, at: int = 0) -> Triggers:
-    """The triggers of a workflow that this process has."""
-    return Triggers(version=spec.version, described=described_of(spec), events=tuple(events), at=at)
-
-
 def declared_in(registry: Registry, *, at: int = 0) -> Known:
     """The triggers that the code of this process declares: of one name, those of the newest version."""
-    return {spec.name: triggers_of(spec, events, at=at) for spec, events in registry.triggers()}
+    return {spec.name: _triggers_of(registry, spec, events, at) for spec, events in registry.triggers()}
+
+
+def _triggers_of(registry: Registry, spec: WorkflowSpec, events: Iterable[EventTrigger], at: int) -> Triggers:
+    rank = spec.version if registry.has_order(spec.name) else 0
+    return Triggers(version=spec.version, described=described_of(spec), events=tuple(events), rank=rank, at=at)
 
 
 async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
@@ -69,7 +71,9 @@ async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
     def merged(held: bytes | None) -> Known | None:
         """What the cell is to hold by this code; None if it is to stay."""
         known = triggers_in(held)
-        without = {spec.name: triggers_of(spec, (), at=began_at) for spec in registry.newest() if spec.name in known}
+        without = {
+            spec.name: _triggers_of(registry, spec, (), began_at) for spec in registry.newest() if spec.name in known
+        }
         new = {name: mine for name, mine in (without | own).items() if _is_newer(mine, known.get(name))}
         return known | new if new else None
 
@@ -84,6 +88,6 @@ async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
 def _is_newer(mine: Triggers, known: Triggers | None) -> bool:
     if known is None:
         return bool(mine.events)
-    if (known.version, known.at) > (mine.version, mine.at):
+    if (known.rank, known.at) > (mine.rank, mine.at):
         return False
     return msgspec.structs.replace(mine, at=known.at) != known
