@@ -53,8 +53,8 @@ class Events:
         """Send an event: every workflow that has a trigger for it gets one run; what became of it.
 
         The runs are created in one transaction, and durable when this returns. The same source, type and id again is
-        the same event: a workflow that has its run of it gets no other one. So a sender that was not answered, or that got
-        `CommitUnknownError`, sends the event again.
+        the same event: a workflow that has its run of it gets no other one. So a sender that was not answered, or
+        that got `CommitUnknownError`, sends the event again.
 
         Args:
             event_type: what has happened, for example "order.created".
