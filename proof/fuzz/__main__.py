@@ -17,13 +17,16 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from types import FrameType
+from typing import Any
 
+from outlive._define.flow.built_in import NAMES, find_built_in
+from outlive._define.flow.checking import parse_document
 from outlive._define.flow.expression import compile_value, parse
 from outlive._define.flow.expression.types import ANY
+from outlive._define.flow.known import Known, shape_of
 from outlive._define.flow.problems import FlowError
-from outlive._define.flow.reading import read
-from outlive._define.flow.validating import document_of
 from outlive.errors import ExpressionError
 from proof.fuzz.documents import document
 from proof.fuzz.grammar import SCOPE, Grammar
@@ -48,17 +51,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     signal.signal(signal.SIGPROF, _stop)
-    kinds: list[Callable[[random.Random], str]] = [_agrees, _is_bounded, _is_read]
     counts: Counter[str] = Counter()
-    for kind in kinds:
+    for make, attempt in KINDS:
         # The first of each kind loads modules and makes environments, which is not what is measured.
         with suppress(ExpressionError, FlowError):
-            kind(random.Random(0))
+            attempt(make(random.Random(0)))
     start, slowest, found = _memory(), (0.0, 0), 0
     for number in range(given.first, given.first + given.inputs):
-        kind = kinds[number % len(kinds)]
+        make, attempt = KINDS[number % len(KINDS)]
+        made = make(random.Random(f"{given.seed}/{number}"))
         began = time.process_time()
-        problem = _tried(kind, random.Random(f"{given.seed}/{number}"), counts)
+        problem = _tried(attempt, made, counts)
         slowest = max(slowest, (time.process_time() - began, number))
         if not problem and _memory() - start > MEMORY_MAX:
             problem, start = f"needs {(_memory() - start) // 1024} MB", _memory()
@@ -70,22 +73,23 @@ def main() -> int:
             print(f"{number + 1 - given.first:,} inputs: {found} findings", file=sys.stderr, flush=True)
     outcomes = ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
     print(
-        f"{given.inputs:,} inputs ({outcomes}): {found} findings; the slowest, {slowest[1]}, took "
+        f"{given.inputs:,} inputs: {found} findings ({outcomes}); the slowest, {slowest[1]}, took "
         f"{slowest[0] * 1000:.0f} ms; {(_memory() - start) / 1024:.0f} MB more than at the beginning"
     )
     return 1 if found else 0
 
 
-def _tried(kind: Callable[[random.Random], str], rng: random.Random, counts: Counter[str]) -> str:
+def _tried(attempt: Callable[[Any], str], made: Any, counts: Counter[str]) -> str:
     """What is wrong with one input, or nothing."""
+    name = attempt.__name__.strip("_")
     signal.setitimer(signal.ITIMER_PROF, SECONDS_MAX)
     try:
-        problem = kind(rng)
-        counts[kind.__name__.strip("_")] += 1
+        problem = attempt(made)
+        counts[name] += 1
     except TooLongError:
         problem = f"takes more than {SECONDS_MAX:.0f} s"
     except (ExpressionError, FlowError):
-        counts["refused"] += 1
+        counts[f"{name}: refused"] += 1
         problem = ""
     except Exception as error:  # This is what the search is for.
         problem = f"{type(error).__name__}: {error}"[:500]
@@ -103,26 +107,47 @@ def _memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _agrees(rng: random.Random) -> str:
-    text = Grammar(rng).expression()
+def _meaningful(rng: random.Random) -> str:
+    return Grammar(rng).expression()
+
+
+def _agree(text: str) -> str:
     problem = difference(text, SCOPE)
     return f"{problem} in {text}" if problem else ""
 
 
-def _is_bounded(rng: random.Random) -> str:
-    text = nonsense(rng)
+def _hostile(rng: random.Random) -> tuple[str, dict[str, Any]]:
+    return nonsense(rng), {name: plain_data(rng) for name in ("a", "b", "c", "x", "input", "steps")}
+
+
+def _evaluate(made: tuple[str, dict[str, Any]]) -> str:
+    text, scope = made
     expression = parse(text)
-    scope = {name: plain_data(rng) for name in ("a", "b", "c", "x", "input", "steps")}
     with suppress(ExpressionError):  # What happens late is looked at too.
         expression.check(dict.fromkeys(scope, ANY))
-    compile_value({"a": f"<${{{{ {text} }}}}>"}).render(scope)
+    with suppress(ExpressionError):
+        compile_value({"a": f"<${{{{ {text} }}}}>"}).render(scope)
     expression.evaluate(scope)
     return ""
 
 
-def _is_read(rng: random.Random) -> str:
-    document_of(read(document(rng)))
+def _check(text: str) -> str:
+    parse_document(text, known=_known())
     return ""
+
+
+@cache
+def _known() -> Known:
+    """The built-ins, and a step that is registered."""
+    found = {name: find_built_in(name) for name in NAMES}
+    return Known({name: shape_of(each) for name, each in found.items()}, frozenset({"shop.reserve"}))
+
+
+KINDS: list[tuple[Callable[[random.Random], Any], Callable[[Any], str]]] = [
+    (_meaningful, _agree),
+    (_hostile, _evaluate),
+    (document, _check),
+]
 
 
 if __name__ == "__main__":

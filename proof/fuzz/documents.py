@@ -18,7 +18,7 @@ _GOOD: dict[str, Any] = {
     "description": "of a shop",
     "input": {
         "order": {"type": "object", "properties": {"id": "string", "cents": {"type": "integer"}}},
-        "note": "string",
+        "note": {"type": "string", "default": ""},
     },
     "vars": {"hook": {"type": "string", "default": "http://x"}, "key": {"secret": True, "env": "KEY"}},
     "triggers": [
@@ -39,9 +39,15 @@ _GOOD: dict[str, Any] = {
             "use": "http",
             "if": "${{ steps.charge != null }}",
             "must_run": True,
-            "with": {"url": "${{ vars.hook }}"},
+            "with": {"value": "${{ vars.hook }}"},
         },
-        "wait": {"use": "sleep", "after": ["charge"], "with": {"seconds": 1}, "undo": {"use": "noop", "with": {}}},
+        "wait": {
+            "use": "sleep",
+            "must_run": True,
+            "after": ["charge"],
+            "with": {"seconds": 1},
+            "undo": {"use": "noop", "with": {}},
+        },
     },
     "output": "${{ steps.charge }}",
     "tests": [{"name": "free", "input": {"order": {"id": "1", "cents": 0}}, "mocks": {"reserve": {"result": 1}}}],

@@ -76,7 +76,7 @@ def plain_data(rng: random.Random, depth: int = 4) -> Any:
         case 5:
             return rng.choice([[], {}, [1, 2, 3], {"a": 1}])
         case 6 | 7:
-            return [plain_data(rng, depth - 1) for _ in range(rng.choice([1, 2, 3, 50]))]
+            return [plain_data(rng, depth - 1) for _ in range(rng.choice([1, 2, 3, 4, 30]))]
         case _:
             return {rng.choice(["a", "b", "", "__class__", "é"]): plain_data(rng, depth - 1) for _ in range(3)}
 

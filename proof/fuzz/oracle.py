@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from outlive._define.flow.expression import parse
@@ -19,8 +20,7 @@ _RELAXED = re.compile(
 
 @cache
 def _environment() -> Any:
-    from cel_expr_python import cel
-
+    cel = import_module("cel_expr_python.cel")
     return cel.NewEnv(variables=dict.fromkeys(("input", "steps"), cel.Type.DYN))
 
 

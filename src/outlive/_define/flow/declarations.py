@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from msgspec import UNSET
 
-from outlive._define.flow.document import Case, Document, RetryPolicy, Trigger, seconds_of
+from outlive._define.flow.document import Case, Document, RetryPolicy, Trigger, Variable, seconds_of
 from outlive._define.flow.given import filled, input_schema, schema_problems, variable_schema
 from outlive._define.flow.problems import Path, Problem, did_you_mean, dotted
 from outlive._model.given import SECONDS_MAX
@@ -30,8 +30,7 @@ _ONLY_FOR = {
 
 def problems_of(document: Document) -> Iterator[Problem]:
     """Everything that is wrong with them."""
-    for name, schema in document.input.items():
-        yield from schema_problems(schema, ("input", name), is_property=True)
+    yield from _of_input(document)
     yield from _of_variables(document)
     yield from _of_span(document.timeout, ("timeout",))
     if document.retry is not None:
@@ -49,14 +48,23 @@ def problems_of(document: Document) -> Iterator[Problem]:
         yield from _of_case(document, case, path)
 
 
+def _of_input(document: Document) -> Iterator[Problem]:
+    for name, schema in document.input.items():
+        yield from schema_problems(schema, ("input", name), is_property=True)
+
+
+def _of_schema(variable: Variable, path: Path) -> Iterator[Problem]:
+    if variable.type is not None:
+        yield from schema_problems(variable.type, (*path, "type"))
+    if variable.schema is not None:
+        yield from schema_problems(variable.schema, (*path, "schema"))
+
+
 def _of_variables(document: Document) -> Iterator[Problem]:
     for name, variable in document.vars.items():
         path: Path = ("vars", name)
         schema = variable_schema(variable)
-        wrong = [
-            *(schema_problems(variable.type, (*path, "type")) if variable.type is not None else ()),
-            *(schema_problems(variable.schema, (*path, "schema")) if variable.schema is not None else ()),
-        ]
+        wrong = list(_of_schema(variable, path))
         yield from wrong
         if variable.default is not UNSET:
             if variable.secret:
@@ -186,14 +194,15 @@ def _of_case(document: Document, case: Case, path: Path) -> Iterator[Problem]:
         message = f"test {case.name!r} expects an output and an error"
         yield _problem("test", message, path, "keep one of the two")
     schema = input_schema(document)
-    if schema:
+    # Nothing can be held against a schema that is wrong itself.
+    if schema and not any(_of_input(document)):
         yield from filled(schema, case.input, (*path, "input"))[1]
     for name, value in case.vars.items():
         variable = document.vars.get(name)
         if variable is None:
             message = f"there is no variable {name}"
             yield _problem("test", message, (*path, "vars", name), did_you_mean(name, document.vars))
-        else:
+        elif not any(_of_schema(variable, ())):
             yield from filled(variable_schema(variable), value, (*path, "vars", name))[1]
     for index, signal in enumerate(case.signals):
         yield from _of_span(signal.after, (*path, "signals", index, "after"), or_zero=True)
