@@ -58,6 +58,11 @@ def read(text: str | bytes, file: str = "") -> Reading:
     return Reading(reader.root, reader.positions, file)
 
 
+def is_number(text: str) -> bool:
+    """Whether this text without quotes would be a number."""
+    return any(each.fullmatch(text) is not None for each in (_INTEGER, _BASED, _FLOAT, _NOT_FINITE))
+
+
 def _plain_text(text: str | bytes, file: str) -> str:
     try:
         size = len(text) if isinstance(text, bytes) else len(text.encode())

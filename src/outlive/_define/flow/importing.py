@@ -1,0 +1,40 @@
+"""Documents of other systems, as flows: what can be carried over, and what cannot, each with its place.
+
+`outlive flow import` writes the document; the problems are what a person has to do by hand.
+"""
+
+from __future__ import annotations
+
+from outlive._define.flow.flowbot import from_flowbot, is_flowbot
+from outlive._define.flow.imported import Imported
+from outlive._define.flow.positions import Positions
+from outlive._define.flow.problems import FlowError, Problem
+from outlive._define.flow.reading import read
+from outlive._define.flow.stepflow import from_stepflow, is_stepflow
+
+
+def import_document(text: str | bytes, file: str = "") -> Imported:
+    """The flow in a document of Stepflow or Flowbot.
+
+    Raises:
+        FlowError: it is no YAML, or a document of neither.
+    """
+    reading = read(text, file)
+    data = reading.data
+    if isinstance(data, dict) and is_stepflow(data):
+        imported = from_stepflow(data)
+    elif isinstance(data, dict) and is_flowbot(data):
+        imported = from_flowbot(data)
+    else:
+        message = (
+            "this is a document of neither Stepflow (`steps` with a `component` each) nor Flowbot (`steps` with a "
+        )
+        problem = Problem(code="unknown-format", message=f"{message}`capability` each, or `tasks`)")
+        raise FlowError([problem.at(1, 1)], file)
+    imported.problems = located(imported.problems, reading.positions)
+    return imported
+
+
+def located(problems: list[Problem], positions: Positions) -> list[Problem]:
+    """Problems with their places in the document that was imported, in its order."""
+    return sorted(positions.located(problems), key=lambda each: (each.line, each.column))
