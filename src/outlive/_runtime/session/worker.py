@@ -225,7 +225,9 @@ class Worker:
     def start_durable(self, live: LiveTree) -> None:
         """After a replay every command follows from durable events: steps need not wait for another commit."""
         draft = live.draft
-        if draft is not None and not draft.change.rows and live.phase is TreePhase.MOVING and not live.is_late:
+        # A tree whose roll-back has run out of time is about to be parked, unless it is held: then it begins nothing.
+        is_late = live.hold is None and live.is_late
+        if draft is not None and not draft.change.rows and live.phase is TreePhase.MOVING and not is_late:
             live.draft = None
             live.call_hooks(draft)
             if draft.change.streams:
