@@ -11,12 +11,13 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+from outlive._define.flow.builder import Builder, Reference
 from outlive._define.flow.flow import Flow
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.reading import read
 from outlive._define.flow.validating import document_of
 
-__all__ = ["Flow", "FlowError", "FlowInputError", "Problem", "load", "parse"]
+__all__ = ["Builder", "Flow", "FlowError", "FlowInputError", "Problem", "Reference", "load", "parse"]
 
 
 def load(path: str | PathLike[str]) -> Flow:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from outlive._define.flow.built_in import NAMES, find_built_in
 from outlive._define.flow.expression import ANY, Type
+from outlive._define.registry import REGISTRY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +39,28 @@ class Known:
 def shape_of(built_in: Any) -> Shape:
     """The shape of a built-in."""
     return Shape(built_in.arguments, built_in.result, getattr(built_in, "deferred", frozenset()))
+
+
+class _Shapes(Mapping[str, Shape]):
+    """The shapes of all built-ins; the module of one is imported when a document uses it."""
+
+    def __getitem__(self, name: str) -> Shape:
+        built_in = find_built_in(name)
+        if built_in is None:
+            raise KeyError(name)
+        return shape_of(built_in)
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+def known_here() -> Known:
+    """What this process has."""
+    workflows = (each.name for each in REGISTRY.workflows())
+    return Known(_Shapes(), frozenset((*REGISTRY.step_names(), *workflows)))
