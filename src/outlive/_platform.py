@@ -12,7 +12,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -120,6 +120,34 @@ def _in_short(folder: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
+
+
+# -- Files ------------------------------------------------------------------------------------------------------------
+
+
+def open_below(folder: Path, parts: Sequence[str]) -> int:
+    """A descriptor of a file below a folder, for reading. No part of the way to it may be a link, whenever it became
+    one; where the system cannot promise that, none may be one now.
+
+    Raises:
+        OSError: it cannot be opened, or the way leads through a link.
+    """
+    assert parts
+    if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+        path = folder.joinpath(*parts)
+        if path.resolve(strict=True) != folder.resolve(strict=True).joinpath(*parts):
+            raise OSError("the way to it leads through a link")
+        return os.open(path, os.O_RDONLY)
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            there = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = there
+        # Without waiting: a pipe of this name would let the caller wait for ever.
+        return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+    finally:
+        os.close(here)
 
 
 # -- What /proc tells --------------------------------------------------------------------------------------------------

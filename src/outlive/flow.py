@@ -15,9 +15,10 @@ from outlive._define.flow.builder import Builder, Reference
 from outlive._define.flow.flow import Flow
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.reading import read
+from outlive._define.flow.secrets import reveal
 from outlive._define.flow.validating import document_of
 
-__all__ = ["Builder", "Flow", "FlowError", "FlowInputError", "Problem", "Reference", "load", "parse"]
+__all__ = ["Builder", "Flow", "FlowError", "FlowInputError", "Problem", "Reference", "load", "parse", "reveal"]
 
 
 def load(path: str | PathLike[str]) -> Flow:

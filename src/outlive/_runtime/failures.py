@@ -13,6 +13,7 @@ from outlive._model import Failure
 from outlive.errors import (
     CommitUnknownError,
     EngineClosedError,
+    HttpStatusError,
     InboxFullError,
     OutliveError,
     ProcessDiedError,
@@ -20,6 +21,7 @@ from outlive.errors import (
     StepTimeoutError,
     StoreUnavailableError,
     TransactionOverError,
+    UnreachableError,
 )
 from outlive.telemetry import log
 
@@ -31,6 +33,8 @@ _PASSING = (
     CommitUnknownError,
     EngineClosedError,
     InboxFullError,
+    UnreachableError,
+    HttpStatusError,
 )
 """Errors of Outlive that need not happen again in the next attempt."""
 

@@ -9,10 +9,11 @@ waits, decides or runs others, says so with `is_control = True`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from outlive._define.plain import call_plainly
 from outlive._define.resources import call
@@ -23,6 +24,7 @@ from outlive._replay.command import StepKind, StepOptions, StepSpec
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
     from outlive._define.flow.expression import Type
+    from outlive._model import Retry
 
 
 class BuiltIn(Protocol):
@@ -63,7 +65,7 @@ class Prepared(Protocol):
 class Call:
     """One call of a step of a flow, in a run."""
 
-    __slots__ = ("_is_plain", "_kind", "flow", "id", "later", "options", "scope")
+    __slots__ = ("_is_plain", "_kind", "flow", "id", "later", "options", "scope", "secrets")
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class Call:
         *,
         kind: StepKind | None = None,
         later: Any = None,
+        secrets: Iterable[str] = (),
         is_plain: bool = False,
     ) -> None:
         self.id = id
@@ -86,8 +89,24 @@ class Call:
         """Retry, timeouts, limits and undo of the step."""
         self.later = later
         """What the built-in made of the parts of `with` that it renders itself."""
+        self.secrets = list(secrets)
+        """References to the secrets that its `with` names: a step may resolve these, and no others."""
         self._kind = kind
         self._is_plain = is_plain
+
+    def with_retry(self, retry: Retry) -> Call:
+        """The same call with another policy."""
+        options, own = replace(self.options, retry=retry), self.secrets
+        return Call(
+            self.id,
+            self.flow,
+            self.scope,
+            options,
+            kind=self._kind,
+            later=self.later,
+            secrets=own,
+            is_plain=self._is_plain,
+        )
 
     async def step(self, fn: Callable[..., Any], *args: Any, name: str | None = None) -> Any:
         """Run a function as a step: journaled, with the retry, the timeouts, the undo and the limits of this step.
@@ -116,9 +135,9 @@ class Call:
         return await run_step(this_execution(f"flow step {self.id}"), spec, self.options, args, {})
 
 
-def plain_call(id: str, scope: Mapping[str, Any]) -> Call:
+def plain_call(id: str, scope: Mapping[str, Any], secrets: Iterable[str] = ()) -> Call:
     """A call whose steps are called here and now: inside a step that undoes another one, and where a step is tried."""
-    return Call(id, None, scope, StepOptions(), is_plain=True)
+    return Call(id, None, scope, StepOptions(), secrets=secrets, is_plain=True)
 
 
 async def _call_plainly(spec: StepSpec, args: tuple[Any, ...]) -> Any:

@@ -117,7 +117,7 @@ class _Checker:
         self._known = known
         self._positions = positions
         self._path = path
-        self._secrets = {name for name, each in document.vars.items() if each.secret}
+        self.secrets = {name for name, each in document.vars.items() if each.secret}
         own = {id: self._result_of(step) for id, step in document.steps.items()}
         self._step_types = {**(outer_steps or {}), **own}
         self._needs: dict[str, set[str]] = {}
@@ -185,7 +185,8 @@ class _Checker:
         shape = self._known.built_ins.get(use)
         if not isinstance(given, dict):
             if shape is not None or (isinstance(given, str) and "${{" in given):
-                needs |= self._value(_Spot(given, path, self._types))
+                is_stored = shape is not None and not shape.takes_secrets
+                needs |= self._value(_Spot(given, path, self._types, is_stored=is_stored))
             else:
                 self._say("type", f"{dotted(path)} is no map; give the arguments by name", path)
             return
@@ -193,7 +194,7 @@ class _Checker:
             needs |= self._value(_Spot(given, path, self._types))
             return
         plain = {name: value for name, value in given.items() if name not in shape.deferred}
-        needs |= self._value(_Spot(plain, path, self._types))
+        needs |= self._value(_Spot(plain, path, self._types, is_stored=not shape.takes_secrets))
         self._arguments(plain, shape, path)
         if shape.deferred:
             needs |= self._body({name: given[name] for name in given if name in shape.deferred}, path)
@@ -246,6 +247,7 @@ class _Checker:
         else:
             inner = Document(name="body", steps={"body": msgspec.convert(plain, FlowStep)})
         checker = _Checker(inner, self._known, self._positions, path=own, outer=types, outer_steps=self._step_types)
+        checker.secrets |= self.secrets
         if "do" in parts:
             checker.check()
         else:
@@ -310,9 +312,12 @@ class _Checker:
                 self.outside.add(name)
             if name not in self._step_types:
                 return _mistake(expression, name, f"there is no step {name}", did_you_mean(name, self._step_types))
-        if root == "vars" and name in self._secrets and spot.is_stored:
+        if root == "vars" and name in self.secrets and spot.is_stored:
             message = f"vars.{name} is a secret, and this value is stored in the journal"
-            return _mistake(expression, name, message, "use it in `with` only")
+            return _mistake(expression, name, message, "use it in `with` of http, llm, mcp, shell, docker or a step")
+        if root == "vars" and name in self.secrets and expression.text.strip() != f"vars.{name}":
+            message = f"vars.{name} is a secret: no expression can compute with it"
+            return _mistake(expression, name, message, f"write ${{{{ vars.{name} }}}}, alone or in a text")
         return None
 
     def _wrong_expression(self, spot: _Spot, at: Path, error: ExpressionError) -> None:

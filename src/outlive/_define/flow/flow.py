@@ -20,7 +20,7 @@ from outlive._define.flow.given import given_input, given_vars
 from outlive._define.flow.overrides import overridden
 from outlive._define.flow.plain_data import PlainCodec, plain_value
 from outlive._define.flow.plan import Plan
-from outlive._define.flow.triggers import schedules_in, triggers_in
+from outlive._define.flow.secrets import SECRETS, references_of
 from outlive._define.registry import REGISTRY
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
@@ -43,6 +43,7 @@ class Flow(Workflow[..., Any]):
         self.hash = hash_of(document)
         """What people know this document by: 12 hex digits."""
         self.file = file
+        self._secrets = references_of(document)
         self._plan = Plan(document)
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         drive = driver_of(self._begin)
@@ -64,16 +65,9 @@ class Flow(Workflow[..., Any]):
         super().__init__(spec, {})
 
     def register(self) -> None:
-        """Let this process run it, and mean it by its name; its triggers count when a worker starts.
-
-        Raises:
-            FlowError: a trigger cannot work.
-        """
-        schedules, triggers = schedules_in(self.document), triggers_in(self.document)
-        self._register({}, schedules)
+        """Let this process run it, and mean it by its name."""
+        self._register({})
         REGISTRY.set_current(self.name, self.version)
-        if triggers:
-            REGISTRY.add_triggers(self.spec, triggers)
 
     def check(self) -> None:
         """See whether this process has what it uses, and can call that as the document says.
@@ -107,10 +101,23 @@ class Flow(Workflow[..., Any]):
         plan.resolve()
         # Also what `encode` has looked at: a run can be started by a program that does not have the document.
         known = given_vars(self.document, values or {}, {}) if self.document.vars else {}
-        return plan, {"input": given_input(self.document, given), "vars": known}
+        scope = {"input": given_input(self.document, given), "vars": known}
+        if self._secrets:
+            scope |= {"vars": {**known, **self._secrets}, SECRETS: self._secrets}
+        return plan, scope
 
     def __repr__(self) -> str:
         return f"<flow {self.spec.name} {self.hash}>"
+
+
+def _with_settings(document: Document, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values that a start gives, and for the others what the settings of this environment say."""
+    if not document.vars:
+        return given
+    from outlive._define.flow import settings
+
+    own = settings.current().vars
+    return {**{name: own[name] for name, each in document.vars.items() if name in own and not each.secret}, **given}
 
 
 class FlowSignature(Signature):
@@ -138,6 +145,6 @@ class FlowSignature(Signature):
         if overrides:
             flow.plan_for(overrides).resolve()
         taken = given_input(flow.document, given["input"])
-        values = given_vars(flow.document, given.get("vars") or {}, os.environ)
+        values = given_vars(flow.document, _with_settings(flow.document, given.get("vars") or {}), os.environ)
         named = {key: value for key, value in (("vars", values), ("overrides", overrides)) if value}
         return msgspec.json.encode({"a": [taken], "k": named} if named else [taken])

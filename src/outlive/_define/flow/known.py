@@ -21,6 +21,8 @@ class Shape:
     result: Type = ANY
     deferred: frozenset[str] = frozenset()
     """Arguments that it renders itself, once for each item: they may use `item` and `index`."""
+    takes_secrets: bool = False
+    """Whether it resolves secrets in the step that uses them; else a reference to one means nothing to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,12 @@ class Known:
 
 def shape_of(built_in: Any) -> Shape:
     """The shape of a built-in."""
-    return Shape(built_in.arguments, built_in.result, getattr(built_in, "deferred", frozenset()))
+    return Shape(
+        built_in.arguments,
+        built_in.result,
+        getattr(built_in, "deferred", frozenset()),
+        getattr(built_in, "takes_secrets", False),
+    )
 
 
 class _Shapes(Mapping[str, Shape]):

@@ -29,6 +29,7 @@ from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean
 from outlive._define.flow.target import (
     BuiltInTarget,
     ControlTarget,
+    RoutedTarget,
     StepTarget,
     Target,
     UndoTarget,
@@ -43,7 +44,9 @@ from outlive.errors import FlowStepError
 
 if TYPE_CHECKING:
     from outlive._define.flow.call import BuiltIn
+    from outlive._define.flow.settings import Route
 
+CONTROL = "what waits or decides"
 Reference = tuple[str, ...]
 Scope = Mapping[str, Any]
 
@@ -161,7 +164,7 @@ class Plan:
         """The registered steps and workflows that it needs."""
         found: set[str] = set()
         for step in self.steps.values():
-            found.add(step.document.use)
+            found |= {each.use for each in routes_of(step.document.use)}
             if step.document.undo is not None:
                 found.add(step.document.undo.use)
             if step.later is not None:
@@ -187,6 +190,22 @@ class Plan:
         self.is_resolved = True
 
     def _target(self, step: PlannedStep) -> Target:
+        choices = [(route, self._routed(step, route)) for route in routes_of(step.document.use)]
+        if len(choices) == 1 and not choices[0][0].params:
+            return choices[0][1]
+        if len({target.has_own_scope for _, target in choices}) > 1:
+            message = f"the routes of {step.document.use!r} in the settings lead to steps and to {CONTROL}"
+            raise _unfit(step, "use", "bad-route", message)
+        return RoutedTarget(choices)
+
+    def _routed(self, step: PlannedStep, route: Route) -> Target:
+        document = step.document
+        if route.use == document.use and not route.params:
+            return self._called(step)
+        document = replace(document, use=route.use, with_=route.add_to(document.with_))
+        return self._called(replace(step, document=document))
+
+    def _called(self, step: PlannedStep) -> Target:
         use, undo = step.document.use, self._undo(step)
         self.is_saga = self.is_saga or undo is not None
         built_in = find_built_in(use)
@@ -217,7 +236,8 @@ class Plan:
         if undo is None and own.undo is not None:
             self.is_saga = True
             options = replace(options, undo=UndoTarget.of_step(own.undo))
-        return StepTarget(step.name, spec, options, kind=kind, undo=undo)
+        names = _with_variables(step.given)
+        return StepTarget(step.name, spec, options, kind=kind, undo=undo, names=names)
 
     def _workflow(self, step: PlannedStep, spec: WorkflowSpec, undo: UndoTarget | None) -> Target:
         wanted = step.document
@@ -249,7 +269,16 @@ class Plan:
         options = self._options(step, StepOptions())
         kind = StepKind.ONCE if wanted.once else None
         if not getattr(built_in, "is_control", False):
-            return BuiltInTarget(step.name, self.document, built_in, options, kind=kind, later=step.later, undo=undo)
+            return BuiltInTarget(
+                step.name,
+                self.document,
+                built_in,
+                options,
+                kind=kind,
+                later=step.later,
+                undo=undo,
+                names=_with_variables(step.given),
+            )
         for field, said in (
             ("once", wanted.once),
             ("limit", wanted.limit),
@@ -281,7 +310,7 @@ class Plan:
             if built_in is None or getattr(built_in, "is_control", False):
                 message = f"{undo.use!r} cannot undo a step: give a registered step, or a built-in with an effect"
                 raise _unfit(step, "undo", "bad-undo", message, did_you_mean(undo.use, REGISTRY.step_names()))
-        return UndoTarget(step.name, undo.use, template.render)
+        return UndoTarget(step.name, undo.use, template.render, names=_with_variables(template))
 
     def _options(self, step: PlannedStep, own: StepOptions) -> StepOptions:
         wanted = step.document
@@ -309,6 +338,18 @@ class Plan:
         misfit = _misfit(step.document.with_, signature)
         if misfit:
             raise _unfit(step, "with", "bad-arguments", f"{name}: {misfit}")
+
+
+def routes_of(use: str) -> list[Route]:
+    """What a name means in this environment."""
+    from outlive._define.flow import settings  # It brings a client for HTTP, which few flows need at once.
+
+    return settings.current().routes_of(use)
+
+
+def _with_variables(template: Template) -> frozenset[Reference]:
+    """What a template refers to, if a variable is among it: that may be a secret."""
+    return template.references if any(each[0] == "vars" for each in template.references) else frozenset()
 
 
 def _steps_in(references: Iterable[Reference]) -> frozenset[str]:

@@ -8,7 +8,7 @@ the flow waits for. A built-in is workflow code of ours.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -18,6 +18,7 @@ from outlive._define.flow.built_in import find_built_in
 from outlive._define.flow.call import BuiltIn, Call, plain_call
 from outlive._define.flow.plain_data import PlainArguments, RenderedArguments, plain_of
 from outlive._define.flow.policies import TRANSPORT_RETRY
+from outlive._define.flow.secrets import check_data, granting, grants_in
 from outlive._define.registry import REGISTRY
 from outlive._define.step import NO_RESULT, UNDO_RETRY, as_undo
 from outlive._journal.arguments import Signature
@@ -41,9 +42,12 @@ from outlive.errors import FlowStepError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
+    from outlive._define.flow.settings import Route
 
 Scope = Mapping[str, Any]
 Render = Callable[[Scope], Any]
+References = Collection[tuple[str, ...]]
+"""What expressions take of a scope, if that may be a secret; else nothing."""
 
 
 class Target(Protocol):
@@ -62,8 +66,16 @@ class StepTarget:
     has_own_scope = False
 
     def __init__(
-        self, id: str, spec: StepSpec, options: StepOptions, *, kind: StepKind | None, undo: UndoTarget | None
+        self,
+        id: str,
+        spec: StepSpec,
+        options: StepOptions,
+        *,
+        kind: StepKind | None,
+        undo: UndoTarget | None,
+        names: References = (),
     ) -> None:
+        self._names = names
         self._spec = replace(
             spec, name=id, signature=PlainArguments(spec.signature, spec.name), kind=kind, options=options
         )
@@ -77,7 +89,10 @@ class StepTarget:
             options = self._options_of_transport
         if self._undo is not None:
             options = replace(options, undo=self._undo.spec(scope))
-        return await run_step(execution, self._spec, options, (), given)
+        spec = self._spec
+        if self._names and (grants := grants_in(self._names, scope)):
+            spec = replace(spec, fn=granting(spec.fn, grants, is_async=spec.is_async))
+        return await run_step(execution, spec, options, (), given)
 
 
 class WorkflowTarget:
@@ -173,7 +188,9 @@ class BuiltInTarget:
         kind: StepKind | None,
         later: Any,
         undo: UndoTarget | None,
+        names: References = (),
     ) -> None:
+        self._names = names
         self._id, self._flow, self._built_in = id, flow, built_in
         self._options, self._kind, self._undo = options, kind, undo
         self._later = later
@@ -185,8 +202,23 @@ class BuiltInTarget:
             options = replace(options, retry=TRANSPORT_RETRY)
         if self._undo is not None:
             options = replace(options, undo=self._undo.spec(scope))
-        call = Call(self._id, self._flow, scope, options, kind=self._kind, later=self._later)
+        grants = grants_in(self._names, scope) if self._names else ()
+        call = Call(self._id, self._flow, scope, options, kind=self._kind, later=self._later, secrets=grants)
         return await self._built_in.run(call, arguments_for(self._built_in, self._id, given))
+
+
+class RoutedTarget:
+    """What the settings of this environment put in the place of a name: the first route that fits what the step is
+    given."""
+
+    def __init__(self, choices: list[tuple[Route, Target]]) -> None:
+        self._choices = choices
+        self.has_own_scope = choices[0][1].has_own_scope
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """See `Target`."""
+        route, target = next(each for each in self._choices if each[0].fits(given))
+        return await target.run(execution, scope, route.add_to(given))
 
 
 class ControlTarget:
@@ -230,8 +262,9 @@ def arguments_for(built_in: BuiltIn, id: str, given: Any) -> Any:
 class UndoTarget:
     """What takes a step back when the flow fails after it."""
 
-    def __init__(self, id: str, use: str, render: Render | None) -> None:
+    def __init__(self, id: str, use: str, render: Render | None, *, names: References = ()) -> None:
         self._name = f"{id}.undo"
+        self._names = names
         self._use, self._render = use, render
         self._step = REGISTRY.find_step(use)
 
@@ -243,12 +276,19 @@ class UndoTarget:
     def spec(self, scope: Scope, plain: Callable[[Any], Any] | None = None) -> StepSpec:
         """The step that a roll-back calls; `plain` makes plain data of the result of what is undone."""
 
+        grants = grants_in(self._names, scope) if self._names else []
+
         def render(result: Any) -> Any:
             assert self._render is not None
-            return self._render({**scope, "result": plain(result) if plain else result})
+            result = plain(result) if plain else result
+            if grants:
+                check_data(result, "result")
+            return self._render({**scope, "result": result})
 
         if self._step is not None:
             own = as_undo(self._step)
+            if grants:
+                own = replace(own, fn=granting(own.fn, grants, is_async=own.is_async))
             options = own.options if own.options.retry else replace(own.options, retry=UNDO_RETRY)
             arguments = _without_result(RenderedArguments(self._step.signature, self._name, render))
             return replace(own, name=self._name, signature=arguments, options=options)
@@ -256,7 +296,7 @@ class UndoTarget:
         assert built_in is not None
 
         async def undo(given: Any) -> None:
-            await built_in.run(plain_call(self._name, {}), arguments_for(built_in, self._name, given))
+            await built_in.run(plain_call(self._name, {}, grants), arguments_for(built_in, self._name, given))
 
         signature = _without_result(_Undone(undo, self._name, render))
         options = StepOptions(retry=UNDO_RETRY, parks=True)

@@ -17,7 +17,6 @@ _MODULES = {
     "emit": "talking",
     "publish": "talking",
     "signal": "talking",
-    "event": "talking",
     "ask": "talking",
     "wait_for_signal": "talking",
     "approval": "talking",
@@ -25,6 +24,12 @@ _MODULES = {
     "flow": "runs",
     "map": "looping",
     "iterate": "looping",
+    "http": "http",
+    "llm": "llm",
+    "mcp": "mcp",
+    "shell": "programs",
+    "docker": "programs",
+    "blob": "blob",
 }
 """Which module has which built-in; the module has it in its dict `BUILT_INS`."""
 

@@ -1,0 +1,334 @@
+"""What the operator of a worker allows flows to do, and what differs between environments: the table `[flows]` of
+`outlive.toml`, with a profile on top.
+
+A document says what to do, and is data that many people may change. These settings say what it may reach, and only the
+operator changes them. By default that is public HTTP and nothing else: no command, no image, no folder, no server.
+
+A step reads them when it runs, in the worker that runs it. No journal holds them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from outlive._define.flow.fetching import Fetcher
+from outlive._define.flow.reach import Reach, parse_url
+from outlive.errors import SettingsError
+
+FILE = "outlive.toml"
+FILE_BYTES_MAX = 1024 * 1024
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file."""
+
+
+class HttpSettings(_Table, frozen=True, kw_only=True):
+    """`[flows.http]`: what flows may reach."""
+
+    allow_hosts: list[Text] = []
+    """Hosts that may have any address: `api.internal`, `*.corp.example`, `box:8080`."""
+    allow_networks: list[Text] = []
+    """Networks that may be reached though they are not public: `10.0.0.0/8`."""
+    only_hosts: list[Text] | None = None
+    """If given, no other host may be reached."""
+    ca_file: Text | None = None
+    """Certificates to trust instead of those of the system."""
+
+
+class ShellCommand(_Table, frozen=True, kw_only=True):
+    """`[flows.shell.NAME]`: a program that flows may run."""
+
+    argv: Annotated[list[Text], Meta(min_length=1)]
+    """The program and its first arguments. No shell reads them."""
+    arguments: bool = False
+    """Whether a flow may add arguments."""
+    env: dict[str, str] = {}
+    """Its environment, besides PATH; a flow may add secrets where `secrets` allows."""
+    secrets: bool = False
+    """Whether a flow may set environment variables, which may hold secrets."""
+    folder: Text | None = None
+    """Where it runs."""
+    seconds_max: Annotated[float, Meta(gt=0)] = 60.0
+    output_bytes_max: Annotated[int, Meta(ge=0)] = 1024 * 1024
+
+
+class DockerImage(_Table, frozen=True, kw_only=True):
+    """`[flows.docker.NAME]`: an image that flows may run."""
+
+    image: Text
+    arguments: bool = True
+    """Whether a flow may say what to run in it."""
+    options: list[Text] = msgspec.field(default_factory=lambda: ["--network=none"])
+    """Options of `docker run`: network, memory, mounts. Only the operator gives these."""
+    secrets: bool = False
+    """Whether a flow may set environment variables, which may hold secrets."""
+    seconds_max: Annotated[float, Meta(gt=0)] = 600.0
+    output_bytes_max: Annotated[int, Meta(ge=0)] = 1024 * 1024
+
+
+class McpServer(_Table, frozen=True, kw_only=True):
+    """`[flows.mcp.NAME]`: a server of the Model Context Protocol: a URL, or a program."""
+
+    url: Text | None = None
+    argv: list[Text] = []
+    env: dict[str, str] = {}
+    token: Text | None = None
+    """The name of the secret that a server with a URL gets as its bearer token."""
+    tools: list[Text] | None = None
+    """If given, no other tool may be called."""
+    seconds_max: Annotated[float, Meta(gt=0)] = 60.0
+
+
+class LlmEndpoint(_Table, frozen=True, kw_only=True):
+    """`[flows.llm.NAME]`: an endpoint that speaks OpenAI's chat completions."""
+
+    url: Text
+    """Its base: `https://api.openai.com/v1`."""
+    key: Text | None = None
+    """The name of the secret with its API key."""
+    model: Text | None = None
+    """Unless a flow names one."""
+    seconds_max: Annotated[float, Meta(gt=0)] = 300.0
+
+
+class FileSettings(_Table, frozen=True, kw_only=True):
+    """`[flows.files]`: the folder whose files flows may load."""
+
+    folder: Text | None = None
+    bytes_max: Annotated[int, Meta(ge=0)] = 16 * 1024 * 1024
+
+
+class BlobSettings(_Table, frozen=True, kw_only=True):
+    """`[flows.blobs]`: the folder in which flows keep blobs; workers on several machines need a shared one."""
+
+    folder: Text | None = None
+    bytes_max: Annotated[int, Meta(ge=0)] = 16 * 1024 * 1024
+
+
+class Condition(_Table, frozen=True, kw_only=True):
+    """When a route is taken: what a step is given has this value at this path."""
+
+    path: Text
+    """`order.country`, or `$.order.country`."""
+    value: Any
+
+
+class Route(_Table, frozen=True, kw_only=True):
+    """What a name in `use:` means here."""
+
+    use: Text
+    """The step, the workflow or the built-in; `{name}` is what the pattern has in its place."""
+    conditions: list[Condition] = []
+    """All must hold."""
+    params: dict[str, Any] = {}
+    """Arguments that the step is given unless its document gives them."""
+
+    def fits(self, given: Any) -> bool:
+        """Whether it is the one for a step that is given this."""
+        return all(_holds(condition, given) for condition in self.conditions)
+
+    def add_to(self, given: Any) -> Any:
+        """What a step is given, with the params."""
+        return {**self.params, **given} if self.params and isinstance(given, dict) else given
+
+
+class Settings(_Table, frozen=True, kw_only=True, dict=True):
+    """`[flows]`."""
+
+    profile: Text | None = None
+    """Which profile to use, unless OUTLIVE_PROFILE names one."""
+    vars: dict[str, Any] = {}
+    """Values of variables of flows, unless a start gives them."""
+    secrets: Text | None = None
+    """Where secrets are: a TOML file with a line for each, or a folder with a file for each."""
+    http: HttpSettings = HttpSettings()
+    shell: dict[str, ShellCommand] = {}
+    docker: dict[str, DockerImage] = {}
+    mcp: dict[str, McpServer] = {}
+    llm: dict[str, LlmEndpoint] = {}
+    files: FileSettings = FileSettings()
+    blobs: BlobSettings = BlobSettings()
+    routes: dict[str, Text | Annotated[list[Route], Meta(min_length=1)]] = {}
+    """By a name of `use:`, or by a pattern such as `shop.{name}`."""
+    profiles: dict[str, dict[str, Any]] = {}
+    """Changes of all this for one environment."""
+
+    @cached_property
+    def fetcher(self) -> Fetcher:
+        """What sends requests where these settings allow."""
+        http = self.http
+        reach = Reach(
+            allow_hosts=tuple(http.allow_hosts),
+            allow_networks=tuple(ip_network(each) for each in http.allow_networks),
+            only_hosts=None if http.only_hosts is None else tuple(http.only_hosts),
+        )
+        return Fetcher(reach, ca_file=http.ca_file)
+
+    def fetcher_for(self, url: str) -> Fetcher:
+        """What sends requests to a server that the operator has named in these settings, wherever that is."""
+        authority = parse_url(url).authority
+        return Fetcher(Reach(allow_hosts=(authority,), only_hosts=(authority,)), ca_file=self.http.ca_file)
+
+    def routes_of(self, name: str) -> list[Route]:
+        """What `use: name` can mean here: the first of them that fits counts. The last one always fits, and is the name
+        itself if no route does."""
+        found: list[Route] = []
+        for pattern, rules in self.routes.items():
+            match = _pattern(pattern).fullmatch(name)
+            if match is not None:
+                for rule in [Route(use=rules)] if isinstance(rules, str) else rules:
+                    found.append(msgspec.structs.replace(rule, use=_filled(rule.use, match.groupdict())))
+                    if not rule.conditions:
+                        return found
+        return [*found, Route(use=name)]
+
+
+_PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """A name, in which `{place}` stands for any text that a name may have."""
+    parts = _PLACE.split(pattern)
+    return re.compile("".join(f"(?P<{part}>.+)" if at % 2 else re.escape(part) for at, part in enumerate(parts)))
+
+
+def _filled(use: str, places: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda found: places.get(found[1], found[0]), use)
+
+
+def _holds(condition: Condition, given: Any) -> bool:
+    value = given
+    for part in condition.path.removeprefix("$").strip(".").split("."):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return False
+    return type(value) is type(condition.value) and value == condition.value
+
+
+# -- Reading -----------------------------------------------------------------------------------------------
+
+
+def load(path: Path, *, profile: str | None = None) -> Settings:
+    """The settings of a file, with a profile on top: the one that is named, or the one that the file names.
+
+    Raises:
+        SettingsError: it cannot be read, or something in it is not known or cannot work; it names the file and the key.
+    """
+    file = str(path)
+    try:
+        text = path.read_bytes()
+        if len(text) > FILE_BYTES_MAX:
+            raise SettingsError(file, "", f"it is larger than {FILE_BYTES_MAX} bytes")
+        table = tomllib.loads(text.decode("utf-8")).get("flows", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(file, "", str(error)) from None
+    return read(table, file=file, profile=profile)
+
+
+def read(table: Any, *, file: str = FILE, profile: str | None = None) -> Settings:
+    """The settings of a table that was read already; see `load`."""
+    base = _convert(table, file, "flows")
+    for name, changes in base.profiles.items():
+        _check(_convert(_merged(table, changes), file, f"flows.profiles.{name}"), file, f"flows.profiles.{name}")
+    wanted = profile or base.profile
+    if wanted is None:
+        _check(base, file, "flows")
+        return base
+    if wanted not in base.profiles:
+        known = ", ".join(sorted(base.profiles)) or "none"
+        raise SettingsError(file, f"flows.profiles.{wanted}", f"there is no such profile; it has {known}")
+    return _convert(_merged(table, base.profiles[wanted]), file, f"flows.profiles.{wanted}")
+
+
+def _merged(table: Any, changes: Any) -> Any:
+    """A JSON merge patch: tables are merged, everything else is replaced."""
+    if not isinstance(table, dict) or not isinstance(changes, dict):
+        return changes
+    return {**table, **{key: _merged(table.get(key), value) for key, value in changes.items()}}
+
+
+_AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?$", re.DOTALL)
+
+
+def _convert(table: Any, file: str, key: str) -> Settings:
+    try:
+        return msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        match = _AT.fullmatch(str(error))
+        what, where = (match["what"], match["where"]) if match else (str(error), None)
+        raise SettingsError(file, f"{key}.{where}" if where else key, what) from None
+
+
+def _check(settings: Settings, file: str, key: str) -> None:
+    """What the types cannot say."""
+    for at, network in enumerate(settings.http.allow_networks):
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise SettingsError(file, f"{key}.http.allow_networks[{at}]", str(error)) from None
+    for name, server in settings.mcp.items():
+        if (server.url is None) == (not server.argv):
+            raise SettingsError(file, f"{key}.mcp.{name}", "give either url or argv")
+    for pattern in settings.routes:
+        places = _PLACE.findall(pattern)
+        if len(places) != len(set(places)):
+            raise SettingsError(file, f"{key}.routes.{pattern}", "it has the same place twice")
+
+
+# -- Those of this process ---------------------------------------------------------------------------------
+
+_current: Settings | None = None
+
+
+def current() -> Settings:
+    """The settings of this process, read when they are first needed.
+
+    Raises:
+        SettingsError: see `of_process`.
+    """
+    global _current  # noqa: PLW0603
+    if _current is None:
+        _current = of_process()
+    return _current
+
+
+def of_process() -> Settings:
+    """What `outlive.toml` of the working folder says, or the file that OUTLIVE_CONFIG names, with the profile that
+    OUTLIVE_PROFILE names.
+
+    Raises:
+        SettingsError: the file cannot be used, or a named file or profile is not there.
+    """
+    named, profile = os.environ.get("OUTLIVE_CONFIG"), os.environ.get("OUTLIVE_PROFILE")
+    path = Path(named or FILE)
+    if named or path.is_file():
+        return load(path, profile=profile)
+    return read({}, profile=profile)
+
+
+@contextmanager
+def using(settings: Settings) -> Iterator[Settings]:
+    """Let this process use other settings for a while: for tests, and for programs that make their own."""
+    global _current  # noqa: PLW0603
+    before, _current = _current, settings
+    try:
+        yield settings
+    finally:
+        _current = before
