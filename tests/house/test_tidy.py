@@ -82,8 +82,15 @@ OF_SOME_SYSTEMS = re.compile(
     r"|os\.(O_CLOEXEC|set_blocking)"
     r"|signal\.(SIG(KILL|STOP|CONT|CHLD|QUIT|HUP|USR1|USR2|ALRM|PIPE)|pthread_\w+|pause|alarm|setitimer|sigwait\w*)"
 )
-UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
-UNSAFE_NAMES = {"builtins.eval", "builtins.exec", "os.system", "os.popen", "asyncio.create_subprocess_shell"}
+UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "jinja2"}
+UNSAFE_NAMES = {
+    "builtins.eval",
+    "builtins.exec",
+    "builtins.compile",
+    "os.system",
+    "os.popen",
+    "asyncio.create_subprocess_shell",
+}
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
 LEFTOVER = re.compile(r"\b(FIXME|TODO|XXX)\b")
 EXECUTE = {"execute", "executemany", "executescript"}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import Any
 
 from outlive._define.flow.expression.functions.arguments import as_list, as_map, as_text, as_whole, bounds
 from outlive._define.flow.expression.functions.table import Table, element, same
 from outlive._define.flow.expression.types import ANY, LIST, MAP, NUMBER, STRING
-from outlive._define.flow.expression.values import DATA_DEPTH_MAX, Frame, key_of, less, shown
+from outlive._define.flow.expression.values import CHARACTERS_PER_FUEL, DATA_DEPTH_MAX, Frame, key_of, less, shown
 from outlive.errors import ExpressionError
 
 _functions = Table()
@@ -18,12 +17,13 @@ FUNCTIONS = _functions.named
 def sorted_by(frame: Frame, items: list[Any], keys: list[Any]) -> list[Any]:
     """The items in the order of their keys; items with equal keys keep theirs."""
     frame.items(len(items))
-
-    def compare(left: Any, right: Any) -> int:
-        frame.items(1)
-        return -1 if less(frame, left[0], right[0]) else 1 if less(frame, right[0], left[0]) else 0
-
-    return [item for _, item in sorted(zip(keys, items, strict=True), key=cmp_to_key(compare))]
+    if len(kinds := {type(key) for key in keys}) > 1 or not kinds <= {int, float, str, bool}:
+        for key in keys:
+            less(frame, keys[0], key)  # Refuses the first that has no order with it.
+    if kinds == {str}:
+        # A comparison may look at all of a text, and each is compared about so often.
+        frame.spend(sum(map(len, keys)) * len(keys).bit_length() // CHARACTERS_PER_FUEL)
+    return [items[number] for number in sorted(range(len(items)), key=keys.__getitem__)]
 
 
 @_functions.add("list.sort()", "in order; numbers, texts or bools", LIST(), gives=same)
