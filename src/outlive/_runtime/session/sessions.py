@@ -94,6 +94,8 @@ class WorkerSessions:
         self._renewal: asyncio.Task[None] | None = None
         self._sessions: set[str] = set()
         """Ids of sessions that were begun, or may have been, and are not ended."""
+        self._pauses: Pauses | None = None
+        """What a client of this process has paused since a session was last begun: the new session must know it too."""
         self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
         self._takes_unqueued = options.queues is None or "" in options.queues
@@ -131,13 +133,15 @@ class WorkerSessions:
         # The store counts the lease from some instant after this one; when its answer comes, it may be half over.
         asked_at = self._clock.monotonic()
         self._sessions.add(worker.id)
+        self._pauses = None
         try:
-            worker.mail.pauses = pauses_in(await self._store.read_cell(CELL))
+            pauses = pauses_in(await self._store.read_cell(CELL))
             await self._leases.register(info, lease_seconds=lease_seconds)
         except StoreUnavailableError as error:
             if not isinstance(error, CommitUnknownError):
                 self._sessions.discard(worker.id)
             raise
+        worker.mail.pauses = self._newest(pauses)
         self._worker = worker
         self._keeper = LeaseKeeper(
             self._leases.open_beat(worker.id),
@@ -172,6 +176,10 @@ class WorkerSessions:
         )
         self._claimer.start()
 
+    def _newest(self, read: Pauses) -> Pauses:
+        """What is paused: as it was read when this session began, or as a client of this process has said since."""
+        return read if self._pauses is None else self._pauses
+
     def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
         """Create and own a tree, if this worker can run it and has room."""
         worker = self._worker
@@ -195,6 +203,7 @@ class WorkerSessions:
 
     def set_pauses(self, pauses: Pauses) -> None:
         """A client has paused workflows, or let them go on."""
+        self._pauses = pauses
         if self._worker is not None:
             self._worker.mail.set_pauses(pauses)
 

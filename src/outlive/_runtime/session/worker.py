@@ -148,6 +148,8 @@ class Worker:
         if live.phase is not TreePhase.GONE:
             self._counters.runs_started += 1
             self.trees.add(journal, live)
+            if self.mail.pauses and self.mail.is_paused(live.fold.root.workflow):
+                live.hold = Hold()  # It was paused while its creation was under way.
         answer(outcome, journal)
         self._on_committed(live, draft, outcome, journal)
         if live.phase is TreePhase.MOVING:
