@@ -17,7 +17,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import StepSucceeded
-from outlive._model.trigger import HOPS_MAX, EventTrigger, Sent
+from outlive._model.trigger import HOPS_MAX, EventTrigger, Sent, TriggerSet
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from tests.engine.dying import deaths
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until
@@ -115,7 +115,7 @@ async def test_a_program_without_the_code_sends_events(place: Place) -> None:
         async with place.engine() as engine:
             assert "audit truck.left" == await in_time(engine.get(sent.runs[0].run_id).result())
         newer = registry_of(ship, audit)
-        newer.add_triggers(ship.spec, [EventTrigger(event="parcel.packed")])
+        newer.add_triggers(ship.spec, TriggerSet(events=(EventTrigger(event="parcel.packed"),)))
         place.clock.skip(seconds=1)
         async with place.engine(registry=newer):
             assert [] == (await client.events.send("truck.left", id="evt-2")).runs

@@ -15,7 +15,7 @@ from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chu
 from outlive._define.intervention import OF_RUN, intervention_spec
 from outlive._model import given
 from outlive._model.schedule import Schedule
-from outlive._model.trigger import EventTrigger
+from outlive._model.trigger import TriggerSet
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
 
@@ -32,7 +32,7 @@ class Registry:
         self._schedules: dict[tuple[str, int], list[Schedule]] = {}
         self._current: dict[str, int] = {}
         """The version of a flow that is meant by its name: its versions are hashes, and have no order."""
-        self._triggers: dict[tuple[str, int], list[EventTrigger]] = {}
+        self._triggers: dict[tuple[str, int], TriggerSet] = {}
         self._definitions: list[str] | None = None
         """What `definitions` gives, until something is added."""
 
@@ -67,15 +67,21 @@ class Registry:
     def schedules(self) -> list[tuple[WorkflowSpec, Schedule]]:
         """The schedules that the code declares, each with what it starts: of one name the newest version only."""
         found: dict[str, tuple[WorkflowSpec, Schedule]] = {}
+        current = {(spec.name, spec.version) for spec in self.newest() if not self.has_order(spec.name)}
         for key, schedules in sorted(self._schedules.items(), key=lambda item: item[0][1]):
-            found |= {each.name: (self._workflows[key], each) for each in schedules if key in self._workflows}
+            if key in self._workflows and (key in current or self.has_order(key[0])):
+                found |= {each.name: (self._workflows[key], each) for each in schedules}
         return list(found.values())
 
-    def add_triggers(self, spec: WorkflowSpec, triggers: list[EventTrigger]) -> None:
-        """Let events start a workflow."""
+    def has_schedules(self) -> bool:
+        """Whether the code declares schedules, or has flows that may have declared some before."""
+        return bool(self._schedules or self._current)
+
+    def add_triggers(self, spec: WorkflowSpec, triggers: TriggerSet) -> None:
+        """Let events and webhooks start a workflow."""
         self._triggers[spec.name, spec.version] = triggers
 
-    def triggers(self) -> list[tuple[WorkflowSpec, list[EventTrigger]]]:
+    def triggers(self) -> list[tuple[WorkflowSpec, TriggerSet]]:
         """The workflows that have triggers, with these: of one name the newest version, if that has some."""
         if not self._triggers:
             return []

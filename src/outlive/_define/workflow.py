@@ -21,7 +21,7 @@ from outlive._model import Retry, given
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
 from outlive._model.schedule import Schedule
-from outlive._model.trigger import EventTrigger
+from outlive._model.trigger import EventTrigger, TriggerSet
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
@@ -250,17 +250,17 @@ def _schedules(where: str, spec: WorkflowSpec, given_: object) -> list[Schedule]
     return named
 
 
-def _triggers(where: str, spec: WorkflowSpec, given_: object) -> list[EventTrigger]:
+def _triggers(where: str, spec: WorkflowSpec, given_: object) -> TriggerSet:
     """The triggers of a workflow, checked against what it takes."""
     if given_ is None:
-        return []
+        return TriggerSet()
     types = given.texts(where, "on_event", [given_] if isinstance(given_, str) else given_, like="order.created")
     various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [each for each in spec.signature.parameters if each.default is each.empty and each.kind not in various]
     if len(needed) > 1 or any(each.kind is each.KEYWORD_ONLY for each in needed):
         wanted = f"{spec.name} takes more than one argument, and an event gives it one: its data"
         raise InvalidArgumentError(where, "on_event", given_, wanted)
-    return [EventTrigger(event=each) for each in types]
+    return TriggerSet(events=tuple(EventTrigger(event=each) for each in types))
 
 
 SIGNALS: dict[tuple[str, int], dict[str, ValueCodec]] = {}

@@ -27,6 +27,8 @@ BUFFER_MAX = 1_000
 """Ticks that wait at most until the runs before them have ended."""
 OPEN_MAX = 1_000
 """Open runs that a schedule remembers at most."""
+FLOW_SCHEDULES_MAX = 20
+"""Schedules that the document of a flow may have."""
 LAST_MAX = 10
 """Outcomes that a schedule remembers."""
 TAG = "schedule"
@@ -174,3 +176,8 @@ def tick_text(tick: int) -> str:
 def run_id_of(name: str, tick: int) -> str:
     """The id of the run of a tick: there is one, whatever number of workers wants to start it."""
     return f"{name}@{tick_text(tick)}"
+
+
+def schedule_names(flow: str) -> list[str]:
+    """The names that the schedules of a flow have, in the order of its document."""
+    return [flow, *(f"{flow}.{number}" for number in range(2, FLOW_SCHEDULES_MAX + 1))]

@@ -56,6 +56,39 @@ class EventTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """JSON with expressions over `event`: what the run is given; unless set, the data of the event."""
 
 
+class WebhookTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A path at which HTTP requests start a run of a workflow, and how these prove who sends them."""
+
+    path: str
+    condition: str = ""
+    input: Any = msgspec.UNSET
+    token: SecretName | None = None
+    """The secret with the token that a request has to give."""
+    hmac: SecretName | None = None
+    """The secret with the key of the signature over the body."""
+
+
+class SecretName(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the value of a secret is found, by the process that needs it."""
+
+    name: str
+    env: str | None = None
+    """The environment variable that the document names."""
+
+
+class TriggerSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The triggers of one workflow in one version."""
+
+    events: tuple[EventTrigger, ...] = ()
+    webhooks: tuple[WebhookTrigger, ...] = ()
+    document: bytes = b""
+    """Of a flow, in its canonical form: it says what the flow takes; empty for a workflow in Python."""
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.events or self.webhooks)
+
+
 def fits(pattern: str, event_type: str) -> bool:
     """Whether a pattern names this type: it is the type itself, `order.*` for all that begin with `order.`, or `*`."""
     if pattern.endswith("*"):

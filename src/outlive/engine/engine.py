@@ -350,7 +350,7 @@ class Engine:
         assert self._client is not None
         if self._registry.triggers():
             await declare_triggers(self._registry, self._store, began_at=self._store.now())
-        if self._has_schedules and self._registry.schedules():
+        if self._has_schedules and self._registry.has_schedules():
             await declare(self._registry, self._store, began_at=self._store.now(), nonce=self._clock.nonce)
         services = self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
         self._client.ring_schedules = lambda: services.ring(Scheduler.name)

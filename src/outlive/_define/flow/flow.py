@@ -21,6 +21,7 @@ from outlive._define.flow.overrides import overridden
 from outlive._define.flow.plain_data import PlainCodec, plain_value
 from outlive._define.flow.plan import Plan
 from outlive._define.flow.secrets import SECRETS, references_of
+from outlive._define.flow.triggers import schedules_in, triggers_in
 from outlive._define.registry import REGISTRY
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
@@ -65,9 +66,16 @@ class Flow(Workflow[..., Any]):
         super().__init__(spec, {})
 
     def register(self) -> None:
-        """Let this process run it, and mean it by its name."""
-        self._register({})
+        """Let this process run it, and mean it by its name; its triggers count when a worker starts.
+
+        Raises:
+            FlowError: a trigger cannot work.
+        """
+        schedules, triggers = schedules_in(self.document), triggers_in(self.document)
+        self._register({}, schedules)
         REGISTRY.set_current(self.name, self.version)
+        if triggers:
+            REGISTRY.add_triggers(self.spec, triggers)
 
     def check(self) -> None:
         """See whether this process has what it uses, and can call that as the document says.

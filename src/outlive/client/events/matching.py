@@ -6,11 +6,16 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgspec
+from msgspec import UNSET
 
 from outlive._journal.described import find_argument_mismatch, input_of
-from outlive._model.trigger import EventTrigger, RefusedStart, SentEvent, fits
+from outlive._model.trigger import EventTrigger, RefusedStart, SentEvent, WebhookTrigger, fits
 from outlive.client.events.triggers import Triggers
+from outlive.errors import ExpressionError
+
+
+UNFIT = (ValueError, ExpressionError)
+"""What `arguments_by` raises for an event that a workflow cannot be given."""
 
 
 class Match(NamedTuple):
@@ -26,14 +31,14 @@ def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match],
     """The workflows that an event starts; and those that have a trigger for it and cannot be given it."""
     found: list[Match] = []
     refused: list[RefusedStart] = []
+    scope = {"event": {"type": event.type, "id": event.id, "source": event.source, "time": event.time}}
+    scope["event"]["data"] = event.data
     # In one order everywhere: two senders of one event must not wait for each other.
     for workflow, triggers in sorted(known.items(), key=itemgetter(0)):
-        fitting = [each for each in triggers.events if fits(each.event, event.type)]
-        if not fitting:
-            continue
+        fitting = [each for each in triggers.all.events if fits(each.event, event.type)]
         try:
-            arguments = _arguments(event, triggers, fitting)
-        except ValueError as error:
+            arguments = arguments_by(triggers, fitting, scope)
+        except UNFIT as error:
             refused.append(RefusedStart(workflow, str(error)))
             continue
         if arguments is not None:
@@ -41,20 +46,30 @@ def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match],
     return found, refused
 
 
-def _arguments(event: SentEvent, triggers: Triggers, fitting: Iterable[EventTrigger]) -> bytes | None:
-    """The arguments of the run by the first trigger whose condition is true; None if there is none.
+def arguments_by(
+    triggers: Triggers, fitting: Iterable[EventTrigger | WebhookTrigger], scope: dict[str, Any]
+) -> bytes | None:
+    """The arguments of a run by the first of these triggers whose condition is true, as a journal has them; None if
+    there is none.
 
     Raises:
-        ValueError: an expression cannot be evaluated, or the workflow does not take the value.
+        ValueError, ExpressionError: an expression cannot be evaluated, or the workflow does not take the value.
     """
     for trigger in fitting:
-        if not trigger.condition and trigger.input is msgspec.UNSET:
-            return checked_arguments(triggers, event.data)
+        if not triggers.document:
+            return _checked(triggers, scope["event"]["data"])
+        from outlive._define.flow.triggers import arguments_for, holds, mapped  # Only flows need it.
+
+        if trigger.condition and not holds(trigger.condition, scope):
+            continue
+        is_mapped = trigger.input is not UNSET
+        value = mapped(trigger.input, scope) if is_mapped else scope["event"]["data"]
+        return arguments_for(triggers.document, value, drop_unknown=not is_mapped)
     return None
 
 
-def checked_arguments(triggers: Triggers, value: Any) -> bytes:
-    """A value as the arguments of a run, as a journal has them.
+def _checked(triggers: Triggers, value: Any) -> bytes:
+    """A value as the argument of a workflow in Python.
 
     Raises:
         ValueError: the workflow does not take it.

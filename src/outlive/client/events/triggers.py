@@ -8,18 +8,17 @@ triggers keeps an entry without any, so that a program with the older code does 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from outlive._define.registry import Registry
 from outlive._journal.described import Described
-from outlive._model.trigger import EventTrigger
+from outlive._model.trigger import TriggerSet
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive.client.definitions import described_of
 
 CELL = "@triggers"
+NONE = TriggerSet()
 
 
 class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,11 +26,16 @@ class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     version: int
     described: Described
-    events: tuple[EventTrigger, ...] = ()
+    all: TriggerSet = TriggerSet()
     rank: int = 0
     """Its version, if a higher one is newer; 0 for a flow, whose versions have no order."""
     at: int = 0
     """When the process began that has declared them."""
+
+    @property
+    def document(self) -> bytes:
+        """Of a flow; empty for a workflow in Python."""
+        return self.all.document
 
     @property
     def input_name(self) -> str | None:
@@ -56,12 +60,12 @@ def triggers_in(held: bytes | None) -> Known:
 
 def declared_in(registry: Registry, *, at: int = 0) -> Known:
     """The triggers that the code of this process declares: of one name, those of the newest version."""
-    return {spec.name: _triggers_of(registry, spec, events, at) for spec, events in registry.triggers()}
+    return {spec.name: _triggers_of(registry, spec, found, at) for spec, found in registry.triggers()}
 
 
-def _triggers_of(registry: Registry, spec: WorkflowSpec, events: Iterable[EventTrigger], at: int) -> Triggers:
+def _triggers_of(registry: Registry, spec: WorkflowSpec, found: TriggerSet, at: int) -> Triggers:
     rank = spec.version if registry.has_order(spec.name) else 0
-    return Triggers(version=spec.version, described=described_of(spec), events=tuple(events), rank=rank, at=at)
+    return Triggers(version=spec.version, described=described_of(spec), all=found, rank=rank, at=at)
 
 
 async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
@@ -72,7 +76,7 @@ async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
         """What the cell is to hold by this code; None if it is to stay."""
         known = triggers_in(held)
         without = {
-            spec.name: _triggers_of(registry, spec, (), began_at) for spec in registry.newest() if spec.name in known
+            spec.name: _triggers_of(registry, spec, NONE, began_at) for spec in registry.newest() if spec.name in known
         }
         new = {name: mine for name, mine in (without | own).items() if _is_newer(mine, known.get(name))}
         return known | new if new else None
@@ -87,7 +91,7 @@ async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
 
 def _is_newer(mine: Triggers, known: Triggers | None) -> bool:
     if known is None:
-        return bool(mine.events)
+        return bool(mine.all)
     if (known.rank, known.at) > (mine.rank, mine.at):
         return False
     return msgspec.structs.replace(mine, at=known.at) != known

@@ -1,0 +1,180 @@
+"""What starts a flow by itself: the triggers of its document as the engine knows them, and the arguments of such a run.
+
+The condition and the input of a trigger are evaluated where an event is taken, which need not be a process that has the
+steps of the flow: the document is enough.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from outlive._define.flow.document import Condition, Document, Trigger, canonical_json, from_canonical, seconds_of
+from outlive._define.flow.expression import Template, compile_value
+from outlive._define.flow.given import given_input, given_vars
+from outlive._define.flow.problems import FlowError, Problem
+from outlive._define.schedule import cron, tick
+from outlive._journal.described import Described
+from outlive._model.schedule import Schedule, schedule_names
+from outlive._model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
+from outlive.errors import ExpressionError, InvalidArgumentError
+
+_TIME = ("event", "time")
+"""The one thing that the input of a schedule may ask for: the time of the tick."""
+
+
+def triggers_in(document: Document) -> TriggerSet:
+    """The events and webhooks that start a flow."""
+    events, webhooks = [], []
+    for each in document.triggers:
+        condition = _text_of(each.if_)
+        if each.event is not None:
+            events.append(EventTrigger(event=each.event, condition=condition, input=each.input))
+        elif each.webhook is not None:
+            webhooks.append(
+                WebhookTrigger(
+                    path=each.webhook,
+                    condition=condition,
+                    input=each.input,
+                    token=_secret(document, each.token),
+                    hmac=_secret(document, each.hmac),
+                )
+            )
+    if not events and not webhooks:
+        return TriggerSet()
+    return TriggerSet(events=tuple(events), webhooks=tuple(webhooks), document=canonical_json(document))
+
+
+def described_as(document: Document) -> Described:
+    """What a process needs to know to start a flow without its steps."""
+    return Described(
+        arguments={"type": "object", "properties": {"input": {}}},
+        timeout_seconds=None if document.timeout is None else seconds_of(document.timeout),
+        queue=document.queue or "",
+    )
+
+
+def _text_of(condition: Condition | None) -> str:
+    if condition is None or condition is True:
+        return ""
+    text = "false" if condition is False else condition
+    return text if "${{" in text else f"${{{{ {text} }}}}"
+
+
+def _secret(document: Document, name: str | None) -> SecretName | None:
+    if name is None:
+        return None
+    variable = document.vars.get(name)
+    return SecretName(name, None if variable is None else variable.env)
+
+
+# -- When an event has come --------------------------------------------------------------------------------
+
+
+def holds(condition: str, scope: dict[str, Any]) -> bool:
+    """Whether the condition of a trigger is true.
+
+    Raises:
+        ExpressionError: it cannot be evaluated.
+        ValueError: it is neither true nor false.
+    """
+    found = _compiled(condition).render(scope)
+    if found is True or found is False:
+        return found
+    raise ValueError(f"the condition of its trigger is {found!r}, and neither true nor false")
+
+
+def mapped(value: Any, scope: dict[str, Any]) -> Any:
+    """The input of a run, by the mapping of its trigger.
+
+    Raises:
+        ExpressionError: it cannot be evaluated.
+    """
+    return _compiled(msgspec.json.encode(value)).render(scope)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(value: str | bytes) -> Template:
+    return compile_value(value if isinstance(value, str) else msgspec.json.decode(value))
+
+
+def arguments_for(document: bytes, value: Any, *, drop_unknown: bool) -> bytes:
+    """The arguments of a run of a flow, as a journal has them. `drop_unknown`: the data of an event has more fields
+    than a flow asks for, as it is not written for one flow alone.
+
+    Raises:
+        FlowInputError: it is not what the flow takes, or this process has no value of a variable.
+    """
+    flow = _document(document)
+    taken = given_input(flow, value, drop_unknown=drop_unknown)
+    values = given_vars(flow, {}, os.environ)
+    return msgspec.json.encode({"a": [taken], "k": {"vars": values}} if values else [taken])
+
+
+@lru_cache(maxsize=256)
+def _document(canonical: bytes) -> Document:
+    return from_canonical(canonical)
+
+
+# -- When it is time ---------------------------------------------------------------------------------------
+
+
+def schedules_in(document: Document) -> list[Schedule]:
+    """The schedules of a flow: the first has its name, the others a number behind that.
+
+    Raises:
+        FlowError: one cannot be a schedule.
+    """
+    found: list[Schedule] = []
+    names = schedule_names(document.name)
+    for index, trigger in enumerate(document.triggers):
+        if trigger.schedule is None:
+            continue
+        try:
+            if len(found) == len(names):
+                raise ValueError(f"a flow may have {len(names)} schedules; make another flow of the rest")
+            found.append(_schedule(document, trigger, names[len(found)]))
+        except (ValueError, ExpressionError) as error:
+            path = ("triggers", index, "schedule" if isinstance(error, InvalidArgumentError) else "input")
+            raise FlowError([Problem(code="trigger", message=str(error), path=path)]) from None
+    return found
+
+
+def _schedule(document: Document, trigger: Trigger, name: str) -> Schedule:
+    given = {} if trigger.input is UNSET else trigger.input
+    # Checked with a time that is no tick; the defaults are filled in when a run begins.
+    given_input(document, mapped(given, {"event": {"time": "2026-01-01T00:00:00Z"}}))
+    values = given_vars(document, {}, os.environ)
+    args: dict[str, Any] = {"input": _with_ticks(given)}
+    return cron(
+        trigger.schedule or "",
+        name=name,
+        tz=trigger.timezone,
+        overlap=trigger.overlap,
+        catch_up=trigger.catch_up,
+        args=args | ({"vars": values} if values else {}),
+    )
+
+
+def _with_ticks(value: Any) -> Any:
+    """A value with marks where the time of the tick belongs.
+
+    Raises:
+        ValueError: it asks for something else.
+    """
+    if isinstance(value, dict):
+        return {key: _with_ticks(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_ticks(each) for each in value]
+    if not isinstance(value, str) or "${{" not in value:
+        return value
+    template = _compiled(value)
+    if template.is_constant:
+        return template.render({})
+    if template.references == {_TIME} and value.strip() == value and value.count("${{") == 1 and value.endswith("}}"):
+        return tick
+    raise ValueError(f"{value!r}: of a schedule only the time of the tick is known; write \"${{{{ event.time }}}}\" alone")
