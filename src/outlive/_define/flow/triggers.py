@@ -177,4 +177,6 @@ def _with_ticks(value: Any) -> Any:
         return template.render({})
     if template.references == {_TIME} and value.strip() == value and value.count("${{") == 1 and value.endswith("}}"):
         return tick
-    raise ValueError(f"{value!r}: of a schedule only the time of the tick is known; write \"${{{{ event.time }}}}\" alone")
+    raise ValueError(
+        f'{value!r}: of a schedule only the time of the tick is known; write "${{{{ event.time }}}}" alone'
+    )

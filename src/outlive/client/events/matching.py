@@ -13,7 +13,6 @@ from outlive._model.trigger import EventTrigger, RefusedStart, SentEvent, Webhoo
 from outlive.client.events.triggers import Triggers
 from outlive.errors import ExpressionError
 
-
 UNFIT = (ValueError, ExpressionError)
 """What `arguments_by` raises for an event that a workflow cannot be given."""
 
@@ -25,6 +24,14 @@ class Match(NamedTuple):
     triggers: Triggers
     arguments: bytes
     """Of its run, as a journal has them."""
+
+
+class Webhook(NamedTuple):
+    """A webhook of a workflow."""
+
+    workflow: str
+    triggers: Triggers
+    trigger: WebhookTrigger
 
 
 def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match], list[RefusedStart]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any
 
 from outlive._journal.plain import plain_json
@@ -14,6 +15,7 @@ from outlive._model.trigger import (
     EVENT_ID,
     EVENT_SOURCE,
     HOPS_MAX,
+    RefusedStart,
     Sent,
     SentEvent,
     StartedRun,
@@ -21,7 +23,7 @@ from outlive._model.trigger import (
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
 from outlive.client.birth import birth
-from outlive.client.events.matching import Match, match
+from outlive.client.events.matching import Match, Webhook, match
 from outlive.client.events.triggers import CELL, Known, declared_in, triggers_in
 from outlive.client.starting import Starter
 from outlive.errors import InvalidArgumentError
@@ -36,7 +38,8 @@ class Events:
     def __init__(self, access: Access, *, starter: Starter, new_id: Callable[[], str]) -> None:
         self._access = access
         self._starter = starter
-        self._new_id = new_id
+        self.new_id = new_id
+        """An id for an event that has none."""
         self._held: bytes | None = None
         self._known: Known = {}
 
@@ -70,8 +73,20 @@ class Events:
             events that runs have sent; nothing was started.
         """
         event = self._event(event_type, data, id, source)
-        said = _headers(event, headers)
         matches, refused = match(event, await self._triggers())
+        return await self.take(event, matches, refused, headers=headers, connection=connection)
+
+    async def take(
+        self,
+        event: SentEvent,
+        matches: list[Match],
+        refused: list[RefusedStart],
+        *,
+        headers: Mapping[str, str] | None = None,
+        connection: Any = None,
+    ) -> Sent:
+        """Create the runs that an event starts, all of them in one transaction; see `send`."""
+        said = _headers(event, headers)
         births = [await self._birth(event, each, said) for each in matches]
         for each in refused:
             log.warning("event %s (%s) did not start workflow %s: %s", event.id, event.type, each.workflow, each.reason)
@@ -84,10 +99,23 @@ class Events:
             log.info("event %s (%s) fits no trigger", event.id, event.type)
         return Sent(event.id, runs, refused)
 
+    def now(self) -> int:
+        """The time by the clock of the store, in microseconds since 1970."""
+        return self._access.store.now()
+
+    async def webhooks(self, path: str) -> list[Webhook]:
+        """The webhooks of flows that are at this path."""
+        return [
+            Webhook(workflow, triggers, trigger)
+            for workflow, triggers in sorted((await self._triggers()).items(), key=itemgetter(0))
+            for trigger in triggers.all.webhooks
+            if trigger.path == path
+        ]
+
     def _event(self, event_type: object, data: object, id: object, source: object) -> SentEvent:
         return SentEvent(
             type=given.text(WHERE, "event_type", event_type, like="order.created"),
-            id=self._new_id() if id is None else given.text(WHERE, "id", id, like="evt_123"),
+            id=self.new_id() if id is None else given.text(WHERE, "id", id, like="evt_123"),
             source=given.text(WHERE, "source", source, like="shop", least=0),
             data=plain_json(WHERE, data),
             time=tick_text(self._access.store.now()),

@@ -32,7 +32,6 @@ from outlive.client.schedules.rows import TRIES_MAX, NewSchedule, change_to
 from outlive.errors import OutliveError
 from outlive.telemetry import log
 
-
 RESTING = "its flow is disabled"
 
 
@@ -65,9 +64,7 @@ async def declare_all(
     names = {name for flow in flows for name in schedule_names(flow)}
     for _ in range(TRIES_MAX):
         rows = await store.find_schedules(sorted({*wanted, *names}))
-        new = {
-            name: made for name, each in wanted.items() if (made := _renewed_by(rows.get(name), each, store.now()))
-        }
+        new = {name: made for name, each in wanted.items() if (made := _renewed_by(rows.get(name), each, store.now()))}
         changes = [change_to(rows.get(name), name, made, nonce=nonce) for name, made in new.items()]
         changes += [
             ScheduleChange(name=name, revision=row.revision, next_revision=0, data=None)

@@ -17,6 +17,7 @@ _MODULES = {
     "emit": "talking",
     "publish": "talking",
     "signal": "talking",
+    "event": "talking",
     "ask": "talking",
     "wait_for_signal": "talking",
     "approval": "talking",

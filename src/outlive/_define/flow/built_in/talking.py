@@ -1,4 +1,5 @@
-"""Built-ins that talk to people and to other runs: `publish`, `emit`, `signal`, `ask`, `wait_for_signal`, `approval`.
+"""Built-ins that talk to people and to other runs: `publish`, `emit`, `signal`, `event`, `ask`, `wait_for_signal`,
+`approval`.
 
 What they send is in the journal of the run, or goes through a step of Outlive's own: sent once, also after a crash.
 """
@@ -17,7 +18,7 @@ from outlive._define.flow.expression import ANY, BOOL, MAP, NULL, STRING
 from outlive._define.flow.plain_data import plain_value
 from outlive._define.in_run import wait_for_signal
 from outlive._define.in_step import CURRENT_STEP
-from outlive._define.talking import signal
+from outlive._define.talking import send_event, signal
 from outlive.errors import FlowStepError
 
 
@@ -83,6 +84,31 @@ class Signal:
     async def run(self, call: Call, given: SignalArguments) -> None:
         """See `BuiltIn`."""
         await signal(given.run, given.name, given.value, key=given.key)
+
+
+class EventArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `event` takes."""
+
+    type: str
+    """What has happened, for example order.created."""
+    data: Any = None
+    id: str | None = None
+    """Which event it is; that of this call unless given, so that a crash does not make it two."""
+    source: str | None = None
+
+
+class SendEvent:
+    """Sends an event, which starts one run of every flow and workflow that has a trigger for it."""
+
+    name = "event"
+    arguments = EventArguments
+    is_control = True
+    result = MAP({"id": STRING, "runs": ANY, "refused": ANY})
+
+    async def run(self, call: Call, given: EventArguments) -> Any:
+        """See `BuiltIn`."""
+        sent = await send_event(given.type, given.data, id=given.id, source=given.source)
+        return msgspec.to_builtins(sent)
 
 
 class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,5 +197,5 @@ class Approval:
         }
 
 
-_ALL = (Publish(), Emit(), Signal(), Ask(), WaitForSignal(), Approval())
+_ALL = (Publish(), Emit(), Signal(), SendEvent(), Ask(), WaitForSignal(), Approval())
 BUILT_INS: dict[str, BuiltIn] = {each.name: each for each in _ALL}

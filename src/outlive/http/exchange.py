@@ -1,0 +1,85 @@
+"""One HTTP request and its answer, over ASGI and without a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl
+
+import msgspec
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Refused(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, error: str, headers: Mapping[str, str] | None = None) -> None:
+        self.status, self.error, self.headers = status, error, headers or {}
+        super().__init__(error)
+
+
+class Gone(Exception):
+    """The sender closed the connection before its request was complete: there is nothing to answer."""
+
+
+class Request:
+    """What was asked."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.method: str = scope["method"]
+        self.path = str(scope["path"]).removeprefix(str(scope.get("root_path") or "").rstrip("/")) or "/"
+        self.query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
+        self.headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key = name.decode("latin-1").lower()
+            # Two of one name could mean two things to two readers; joined they match no signature.
+            before = self.headers.get(key)
+            own = value.decode("latin-1")
+            self.headers[key] = own if before is None else f"{before}, {own}"
+        self._receive = receive
+
+    async def body(self, *, bytes_max: int) -> bytes:
+        """The body, as it was sent.
+
+        Raises:
+            Refused: it is larger than that. Gone: the sender has closed the connection.
+        """
+        too_large = Refused(413, f"the body is larger than {bytes_max:,} bytes")
+        length = self.headers.get("content-length", "0")
+        if not length.isascii() or not length.isdecimal():
+            raise Refused(400, "the header Content-Length is no number")
+        if int(length) > bytes_max:
+            raise too_large
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > bytes_max:
+                raise too_large
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+
+async def answer(send: Send, status: int, data: Any, headers: Mapping[str, str] | None = None) -> None:
+    """Answer with JSON."""
+    body = msgspec.json.encode(data)
+    own = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own.items()]
+    await send({"type": "http.response.start", "status": status, "headers": lines})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def live(receive: Receive, send: Send) -> None:
+    """Take part in the start and the end of the server, for which there is nothing to do."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,219 @@
+"""`Webhooks`: an ASGI app at whose paths requests start flows.
+
+The order of the checks matters: the path, the method, the type of the body and its size; then who sends it, over the
+body as it was sent; only then is the body parsed. What has been accepted is a run: the answer comes when that is
+durable, and a request that is sent again gets the same run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from outlive._model.schedule import tick_text
+from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
+from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
+from outlive.engine import Engine
+from outlive.errors import (
+    CommitUnknownError,
+    ConfigurationError,
+    EngineClosedError,
+    OutliveError,
+    StoreUnavailableError,
+)
+from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
+from outlive.http.signature import ID, check_signature, check_token
+from outlive.telemetry import log
+
+BODY_BYTES_MAX = 1024 * 1024
+ID_CHARACTERS_MAX = 200
+SOURCE = "webhook"
+_IDS = (ID, "idempotency-key", "x-github-delivery")
+"""Headers that say which delivery it is, if no signature does."""
+_HIDDEN = ("authorization", "cookie", "proxy-authorization", "x-webhook-token")
+"""Headers that no flow sees."""
+_MICROSECONDS = 1_000_000
+
+FindSecret = Callable[[str, str | None], str]
+"""Given the name of a secret and the environment variable that its document names: its value."""
+
+
+class Webhooks:
+    """An ASGI app that starts flows by the `webhook` triggers of their documents.
+
+        app = outlive.http.Webhooks(engine)
+
+    Args:
+        engine: it has to be entered while requests come; it may be one without a worker.
+        body_bytes_max: larger bodies are refused.
+        secret: finds the values of tokens and keys; unless given as steps of flows find secrets.
+    """
+
+    def __init__(
+        self, engine: Engine, *, body_bytes_max: int = BODY_BYTES_MAX, secret: FindSecret | None = None
+    ) -> None:
+        self._engine = engine
+        self._body_bytes_max = body_bytes_max
+        self._secret = secret or _find_secret
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the specification of ASGI."""
+        if scope["type"] == "lifespan":
+            await live(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(Request(scope, receive), send)
+        else:
+            await send({"type": f"{scope['type']}.close"})
+
+    async def _serve(self, request: Request, send: Send) -> None:
+        try:
+            sent = await self._take(request)
+        except Gone:
+            return
+        except Refused as refused:
+            await answer(send, refused.status, {"error": refused.error}, refused.headers)
+        except (StoreUnavailableError, CommitUnknownError, EngineClosedError) as error:
+            log.warning("webhook %s was not answered: %s", request.path, error)
+            again = "the store is away; send the same request again"
+            await answer(send, 503, {"error": again}, {"retry-after": "5"})
+        except OutliveError as error:
+            log.exception("webhook %s failed", request.path)
+            await answer(send, 500, {"error": f"it failed here, and nothing was started: {type(error).__name__}"})
+        else:
+            first = {"run_id": sent.runs[0].run_id} if sent.runs else {}
+            data = {"id": sent.id, **first, "runs": sent.runs}
+            await answer(send, 202 if sent.runs else 200, data)
+
+    async def _take(self, request: Request) -> Sent:
+        """Check a request and create its runs."""
+        webhooks = await self._engine.events.webhooks(request.path)
+        if not webhooks:
+            raise Refused(404, f"no flow has a webhook at {request.path}")
+        if request.method != "POST":
+            raise Refused(405, "a webhook takes POST", {"allow": "POST"})
+        read = _reader_of(request.headers.get("content-type", ""))
+        body = await request.body(bytes_max=self._body_bytes_max)
+        allowed, delivery = self._check(webhooks, request, body)
+        data = read(body)
+        now = self._engine.events.now()
+        # The path is part of the type: one id at two paths is two deliveries.
+        event = SentEvent(type=f"webhook {request.path}", id=delivery, source=SOURCE, data=data, time=tick_text(now))
+        scope = {"event": _scope_of(event, request)}
+        matches: list[Match] = []
+        refused: list[RefusedStart] = []
+        for each in allowed:
+            try:
+                arguments = arguments_by(each.triggers, [each.trigger], scope)
+            except UNFIT as error:
+                refused.append(RefusedStart(each.workflow, str(error)))
+                continue
+            if arguments is not None:
+                matches.append(Match(each.workflow, each.triggers, arguments))
+        if refused and not matches:
+            raise Refused(422, "; ".join(f"{each.workflow}: {each.reason}" for each in refused))
+        return await self._engine.events.take(event, matches, refused)
+
+    def _check(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
+        """The webhooks that the sender may use, and which delivery it is.
+
+        Raises:
+            Refused: it may use none of them.
+        """
+        allowed: list[Webhook] = []
+        ids: list[str] = []
+        refusals: list[Refused] = []
+        for each in webhooks:
+            try:
+                ids.append(self._check_one(each, request, body))
+                allowed.append(each)
+            except Refused as refused:
+                refusals.append(refused)
+        if not allowed:
+            raise refusals[0]
+        delivery = next(filter(None, ids), "") or next(filter(None, map(request.headers.get, _IDS)), "")
+        if len(delivery) > ID_CHARACTERS_MAX or not delivery.isprintable():
+            raise Refused(400, f"the id of the delivery has to be at most {ID_CHARACTERS_MAX} printable characters")
+        return allowed, delivery or self._engine.events.new_id()
+
+    def _check_one(self, webhook: Webhook, request: Request, body: bytes) -> str:
+        """The id that is signed; empty if none is."""
+        trigger = webhook.trigger
+        delivery = ""
+        if trigger.token is not None:
+            check_token(self._value_of(webhook, trigger.token), request.headers)
+        if trigger.hmac is not None:
+            key = self._value_of(webhook, trigger.hmac)
+            now = self._engine.events.now() / _MICROSECONDS
+            delivery = check_signature(key, request.headers, body, now_seconds=now)
+        return delivery
+
+    def _value_of(self, webhook: Webhook, name: SecretName) -> str:
+        try:
+            return self._secret(name.name, name.env)
+        except OutliveError as error:
+            log.error("the webhook %s of flow %s is closed: %s", webhook.trigger.path, webhook.workflow, error)
+            raise Refused(503, "this webhook is not set up yet: its secret is missing") from None
+
+
+def _find_secret(name: str, env: str | None) -> str:
+    variable = env or f"OUTLIVE_SECRET_{name.upper()}"
+    if not (value := os.environ.get(variable, "").strip()):
+        raise ConfigurationError(f"its secret {name} has no value here: set the environment variable {variable}")
+    return value
+
+
+def _scope_of(event: SentEvent, request: Request) -> dict[str, Any]:
+    """What the expressions of a trigger see as `event`."""
+    headers = {name: value for name, value in request.headers.items() if name not in _HIDDEN}
+    return {
+        "type": event.type,
+        "id": event.id,
+        "source": event.source,
+        "time": event.time,
+        "data": event.data,
+        "headers": headers,
+        "query": request.query,
+        "path": request.path,
+    }
+
+
+# -- Bodies ------------------------------------------------------------------------------------------------
+
+
+def _reader_of(content_type: str) -> Callable[[bytes], Any]:
+    """What reads a body of this type.
+
+    Raises:
+        Refused: nothing does.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        return _read_json
+    if kind == "application/x-www-form-urlencoded":
+        return _read_form
+    if not kind:
+        return _read_nothing
+    raise Refused(415, f"{kind} cannot be read; send application/json or application/x-www-form-urlencoded")
+
+
+def _read_json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(400, f"the body is no JSON: {error}") from None
+
+
+def _read_form(body: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=1_000))
+    except ValueError as error:
+        raise Refused(400, f"the body is no form: {error}") from None
+
+
+def _read_nothing(body: bytes) -> None:
+    if body:
+        raise Refused(415, "the request has a body and no Content-Type; send application/json")

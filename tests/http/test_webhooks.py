@@ -1,0 +1,237 @@
+"""Webhooks: who may send, what is read, and that one delivery is one run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from outlive import flow
+from outlive.http import Webhooks
+from outlive.http.signature import WINDOW_SECONDS, signed_headers
+from outlive.testing import TestEngine
+
+HOOKS = """
+name: hooked.{name}
+input: {{ order: any, kind: {{ type: string, default: plain }} }}
+vars:
+  key: {{ type: string, secret: true, env: HOOKED_KEY }}
+triggers:
+  - webhook: /hooks/{name}
+    {more}
+steps:
+  look: {{ use: noop }}
+output: "${{{{ input }}}}"
+"""
+OLD, NEW = "old-token-1234", "new-token-5678"
+SECRET = "whsec_" + base64.b64encode(b"a key of 24 bytes or more").decode()
+MAPPED = 'input: { order: "${{ event.data }}", kind: "${{ event.headers[\'x-kind\'] + event.query.q }}" }'
+
+
+class Answer(msgspec.Struct):
+    """What the app said."""
+
+    status: int
+    headers: dict[str, str]
+    data: Any
+
+
+async def post(
+    app: Webhooks,
+    path: str,
+    body: bytes = b'{"order": 7}',
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "POST",
+    query: bytes = b"",
+    chunks: int = 1,
+) -> Answer:
+    """One request, given to the app as a server would."""
+    size = -(-len(body) // chunks) or 1
+    parts = [body[begin : begin + size] for begin in range(0, len(body), size)] or [b""]
+    messages = [
+        {"type": "http.request", "body": part, "more_body": index + 1 < len(parts)} for index, part in enumerate(parts)
+    ]
+    own = {"content-type": "application/json"} | dict(headers or {})
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query,
+        "headers": [(name.encode(), value.encode()) for name, value in own.items() if value],
+    }
+    said: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    await app(scope, receive, send)
+    start, end = said
+    given = {name.decode(): value.decode() for name, value in start["headers"]}
+    return Answer(start["status"], given, msgspec.json.decode(end["body"]))
+
+
+@pytest.fixture(autouse=True)
+def _flows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOKED_KEY", SECRET)
+    monkeypatch.setenv("HOOKED_TOKENS", f"{OLD} {NEW}")
+    flow.parse(HOOKS.format(name="open", more="manual: false"))
+    flow.parse(HOOKS.format(name="token", more="token: key").replace("HOOKED_KEY", "HOOKED_TOKENS"))
+    flow.parse(HOOKS.format(name="signed", more="hmac: key"))
+    flow.parse(HOOKS.format(name="mapped", more=f'if: "event.data.order != 0"\n    {MAPPED}'))
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine() as engine:
+        yield engine
+
+
+async def test_a_request_is_a_run_and_one_delivery_is_one_run(engine: TestEngine) -> None:
+    """The answer has the id of the run, which is durable by then; sent again it is the same. [FB-R3 FB-R8]"""
+    app = Webhooks(engine)
+    first = await post(app, "/hooks/open", headers={"webhook-id": "d-1"})
+    again = await post(app, "/hooks/open", headers={"webhook-id": "d-1"}, chunks=3)
+    other = await post(app, "/hooks/open")
+    assert (202, 202, 202) == (first.status, again.status, other.status)
+    assert first.data["run_id"] == again.data["run_id"] != other.data["run_id"]
+    assert [True, False] == [each.data["runs"][0]["is_new"] for each in (first, again)]
+    assert {"order": 7, "kind": "plain"} == await engine.get(first.data["run_id"]).result()
+    assert "d-1" == (await engine.get(first.data["run_id"]).info()).tags["event_id"]
+
+
+async def test_a_trigger_maps_the_request_and_may_leave_it_out(engine: TestEngine) -> None:
+    """By body, headers and query; what its condition leaves out is answered and starts nothing."""
+    app = Webhooks(engine)
+    found = await post(app, "/hooks/mapped", headers={"X-Kind": "big "}, query=b"q=one")
+    assert {"order": {"order": 7}, "kind": "big one"} == await engine.get(found.data["run_id"]).result()
+    left = await post(app, "/hooks/mapped", b'{"order": 0}')
+    assert (200, []) == (left.status, left.data["runs"])
+    wrong = await post(app, "/hooks/mapped")
+    assert 422 == wrong.status
+    assert "x-kind" in wrong.data["error"]
+
+
+async def test_a_form_is_read(engine: TestEngine) -> None:
+    """As text by name."""
+    form = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+    found = await post(Webhooks(engine), "/hooks/open", b"order=7&kind=%C3%A4", form)
+    assert {"order": "7", "kind": "ä"} == await engine.get(found.data["run_id"]).result()
+
+
+async def test_what_is_no_webhook_is_refused(engine: TestEngine) -> None:
+    """With a status that says why: another path, method or type, too long, no JSON. Nothing is started. (S10)"""
+    app = Webhooks(engine, body_bytes_max=100)
+    assert 404 == (await post(app, "/hooks/nothing")).status
+    refused = await post(app, "/hooks/open", method="GET")
+    assert (405, "POST") == (refused.status, refused.headers["allow"])
+    assert 415 == (await post(app, "/hooks/open", headers={"content-type": "text/plain"})).status
+    assert 415 == (await post(app, "/hooks/open", headers={"content-type": ""})).status
+    assert 413 == (await post(app, "/hooks/open", b'"' + b"x" * 200 + b'"', chunks=5)).status
+    assert 413 == (await post(app, "/hooks/open", headers={"content-length": "101"})).status
+    assert 400 == (await post(app, "/hooks/open", headers={"content-length": "-1"})).status
+    for bad in (b"{", b'{"order": NaN}', b"\xff", b""):
+        assert 400 == (await post(app, "/hooks/open", bad)).status
+    assert 400 == (await post(Webhooks(engine), "/hooks/open", b"[" * 200_000)).status
+    assert 400 == (await post(app, "/hooks/open", headers={"webhook-id": "x" * 201})).status
+    assert 422 == (await post(app, "/hooks/open", b'{"order": 7, "kind": 8}')).status
+    assert [] == await engine.list()
+
+
+async def test_a_sender_that_hangs_up_gets_no_answer(engine: TestEngine) -> None:
+    """And starts nothing; a server that starts and ends is answered."""
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    async def hang_up() -> Any:
+        return {"type": "http.disconnect"}
+
+    app = Webhooks(engine)
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/hooks/open",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    await app(scope, hang_up, send)
+    assert ([], []) == (said, await engine.list())
+    phases = iter(["lifespan.startup", "lifespan.shutdown"])
+
+    async def receive() -> Any:
+        return {"type": next(phases)}
+
+    await app({"type": "lifespan"}, receive, send)
+    assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == [message["type"] for message in said]
+
+
+async def test_a_token_lets_the_sender_in(engine: TestEngine) -> None:
+    """In either header, the old one and the new one; any other one, or none, does not. (S9)"""
+    app = Webhooks(engine)
+    for right in ({"authorization": f"Bearer {OLD}"}, {"Authorization": f"bearer {NEW}"}, {"x-webhook-token": NEW}):
+        assert 202 == (await post(app, "/hooks/token", headers=right)).status
+    wrongs = ("", "Bearer", f"Basic {NEW}", "Bearer wrong", f"Bearer {OLD} {NEW}", f"Bearer {NEW[:-1]}", "Bearer ä")
+    for wrong in wrongs:
+        assert 401 == (await post(app, "/hooks/token", headers={"authorization": wrong})).status
+    # Before anything of the body is read.
+    assert 401 == (await post(app, "/hooks/token", b"no json")).status
+
+
+async def test_a_signature_covers_id_time_and_body(engine: TestEngine) -> None:
+    """In the layout of Standard Webhooks: any change of them, another key or another time is refused. (S9)"""
+    app, body = Webhooks(engine), b'{"order": 7}'
+    now = engine.clock.now() / 1_000_000
+
+    async def status(headers: dict[str, str], sent: bytes = body) -> int:
+        return (await post(app, "/hooks/signed", sent, headers)).status
+
+    good = signed_headers(SECRET, "msg_1", body, now_seconds=now)
+    assert 202 == await status(good)
+    assert 202 == await status(good | {"webhook-signature": f"v1,abc {good['webhook-signature']} v2,x"})
+    assert 202 == await status(signed_headers(f"whsec_b2xk {SECRET}", "msg_2", body, now_seconds=now))
+    assert 401 == await status(good, b'{"order":7}')
+    assert 401 == await status(good | {"webhook-id": "msg_9"})
+    assert 401 == await status(good | {"webhook-timestamp": str(int(now) + 1)})
+    assert 401 == await status(signed_headers("another key", "msg_1", body, now_seconds=now))
+    for missing in good:
+        assert 401 == await status({name: value for name, value in good.items() if name != missing})
+    for seconds in (-WINDOW_SECONDS - 2, WINDOW_SECONDS + 2):
+        assert 401 == await status(signed_headers(SECRET, "msg_3", body, now_seconds=now + seconds))
+    assert 401 == await status({"webhook-signature": "v1,", "webhook-id": "x", "webhook-timestamp": "²"})
+    # What was recorded and is sent again is the same delivery; later it is too old.
+    assert 2 == await engine.count(workflow="hooked.signed")
+    assert 202 == await status(good)
+    assert 2 == await engine.count(workflow="hooked.signed")
+
+
+async def test_a_signature_of_github_covers_the_body(engine: TestEngine) -> None:
+    """The id in its header is not signed, so the body is what a delivery is known by. (S9)"""
+    app, body = Webhooks(engine), b'{"order": 7}'
+    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    good = {"x-hub-signature-256": f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"}
+    first = await post(app, "/hooks/signed", body, good | {"x-github-delivery": "one"})
+    again = await post(app, "/hooks/signed", body, good | {"x-github-delivery": "two"})
+    assert (202, first.data["run_id"]) == (again.status, again.data["run_id"])
+    assert 401 == (await post(app, "/hooks/signed", b'{"order":7}', good)).status
+
+
+async def test_a_webhook_without_its_secret_is_closed(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty key would let everybody sign. (S9)"""
+    for value in ("", "  "):
+        monkeypatch.setenv("HOOKED_KEY", value)
+        signed = signed_headers("", "msg_1", b"{}", now_seconds=engine.clock.now() / 1_000_000)
+        refused = await post(Webhooks(engine), "/hooks/signed", b"{}", signed)
+        assert 503 == refused.status
+        assert "HOOKED_KEY" not in refused.data["error"]
+    assert "HOOKED_KEY" in os.environ
