@@ -506,6 +506,64 @@ async def test_session_that_is_given_back_during_the_pause_is_taken(server: Serv
     await pool.close()
 
 
+# -- A connection that comes free --------------------------------------------------------------------------------------
+
+
+async def test_patient_caller_takes_what_another_gives_back(server: Server) -> None:
+    """Before it makes a connection of its own; also one that is only being made."""
+    pool = Pool(PLACE, size=3, patience=60)
+    first, second, third = (asyncio.ensure_future(pool.take()) for _ in range(3))
+
+    session = await in_time(first)
+    assert not second.done()
+    pool.give(session)
+    assert await in_time(second) is session
+    assert not third.done()
+    pool.give(session)
+    assert await in_time(third) is session
+
+    assert len(server.lines) == 1
+    pool.give(session)
+    await pool.close()
+
+
+async def test_patient_caller_makes_a_connection_if_none_comes_free(server: Server) -> None:
+    """And does not wait where there is none that could."""
+    pool = Pool(PLACE, size=2, patience=0.001)
+
+    first, second = await in_time(pool.take()), await in_time(pool.take())
+
+    assert [first.pid, second.pid] == [1, 2]
+    pool.give(second)
+    assert await in_time(pool.take()) is second
+    pool.give(first)
+    pool.give(second)
+    await pool.close()
+    assert not any(line.is_open for line in server.lines)
+
+
+async def test_patient_caller_that_is_cancelled_loses_no_connection(server: Server) -> None:
+    """Neither before it is given one nor at that moment: then the next one has it."""
+    pool = Pool(PLACE, size=4, patience=60)
+    session = await pool.take()
+    given_up, given, last = (asyncio.ensure_future(pool.take()) for _ in range(3))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    pool.give(session)
+    given.cancel()
+
+    assert await in_time(last) is session
+    assert given_up.cancelled()
+    assert given.cancelled()
+    pool.give(session)
+    assert pool.free == [session]
+    assert len(server.lines) == 1
+    await pool.close()
+
+
 # -- A server that is full ---------------------------------------------------------------------------------------------
 
 

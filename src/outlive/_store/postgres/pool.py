@@ -6,6 +6,9 @@ twice, such as one that only reads, does not hear of its first cut: it is asked 
 While the server is away, all callers wait a little longer before each try (up to `BACKOFF_MAX_SECONDS`), together: a
 server that is starting is not met by a storm.
 
+A connection costs the server more than most verbs: a process of its own, which plans every statement once more. So a
+pool with `patience` makes another one only if none of those that it has, or is making, comes free meanwhile.
+
 A server may have no connection left for us. Then a caller waits for one of those that its pool has; if
 it has none, the other pools close what they can spare. A few connections are enough to get everything done.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -39,19 +43,30 @@ Verb = Callable[..., Coroutine[Any, Any, T]]
 class Pool:
     """A few sessions, taken in turn; a caller that finds none free waits.
 
-    Of those that are free `kept` stay open, even if another pool has none.
+    Of those that are free `kept` stay open, even if another pool has none. A caller waits `patience` seconds for one
+    of those that others have before it makes another.
     """
 
     def __init__(
-        self, address: PostgresAddress, *, size: int, settings: dict[str, str] | None = None, kept: int = 1
+        self,
+        address: PostgresAddress,
+        *,
+        size: int,
+        settings: dict[str, str] | None = None,
+        kept: int = 1,
+        patience: float = 0.0,
     ) -> None:
         self._address = address
         self._kept = kept
+        self._patience = patience
         self._settings = settings
         self.free: list[Session] = []
         """Sessions that no caller has; one that the server has ended is noticed when it is taken."""
         self._taken: set[Session] = set()
         self._slots = asyncio.Semaphore(size)
+        self._connecting = 0
+        self._hoping: deque[asyncio.Future[Session]] = deque()
+        """Callers that wait for one of those that others have, the first first."""
         self._pause = BACKOFF_FIRST_SECONDS
         self._not_before = 0.0
         self._is_closed = False
@@ -70,7 +85,7 @@ class Pool:
         while True:
             await self._slots.acquire()
             try:
-                session = self._pop() or await self._connect()
+                session = self._pop() or await self._await_free() or await self._connect()
             except BaseException as error:
                 if not isinstance(error, StoreUnavailableError) or not is_full(error.__cause__):
                     self._slots.release()
@@ -102,14 +117,37 @@ class Pool:
             self.pids.discard(session.pid)
         return None
 
+    async def _await_free(self) -> Session | None:
+        """One that another caller gives back in time; a caller who has waited in vain makes one."""
+        if not self._patience or not (self._taken or self._connecting):
+            return None
+        hope: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+        self._hoping.append(hope)
+        try:
+            await asyncio.wait([hope], timeout=self._patience)
+        except asyncio.CancelledError:
+            if hope.done():
+                self._pass_on(hope.result())
+            raise
+        finally:
+            if not hope.done():
+                self._hoping.remove(hope)
+        return hope.result() if hope.done() else None
+
     def give(self, session: Session) -> None:
         """Let others have it."""
         if not session.is_open or session.is_in_transaction or self._is_closed:
             self.drop(session)
             return
-        self._taken.discard(session)
-        self.free.append(session)
         self._slots.release()
+        self._pass_on(session)
+
+    def _pass_on(self, session: Session) -> None:
+        if self._hoping:
+            self._hoping.popleft().set_result(session)  # It stays taken meanwhile.
+        else:
+            self._taken.discard(session)
+            self.free.append(session)
 
     def drop(self, session: Session) -> None:
         """Throw it away."""
@@ -191,6 +229,7 @@ class Pool:
             await asyncio.sleep(pause)
             if (given := self._pop()) is not None:
                 return given
+        self._connecting += 1
         try:
             connection = await connect(self._address, settings=self._settings)
         except BaseException:
@@ -199,6 +238,8 @@ class Pool:
             self._not_before = loop.time() + self._pause * spread
             self._pause = min(BACKOFF_MAX_SECONDS, self._pause * 2)
             raise
+        finally:
+            self._connecting -= 1
         self._pause, self._not_before = BACKOFF_FIRST_SECONDS, 0.0
         session = Session(connection, self._address)
         self.pids.add(session.pid)

@@ -61,6 +61,8 @@ from outlive._tasks import own_task
 from outlive.errors import StoreError
 
 SHARED_SESSIONS_MAX = 4
+SHARED_PATIENCE_SECONDS = 0.05
+"""How long a verb waits for a connection that another verb has before it makes one more."""
 STEP_SESSIONS_MAX = 16
 POOLED_STEP_SESSIONS_MAX = 4
 """Behind a pooler, whose connections (20 by default) are for all engines together."""
@@ -133,7 +135,7 @@ class PostgresStore:
         except BaseException:
             await writer.close()
             raise
-        shared = Pool(self._address, size=SHARED_SESSIONS_MAX)
+        shared = Pool(self._address, size=SHARED_SESSIONS_MAX, patience=SHARED_PATIENCE_SECONDS)
         steps_max = POOLED_STEP_SESSIONS_MAX if self._address.pgbouncer else STEP_SESSIONS_MAX
         steps = Pool(self._address, size=steps_max, settings=USER_SETTINGS, kept=0)
         self._pools = pools = Pools(writer, shared, steps)
