@@ -54,13 +54,16 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What runs on several stores runs on PostgreSQL in `make slow`; in `make test` only if the store is its point, and
-    on a file unless any store will do.
+    on a file unless any store will do and it runs in memory too.
     """
+    names = {item.nodeid for item in items}
     for item in items:
         call = getattr(item, "callspec", None)  # Only a test with parameters has one.
         if call is None or item.get_closest_marker("every_store") is not None:
             continue
-        later = {"postgres"} if item.get_closest_marker("any_store") is None else {"sqlite", "postgres"}
+        later = {"postgres"}
+        if item.get_closest_marker("any_store") is not None and item.nodeid.replace("sqlite", "memory") in names:
+            later.add("sqlite")
         if any(isinstance(value, str) and value in later for value in call.params.values()):
             item.add_marker("slow")
 

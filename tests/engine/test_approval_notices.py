@@ -13,6 +13,8 @@ from outlive._journal.event import ApprovalEscalated, StepFailed
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, in_time, stage, until, until_calls, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.step
 async def tell(notice: ApprovalNotice) -> None:

@@ -20,6 +20,8 @@ from outlive.errors import (
 )
 from tests.engine.support import Place, in_time, note, parks, stage
 
+pytestmark = pytest.mark.any_store
+
 
 @dataclass
 class Crate:

@@ -16,6 +16,8 @@ from outlive.testing import replay
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, reaches, stage, until_calls, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def cancelled_in_step(name: str) -> str:

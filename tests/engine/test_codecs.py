@@ -19,6 +19,8 @@ from outlive.errors import UnreadableError
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, parks, registry_of, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 KEYS = {"2026-10": bytes(range(32)), "2026-11": bytes(range(32, 64))}
 MARKER = "canary-7f3a"
 

@@ -29,6 +29,8 @@ from tests.engine.support import (
     waits,
 )
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def counts_down(left: int, total: int = 0) -> int:

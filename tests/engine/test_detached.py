@@ -11,6 +11,8 @@ from outlive import RunStatus
 from tests.engine.inside import crash
 from tests.engine.support import Place, hold, in_time, note, parks, reaches, registry_of, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def audit(name: str) -> str:

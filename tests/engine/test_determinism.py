@@ -15,6 +15,8 @@ from outlive._journal.event import StepSucceeded
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.step
 async def see(what: str) -> str:

@@ -12,6 +12,8 @@ from outlive import Retry
 from tests.engine.inside import claimer_of, crash, sessions_of, trees_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def meeting_holds_once() -> str:

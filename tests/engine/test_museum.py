@@ -14,6 +14,8 @@ from outlive.errors import RunExistsError
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.support import Place, hold, in_time, note, parks, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class Moody:
     """A payload codec that can be told to fail for values that hold a word."""

@@ -17,6 +17,8 @@ from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, reaches, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 async def old_ship(order: str) -> list[str]:
     """As it was."""

@@ -16,6 +16,8 @@ from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash, fence
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, turns_of_the_loop, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.step(once=True)
 async def send_once(text: str) -> str:

@@ -16,6 +16,8 @@ from outlive._runtime.tree import replay_notes
 from tests.engine.inside import crash, ring
 from tests.engine.support import DAY, Place, hold, in_time, note, parks, registry_of, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def old_code(name: str) -> str:

@@ -15,6 +15,8 @@ from outlive.errors import PayloadTooLargeError, UnserialisableError
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, note, stage, until
 
+pytestmark = pytest.mark.any_store
+
 AGAIN = Retry(attempts=2, first=0, jitter=0)
 
 

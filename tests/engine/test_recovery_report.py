@@ -17,6 +17,8 @@ from outlive.testing.conformance.builders import begin, hire
 from tests.engine.inside import claimer_of, crash
 from tests.engine.support import DAY, Place, hold, note, parks, registry_of, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def reported(name: str) -> str:

@@ -16,6 +16,8 @@ from tests.engine.dying import die_at_each_commit
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, stage, until_calls, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class OutOfStock(Exception):
     def __init__(self, item: str) -> None:

@@ -23,6 +23,8 @@ from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.inside import give_store, store_of
 from tests.engine.support import events_of, stage
 
+pytestmark = pytest.mark.any_store
+
 SECOND = 1_000_000
 EVENLY = Retry(attempts=None, first=10, delay="fixed", jitter=0)
 

@@ -12,6 +12,8 @@ from outlive.errors import DefinitionError
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, hold, in_time, note, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow(timeout=DAY)
 async def timed() -> str:

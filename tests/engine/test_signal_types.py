@@ -12,6 +12,8 @@ from outlive._define.registry import Registry
 from outlive.errors import SignalTypeError
 from tests.engine.support import Place, in_time, waits_for_another
 
+pytestmark = pytest.mark.any_store
+
 
 @dataclass(frozen=True)
 class Payment:

@@ -15,6 +15,8 @@ from outlive import Limits
 from outlive._journal.event import StepFailed
 from tests.engine.support import Place, events_of, in_time, note, stage
 
+pytestmark = pytest.mark.any_store
+
 TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
 
 

@@ -13,6 +13,8 @@ from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.errors import DefinitionError, StepTimeoutError
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until
 
+pytestmark = pytest.mark.any_store
+
 SHORT = 0.03
 
 

@@ -16,6 +16,8 @@ import outlive
 from outlive.errors import NotInRunError, StepFailed
 from tests.engine.support import in_time, stage
 
+pytestmark = pytest.mark.any_store
+
 
 class Size(Enum):
     SMALL = "s"

@@ -34,6 +34,8 @@ from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash, go_silent, store_of, worker_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class StreamedMood(enum.Enum):
     """How a word is meant."""

@@ -12,6 +12,8 @@ from outlive.testing import crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.support import in_time, note, stage
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow
 async def successor_shows_in_each(left: int) -> str:

@@ -31,6 +31,8 @@ from outlive.errors import (
 )
 from tests.engine.support import Place, in_time, note, stage
 
+pytestmark = pytest.mark.any_store
+
 T = TypeVar("T")
 
 

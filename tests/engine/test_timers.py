@@ -13,6 +13,8 @@ from outlive._journal.event import RunSuspended, TimerFired
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 
+pytestmark = pytest.mark.any_store
+
 SHORT = 0.02
 
 

@@ -17,6 +17,8 @@ from tests.engine.inside import executor_of, lease_of
 from tests.engine.ledger import ledger_credit, open_ledger
 from tests.engine.support import Place, hold, in_time, stage, until
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.step
 def trusted_block_thread(name: str) -> str:

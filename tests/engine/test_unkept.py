@@ -18,6 +18,8 @@ from outlive.errors import RunFailed, UnserialisableError
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import Place, events_of, in_time, parks, stage, until_calls
 
+pytestmark = pytest.mark.any_store
+
 
 class Ticket:
     """Nothing that a journal knows."""

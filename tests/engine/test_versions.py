@@ -16,6 +16,8 @@ from outlive.errors import DuplicateDefinitionError, ResultTimeoutError, SignalT
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, registry_of, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 @outlive.workflow(name="pay_back", signals={"go": str})
 async def pay_back(order: str) -> str:

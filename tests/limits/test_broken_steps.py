@@ -20,6 +20,8 @@ from tests.engine.inside import store_of, watch_through
 from tests.engine.support import events_of, stage, until
 from tests.limits.world import HOUR, World, call, die, give_up, noted
 
+pytestmark = pytest.mark.any_store
+
 
 class NoAnswerError(Exception):
     """The bank is away."""

@@ -15,6 +15,8 @@ from outlive.errors import DefinitionError
 from tests.engine.support import stage
 from tests.limits.world import HOUR, World, call, die, give_up, noted
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """One state and the end."""

@@ -14,6 +14,8 @@ from outlive.errors import DefinitionError
 from tests.engine.support import events_of, stage
 from tests.limits.world import HOUR, World, call, die, give_up, noted
 
+pytestmark = pytest.mark.any_store
+
 HOURLY = FixedWindow(1, HOUR)
 
 

@@ -17,6 +17,8 @@ from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """A snapshot stands between any two of these."""

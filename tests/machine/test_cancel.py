@@ -13,6 +13,8 @@ from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 from tests.machine.cancelling import Data, S, has, is_cancelled, machine, release, work
 
+pytestmark = pytest.mark.any_store
+
 
 class TroubleError(Exception):
     """An undo that does not work."""

@@ -17,6 +17,8 @@ from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """One state and the end."""

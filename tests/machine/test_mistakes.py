@@ -15,6 +15,8 @@ from outlive import All
 from outlive.errors import ConfigurationError, DefinitionError, MachineError, RunFailed
 from tests.engine.support import in_time, parks, stage
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """A beginning and an end."""

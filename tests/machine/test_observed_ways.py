@@ -17,6 +17,8 @@ from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 recorder = RecordingObserver()
 
 

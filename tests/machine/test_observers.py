@@ -22,6 +22,8 @@ from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import committer_of, crash, go_silent, worker_of
 from tests.engine.support import Place, hold, in_time, parks, stage, until, until_calls, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """A way with everything on it."""

@@ -12,6 +12,8 @@ import outlive
 from outlive.errors import RunNotFoundError
 from tests.engine.support import Place, in_time, parks, registry_of, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class Old(enum.Enum):
     """As it was."""

@@ -19,6 +19,8 @@ from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, stage
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """States that want something."""

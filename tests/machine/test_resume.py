@@ -14,6 +14,8 @@ from outlive.errors import RunNotFoundError, RunNotParkedError
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, reaches, registry_of, stage, until
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """A state that can be undone, one that is parked or held, and the end."""

@@ -18,6 +18,8 @@ from outlive.errors import RunFailed
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """One split."""

@@ -16,6 +16,8 @@ from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, note, parks, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """What an order goes through."""

@@ -18,6 +18,8 @@ from outlive.testing import crash_everywhere
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, in_time, reaches, stage, until, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """A source, and two ends."""

@@ -15,6 +15,8 @@ from outlive.errors import RunCancelled, RunFailed
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """Three bookings and a doubt."""

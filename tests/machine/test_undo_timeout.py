@@ -20,6 +20,8 @@ from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, note, parks, stage, until_calls, waits
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """Three bookings, and the place where it goes wrong."""

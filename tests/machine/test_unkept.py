@@ -14,6 +14,8 @@ from outlive.errors import RunFailed, UnserialisableError
 from outlive.testing import crash_everywhere
 from tests.engine.support import Place, in_time, parks, stage, until_calls
 
+pytestmark = pytest.mark.any_store
+
 
 class S(enum.Enum):
     """Two bookings and a split."""
