@@ -31,18 +31,23 @@ class Schedulers:
         self._roots = roots
         self._made: dict[str, Scheduled] = {}
         self._known_at: dict[str, int] = {}
-        """When each was acknowledged, by the clock of the store."""
+        """When each was acknowledged, by the latest clock that the store can have had since it was asked for."""
 
     def open(self, it: Scheduled) -> None:
         """Make a schedule."""
         self._made[it.name] = it
+        fastest_seconds = self._world.skew_seconds
 
         async def verb(engine: SimulatedEngine) -> None:
+            # The clock may be set back after the schedule was made and before its maker is answered.
+            nonlocal fastest_seconds
+            fastest_seconds = max(fastest_seconds, self._world.skew_seconds)
             program = json.dumps([["work", f"{it.name}.1", it.millis, 0, 1, 0]])
             end = datetime.fromtimestamp(EPOCH / 1_000_000 + it.until_seconds, UTC)
             schedule = every(seconds=it.seconds, overlap=it.overlap, catch_up="all", end=end, args={"program": program})
             await engine.schedules.set(it.name, schedule, play)
-            self._known_at.setdefault(it.name, self._world.now())
+            fastest_seconds = max(fastest_seconds, self._world.skew_seconds)
+            self._known_at.setdefault(it.name, EPOCH + round((self._world.seconds + fastest_seconds) * 1_000_000))
 
         self._ask(it.at, UserRequest(f"make schedule {it.name}", verb))
 
