@@ -12,11 +12,11 @@ from os import PathLike
 from pathlib import Path
 
 from outlive._define.flow.builder import Builder, Reference
+from outlive._define.flow.checking import parse_document
 from outlive._define.flow.flow import Flow
+from outlive._define.flow.known import known_here
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
-from outlive._define.flow.reading import read
 from outlive._define.flow.secrets import reveal
-from outlive._define.flow.validating import document_of
 
 __all__ = ["Builder", "Flow", "FlowError", "FlowInputError", "Problem", "Reference", "load", "parse", "reveal"]
 
@@ -33,6 +33,6 @@ def load(path: str | PathLike[str]) -> Flow:
 
 def parse(text: str | bytes, *, file: str = "") -> Flow:
     """The flow in a text; see `load`. `file` is what its problems call it."""
-    flow = Flow(document_of(read(text, file)), file=file)
+    flow = Flow(parse_document(text, file, known=known_here()), file=file)
     flow.register()
     return flow

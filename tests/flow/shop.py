@@ -75,3 +75,40 @@ async def audit(order: Order, *, depth: int = 1) -> Order:
     """A function beside the flow."""
     await say(f"audit {order.id} {depth}")
     return Order(order.id, order.cents + depth)
+
+
+@outlive.step(name="shop.release")
+async def release(hold: str) -> None:
+    """Takes a reservation back."""
+    CALLS.append(("release", hold))
+
+
+async def give_back(result: dict[str, Any]) -> None:
+    """The undo that a step has by itself."""
+    CALLS.append(("give back", result["book"]))
+
+
+@outlive.step(name="shop.lend", undo=give_back)
+async def lend(book: str) -> dict[str, Any]:
+    """A step that can be undone by itself."""
+    CALLS.append(("lend", book))
+    return {"book": book}
+
+
+@outlive.step(name="shop.wait")
+async def wait(seconds: float) -> float:
+    """Takes a while, unless it is cancelled."""
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        CALLS.append("cancelled")
+        raise
+    return seconds
+
+
+class StatusError(Exception):
+    """As an HTTP client raises it."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status

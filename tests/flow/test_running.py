@@ -191,7 +191,7 @@ output: { stamp: "${{ steps.stamp }}", audit: "${{ steps.audit }}", year: "${{ s
     [
         ("{ hold: x }", "shop.charge", "it needs cents"),
         ("{ hold: x, cent: 3, cents: 3 }", "shop.charge", "it has no parameter 'cent'; it takes hold, cents, note"),
-        ("[1]", "shop.charge", "gives its arguments by name"),
+        ("[1]", "shop.charge", "arguments by name"),
         ("{}", "shop.chrage", "did you mean shop.charge?"),
         ("{ order: { id: 1 }, dept: 2 }", "shop.audit", "it has no parameter 'dept'"),
     ],
@@ -200,7 +200,7 @@ async def test_a_call_that_cannot_work_is_refused_before_anything_runs(with_: st
     """By the signature of the step; the error names the step and what it takes."""
     wrong = f"name: running-wrong\nsteps:\n  fine: {{ use: noop }}\n  one: {{ use: {use}, with: {with_} }}\n"
     async with TestEngine() as engine:
-        with pytest.raises(flow.FlowError, match=r"step one: .*") as caught:
+        with pytest.raises(flow.FlowError, match="one") as caught:
             await engine.start(flow.parse(wrong))
 
     assert says in str(caught.value)

@@ -20,6 +20,7 @@ from outlive._define.flow.given import given_input, given_vars
 from outlive._define.flow.overrides import overridden
 from outlive._define.flow.plain_data import PlainCodec, plain_value
 from outlive._define.flow.plan import Plan
+from outlive._define.flow.problems import FlowError, Problem
 from outlive._define.flow.secrets import SECRETS, references_of
 from outlive._define.flow.triggers import schedules_in, triggers_in
 from outlive._define.registry import REGISTRY
@@ -27,6 +28,7 @@ from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
 from outlive._model.queue import check_queue
 from outlive._replay.command import WorkflowSpec
+from outlive.errors import ExpressionError
 
 PLANS_MAX = 64
 """Plans with overrides that a flow remembers."""
@@ -99,7 +101,11 @@ class Flow(Workflow[..., Any]):
         key = msgspec.json.encode(overrides, order="sorted")
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = Plan(overridden(self.document, overrides))
+            try:
+                plan = self._plans[key] = Plan(overridden(self.document, overrides))
+            except ExpressionError as error:
+                path = ("overrides",)
+                raise FlowError([Problem(code="expression", message=str(error), path=path)]) from None
             if len(self._plans) > PLANS_MAX:
                 self._plans.popitem(last=False)
         return plan
@@ -108,7 +114,8 @@ class Flow(Workflow[..., Any]):
         plan = self.plan_for(overrides)
         plan.resolve()
         # Also what `encode` has looked at: a run can be started by a program that does not have the document.
-        known = given_vars(self.document, values or {}, {}) if self.document.vars else {}
+        given_values = {name: value for name, value in (values or {}).items() if value is not None}
+        known = given_vars(self.document, given_values, {}) if self.document.vars else {}
         scope = {"input": given_input(self.document, given), "vars": known}
         if self._secrets:
             scope |= {"vars": {**known, **self._secrets}, SECRETS: self._secrets}
