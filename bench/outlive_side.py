@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import outlive
-from bench import states, streams
+from bench import flows, states, streams
 from bench.drive import drive
 from bench.fleet import enqueue, serve
 from bench.meter import BLOCKED_STEP, LARGE_BYTES, STEPS_PER_RUN, Figures, Order, keep_open
@@ -259,7 +259,7 @@ def measure(order: Order) -> Figures:
 
     if order.workload == "W8":
         return enqueue(order, side="outlive_side", start_all=start_elsewhere)
-    own = states.MEASURES | streams.MEASURES
+    own = states.MEASURES | streams.MEASURES | flows.MEASURES
     if order.workload in own:
         return asyncio.run(own[order.workload](order))
     if order.sqlite_path is not None:

@@ -297,6 +297,16 @@ WORKLOADS: Final = (
         ),
     ),
     Workload(
+        name="W12",
+        title="flows of 10 steps, 100 open",
+        sizes={"outlive": 4_000},
+        figures=(
+            Figure(key="rate", label="steps/s of a flow", unit="", higher_is_better=True),
+            Figure(key="step_rate", label="steps/s of a function", unit="", higher_is_better=True),
+            Figure(key="ratio", label="flow / function", unit="x", target="<= 1.5x", is_met=at_most(1.5)),
+        ),
+    ),
+    Workload(
         name="cost",
         title="each step of W2, not timed",
         sizes={"outlive": 2_000, "dbos": 100, "raw": 2_000},
