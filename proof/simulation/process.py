@@ -126,6 +126,7 @@ class Process:
                 limits=self._parts.limits,
                 overlaps=self._parts.overlaps,
                 schedules=self._parts.has_schedules,
+                flows=False,
                 leases=self._new_leases,
                 name=self.name.partition(".")[0] if self._parts.is_named and self.has_worker else None,
             )

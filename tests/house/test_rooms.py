@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_define.machine": DEFINE,
     "_define.flow": DEFINE,
     "flow": DEFINE | {"_define.flow"},
+    # The library of a store keeps flows, and its workers load them; below that, no room knows of them.
     "client": DEFINE | {"_store", "_define.flow"},
     "_runtime": CLIENT | CONTRACTS,
     "_runtime.commit": MOTION,
@@ -64,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_runtime.tree": MOTION | {"_runtime.gate"},
     "_runtime.steps": MOTION | {"_runtime.commit", "_runtime.gate", "_runtime.tree"},
     "_runtime.session": RUNTIME,
-    "_runtime.services": MOTION,
+    "_runtime.services": MOTION | {"_define.flow"},
     "engine": RUNTIME | BACKENDS,
     "http": ENGINE | {"_define.flow"},
     "dashboard": {"http"},

@@ -8,7 +8,7 @@ twice, a script that is also imported).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chunk_name, chunk_spec
@@ -23,6 +23,10 @@ RESERVED = "outlive."
 """Names of workflows that Outlive itself brings begin so."""
 
 
+BY_NAME = 0
+"""In the place of a version: the one that is meant by the name alone."""
+
+
 class Registry:
     """Workflows by name and version, steps by name."""
 
@@ -33,8 +37,29 @@ class Registry:
         self._current: dict[str, int] = {}
         """The version of a flow that is meant by its name: its versions are hashes, and have no order."""
         self._triggers: dict[tuple[str, int], TriggerSet] = {}
+        self._flows: dict[tuple[str, int], WorkflowSpec] = {}
+        """Flows of the library of a store, in every revision that may have open runs."""
+        self._published: dict[str, int] = {}
+        """The version of such a flow that a start by its name means."""
         self._definitions: list[str] | None = None
         """What `definitions` gives, until something is added."""
+        self._counted = (0, 0)
+        """How many workflows and steps there were then: another registry may add to the same ones."""
+
+    def with_own_flows(self) -> Registry:
+        """The same definitions, also those that are added later; and flows of the library of one store, which no other
+        engine of this process sees."""
+        own = Registry()
+        own._workflows, own._steps, own._schedules = self._workflows, self._steps, self._schedules
+        own._triggers = self._triggers
+        own._current, own._flows, own._published = self._current, dict(self._flows), dict(self._published)
+        return own
+
+    def set_flows(self, flows: Iterable[WorkflowSpec], published: Mapping[str, int]) -> None:
+        """The flows of the library as they are now, and which version of each is published."""
+        self._flows = {(spec.name, spec.version): spec for spec in flows}
+        self._published = dict(published)
+        self._definitions = None
 
     def add_workflow(self, spec: WorkflowSpec) -> None:
         """Define a workflow.
@@ -111,25 +136,31 @@ class Registry:
         self._current[name] = version
 
     def find_workflow(self, name: str) -> WorkflowSpec | None:
-        """The workflow that is meant by this name alone: the current version, else the highest one."""
-        current = self._workflows.get((name, self._current.get(name, 0)))
+        """The workflow that is meant by this name alone: what the library has published, else the current version, else
+        the highest one."""
+        published = self._flows.get((name, self._published.get(name, 0)))
+        current = published or self._workflows.get((name, self._current.get(name, 0)))
         versions = [version for own, version in self._workflows if own == name] if current is None else []
         return current if not versions else self._workflows[name, max(versions)]
 
     def workflow(self, name: str, version: int) -> WorkflowSpec:
-        """The workflow that a journal names.
+        """The workflow that a journal names; with version `BY_NAME` the one that is meant by its name alone.
 
         Raises:
             WorkflowNotFoundError: this process does not have it.
         """
-        spec = self._workflows.get((name, version)) or self._built_in(name, version)
+        key = (name, version)
+        spec = self._workflows.get(key) or self._flows.get(key) or self._built_in(name, version)
+        if spec is None and version == BY_NAME:
+            spec = self.find_workflow(name)
         if spec is None:
-            raise WorkflowNotFoundError(name, version, [f"{name}@{version}" for name, version in self._workflows])
+            known = [f"{name}@{version}" for name, version in self._workflows]
+            raise WorkflowNotFoundError(name, version or None, known)
         return spec
 
     def has_workflow(self, name: str, version: int) -> bool:
-        """Whether this process has a workflow of a user's."""
-        return (name, version) in self._workflows
+        """Whether this process has a workflow of a user's, or a flow of the library."""
+        return (name, version) in self._workflows or (name, version) in self._flows
 
     def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
         if name == BATCH.name:
@@ -146,17 +177,35 @@ class Registry:
         """What the chunks of this name and version are made of, if this process has it."""
         if chunk.startswith(OF_STEP):
             return self._steps.get(chunk.removeprefix(OF_STEP))
-        return self._workflows.get((chunk.removeprefix(OF_WORKFLOW), version))
+        key = (chunk.removeprefix(OF_WORKFLOW), version)
+        return self._workflows.get(key) or self._flows.get(key)
 
     def workflows(self) -> list[WorkflowSpec]:
         """The workflows that users have defined."""
         return list(self._workflows.values())
 
+    def _all(self) -> dict[tuple[str, int], WorkflowSpec]:
+        return self._workflows | self._flows
+
+    def lacking(self) -> dict[str, frozenset[str]]:
+        """The flows that this process has and cannot run, as `name@version`, and the names that they need for it."""
+        known = self._names()
+        return {
+            f"{name}@{version}": spec.uses - known
+            for (name, version), spec in self._all().items()
+            if not spec.uses <= known
+        }
+
+    def _names(self) -> set[str]:
+        return {*self._steps, *(name for name, _ in self._workflows), *(name for name, _ in self._flows)}
+
     def definitions(self) -> list[str]:
         """Everything that a worker of this process can run, as `name@version`."""
-        if self._definitions is None:
-            known = {*self._steps, *(name for name, _ in self._workflows)}
-            runnable = {key: spec for key, spec in self._workflows.items() if spec.uses <= known}
+        counted = (len(self._workflows), len(self._steps))
+        if self._definitions is None or self._counted != counted:
+            self._counted = counted
+            known = self._names()
+            runnable = {key: spec for key, spec in self._all().items() if spec.uses <= known}
             items: list[StepSpec | WorkflowSpec] = [*runnable.values(), *self._steps.values()]
             chunks = [chunk_name(item) for item in items if item.signature.takes_one]
             interventions = [(OF_RUN + name, version) for name, version in runnable]

@@ -433,6 +433,10 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Pr
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
         """Begin a worker session; it is live until `lease_seconds` after now by the store's clock."""
 
+    async def redefine_worker(self, worker_id: str, definitions: Sequence[str]) -> None:
+        """Write what a session can run by now. Its lease stays as it is, and so does a session that has ended or is
+        unknown."""
+
     def open_beat(self, worker_id: str) -> Beat:
         """A way to renew this session's lease from another thread, on a connection of its own."""
 

@@ -17,6 +17,8 @@ from msgspec import UNSET
 
 from outlive._define.middleware import NO_HOOKS, Hooks
 from outlive._define.registry import Registry
+from outlive._define.workflow import Workflow
+from outlive._journal.described import Described
 from outlive._journal.event import AnyEvent
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import Packer, mail_mark, tree_mark
@@ -34,12 +36,14 @@ from outlive.client.closing import closing_change, is_at_rest
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
+from outlive.client.flows.library import Library
 from outlive.client.followers import Bell
 from outlive.client.forking import Forker
 from outlive.client.inbox import Inbox
 from outlive.client.interventions import Interventions
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.pausing import Pauser, wanted_workflow
+from outlive.client.placing import own_place
 from outlive.client.promises import Promises
 from outlive.client.purging import Purging
 from outlive.client.recovery import Incomplete, find_incomplete
@@ -100,6 +104,10 @@ class Client:
         self.find_definition = self._definitions.find
         self.ring_schedules: Callable[[], None] = lambda: None
         """Lets the scheduler of this process look soon, if there is one."""
+        self.ring_flows: Callable[[], None] = lambda: None
+        """Lets the worker of this process look at the library of flows soon, if there is one."""
+        self.library = Library(lambda: access.store, changed=self._ring_flows)
+        """The flows in the store. See `Engine.flows`."""
         self.workflows = self._definitions.list
         """What workers can run. See `Engine.workflows`."""
         interventions = Interventions(access, start=self._starter.start, ended=self._ended, cancel=self._cancel)
@@ -139,6 +147,9 @@ class Client:
         self.access.close()
         self._starter.close()
 
+    def _ring_flows(self) -> None:
+        self.ring_flows()
+
     async def start_by_name(
         self, workflow: str, arguments: object = None, *, version: int | None = None, **options: Any
     ) -> str:
@@ -146,6 +157,13 @@ class Client:
         chosen, described = await self._definitions.find(workflow, version)
         data = checked_input(workflow, described, arguments)
         return await self._starter.start_described(workflow, chosen, described, data, **options)
+
+    async def start_flow(self, flow: Workflow[..., Any], input: Any, named: dict[str, Any], **options: Any) -> str:
+        """Start a run of a flow whose steps need not be here; its id. See `Flows.start`."""
+        spec = flow.spec
+        arguments = spec.signature.encode((input,), named)
+        described = Described(arguments={}, timeout_seconds=spec.timeout_seconds, queue=own_place(spec).queue)
+        return await self._starter.start_described(spec.name, spec.version, described, arguments, **options)
 
     # -- What a run has done ---------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ Nothing runs meanwhile: a live worker of the store that is left makes the move r
 the other store and compared, and at the end that store is checked as `outlive fsck` does it. A move that was killed is
 started again: what is there already, and says the same, is left as it is.
 
-Cells hold the pauses, what shared limits and breakers have counted, and the descriptions of workflows. They come first:
+Cells hold the pauses, what shared limits and breakers have counted, the descriptions of workflows, and the library of
+flows. They come first:
 a run whose workflow is paused, or whose limit is used up, must not begin in the other store before the move is done.
 Workers are not carried over.
 
@@ -22,6 +23,7 @@ from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, pauses_data, p
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
 from outlive._store.schedules import ScheduleChange
+from outlive.client.flows.records import INDEX_CELL, index_data, index_in
 from outlive.client.fsck import check_store
 from outlive.client.tree_copy import TreeCopy, read_copy, write_copy
 from outlive.errors import OutliveError
@@ -105,6 +107,9 @@ async def _move_cells(source: Store, target: Store) -> int:
         for last in page:
             data = await source.read_cell(last)
             assert data is not None
+            if last == INDEX_CELL:
+                await target.change_cell(last, partial(_add_flows, data))
+                continue
             if last != CELL:
                 await target.change_cell(last, partial(_keep_or_put, data))
                 continue
@@ -116,6 +121,11 @@ async def _move_cells(source: Store, target: Store) -> int:
 
 def _keep_or_put(data: bytes, held: bytes | None, _: int) -> tuple[bytes, None]:
     return (data if held is None else held), None
+
+
+def _add_flows(data: bytes, held: bytes | None, _: int) -> tuple[bytes, None]:
+    """The flows of the library here, and those that are only there."""
+    return index_data({**index_in(data), **index_in(held)}), None
 
 
 def _add_pauses(people: Pauses, held: bytes | None, _: int) -> tuple[bytes, None]:

@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from outlive._model import Run, RunStatus, Wait, WaitKind
+from outlive._model.lacking import lacking_in
 from outlive._model.pause import PAUSED, Pauses, pause_of
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
 
 WAITS_SHOWN_MAX = 4
+LACKING_SHOWN_MAX = 3
 NO_RUNS: Mapping[str, Run] = MappingProxyType({})
 NO_PAUSES: Pauses = MappingProxyType({})
 APPROVAL_MARK = f"{APPROVAL}/"
@@ -41,7 +43,7 @@ def why(
     if root.status is RunStatus.PARKED:
         if is_due and not has_definition(live.values(), root):
             # A person has resumed it: the advice to resume it would not help.
-            return f"it is to go on, and no live worker has {root.definition}; start one that defines it"
+            return f"it is to go on, and {_undefined(live.values(), root)}"
         if is_paused(root):
             return f"it is {root.reason} (since {instant(root.updated_at)}); engine.resume({root.id!r}) lets it go on"
         return f"it is parked: {root.reason}"
@@ -58,7 +60,7 @@ def why(
         return f"worker {live[root.owner].name} runs it"
     if not has_definition(live.values(), root):
         gone = f"its worker {root.owner} is gone and " if root.owner else ""
-        return f"{gone}no live worker has {root.definition}; start one that defines it"
+        return gone + _undefined(live.values(), root)
     if root.reason:
         return root.reason
     if root.owner:
@@ -81,6 +83,17 @@ def is_paused(root: Run) -> bool:
 def has_definition(workers: Iterable[WorkerInfo], root: Run) -> bool:
     """Whether one of these workers has the workflow of a run, in its version."""
     return any(root.definition in worker.definitions for worker in workers)
+
+
+def _undefined(workers: Iterable[WorkerInfo], root: Run) -> str:
+    """That no live worker can run it, and what those lack that would."""
+    lacks = {worker.name: lacking_in(worker.definitions, root.definition) for worker in workers}
+    found = [f"worker {name} lacks {', '.join(names)}" for name, names in sorted(lacks.items()) if names]
+    if not found:
+        return f"no live worker has {root.definition}; start one that defines it"
+    more = f" and {len(found) - LACKING_SHOWN_MAX} more" if len(found) > LACKING_SHOWN_MAX else ""
+    shown = "; ".join(found[:LACKING_SHOWN_MAX])
+    return f"no live worker has all steps of flow {root.workflow}: {shown}{more}; start one that has them"
 
 
 def _ended(run: Run) -> str:

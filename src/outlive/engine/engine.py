@@ -14,7 +14,7 @@ import socket
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack, overload
+from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack, cast, overload
 
 from msgspec import UNSET
 
@@ -40,6 +40,7 @@ from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
 from outlive._runtime.services.blob_collector import BlobCollector
+from outlive._runtime.services.flow_loader import FlowLoader
 from outlive._runtime.services.pruner import Pruner
 from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
@@ -60,6 +61,8 @@ from outlive.client.definitions import Describer, WorkflowInfo
 from outlive.client.events.triggers import declare as declare_triggers
 from outlive.client.events.verbs import Events
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
+from outlive.client.flows.records import INDEX_CELL
+from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle
 from outlive.client.placing import queue_names, wanted_place
 from outlive.client.purging import Purge
@@ -119,6 +122,7 @@ class Engine:
         retention: how long runs stay after their end; see `Keep`. Without, all stay for ever.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
+        flows: whether its worker runs the flows of the library in the store; see `Engine.flows`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
         queues: the queues that its worker takes runs from, by name and in this order; "default" stands for the runs
             without one. All unless given, each of them first in its turn.
@@ -145,6 +149,7 @@ class Engine:
         retention: Sequence[Keep] = (),
         redact: Sequence[str] = (),
         schedules: bool = True,
+        flows: bool = True,
         tune: bool = True,
         exit_when_stalled: bool = False,
         queues: Sequence[Queue | str] | None = None,
@@ -168,13 +173,15 @@ class Engine:
         )
         self._tunes = given.flag("Engine", "tune", tune)
         self._poll_seconds = given.seconds("Engine", "poll_seconds", poll_seconds)
-        self._registry = registry or REGISTRY
+        self._registry = (registry or REGISTRY).with_own_flows()
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
         self._resources = LiveResources(check_given(resources))
         self._hooks = hooks_of(middleware)
         self._redaction = Redaction(redact)
         self._has_schedules = given.flag("Engine", "schedules", schedules)
+        self._has_flows = given.flag("Engine", "flows", flows)
+        self._flow_loader: FlowLoader | None = None
         self._retention = check_retention(retention)
         self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
         self._leases_on = leases_for(lease, clock=self._clock)
@@ -240,8 +247,12 @@ class Engine:
                 self._leases = self._leases_on(self._store)
                 await self._leases.open()
                 self._sessions = self._new_sessions(self._leases)
+                if self._has_flows:
+                    # Before it claims: runs of stored flows that were interrupted here go on at once.
+                    self._flow_loader = FlowLoader(self._store, self._registry, redefine=self._sessions.redefine)
+                    await self._flow_loader.look()
                 await self._sessions.start()
-                self._store.watch(self._sessions.ring)
+                self._store.watch(self._on_ring)
                 self._describer = Describer(self._store, self._registry)
                 self._describer.start()
             self._client = self._new_client()
@@ -309,6 +320,17 @@ class Engine:
             client.close()
         self._is_entered = False
 
+    def _on_ring(self, cell: str) -> None:
+        """Another process has made something due, or changed this cell."""
+        if cell == INDEX_CELL:
+            self._ring_flows()
+        elif self._sessions is not None:
+            self._sessions.ring(cell)
+
+    def _ring_flows(self) -> None:
+        if self._services is not None:
+            self._services.ring(FlowLoader.name)
+
     async def _pause(self) -> None:
         await Wakeup().sleep(self._poll_seconds)
 
@@ -354,12 +376,15 @@ class Engine:
             await declare(self._registry, self._store, began_at=self._store.now(), nonce=self._clock.nonce)
         services = self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
         self._client.ring_schedules = lambda: services.ring(Scheduler.name)
+        self._client.ring_flows = self._ring_flows
         services.start()
 
     def _list_services(self) -> list[Service]:
         """What this worker does now and then for the whole store."""
         assert self._client is not None
         services: builtins.list[Service] = []
+        if self._flow_loader is not None:
+            services.append(self._flow_loader)
         if self._has_schedules:
             has_own = bool(self._registry.schedules())
             services.append(Scheduler(self._client, clock=self._clock, counters=self.counters, looks_at_once=has_own))
@@ -440,6 +465,7 @@ class Engine:
         """Start a run; it is durable when this returns.
 
         Args:
+            workflow: a workflow; or the name of a flow of the library, which is short for `engine.flows.start`.
             id: the same id again is the same run; made up unless given.
             on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
                 does so if it has not ended, and else starts a new one, `reject` raises `RunExistsError`, `replace`
@@ -460,6 +486,11 @@ class Engine:
         """
         refuse_unknown(workflow, unknown)
         client = self._verbs
+        if type(named := cast("object", workflow)) is str:
+            refused = {"connection": connection, "debounce": debounce, "throttle": throttle}
+            options = {"id": id, "on_conflict": on_conflict, "timeout": timeout, "tags": tags, "headers": headers}
+            place = {"queue": queue, "key": key, "priority": priority, "delay": delay, "start_at": start_at}
+            return await Flows(client).start_short(named, args, refused, **options, **place)
         run_id = await client.start(
             workflow,
             args,
@@ -964,6 +995,11 @@ class Engine:
     def events(self) -> Events:
         """Sends events, each of which starts one run of every workflow that has a trigger for it."""
         return self._verbs.events
+
+    @property
+    def flows(self) -> Flows:
+        """The library of flows in the store: apply, get, list, history, rollback, drafts, enable, disable, delete."""
+        return Flows(self._verbs)
 
     @property
     def checkpoints(self) -> CheckpointStore:

@@ -18,6 +18,14 @@ from outlive.errors.base import (
     InternalError,
     OutliveError,
 )
+from outlive.errors.flow import (
+    FlowDamagedError,
+    FlowDisabledError,
+    FlowHashError,
+    FlowInUseError,
+    FlowNotFoundError,
+    StaleFlowError,
+)
 from outlive.errors.outside import (
     AddressRefusedError,
     AnswerError,
@@ -173,6 +181,11 @@ __all__ = [
     "EngineClosedError",
     "EngineForkedError",
     "ExpressionError",
+    "FlowDamagedError",
+    "FlowDisabledError",
+    "FlowHashError",
+    "FlowInUseError",
+    "FlowNotFoundError",
     "FlowStepError",
     "FormatTooNewError",
     "HeartbeatTimeoutError",
@@ -231,6 +244,7 @@ __all__ = [
     "SettingsError",
     "SignalTypeError",
     "SplitFailedError",
+    "StaleFlowError",
     "StandstillError",
     "StateResultError",
     "StepFailed",

@@ -84,7 +84,8 @@ class Plan:
         self.document = document
         self.output = compile_value(document.output) if document.has_output else None
         self._around = frozenset(outer) | frozenset(document.steps)
-        planned = {id: self._plan(id, step) for id, step in document.steps.items()}
+        self.all_steps = planned = {id: self._plan(id, step) for id, step in document.steps.items()}
+        """Those that do not run too: for pictures."""
         wanted = self._wanted(planned)
         self.steps = {id: step for id, step in planned.items() if id in wanted}
         for step in self.steps.values():

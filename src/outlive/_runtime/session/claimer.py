@@ -84,7 +84,8 @@ class Claimer:
         self._limits = environment.limits
         self._recovery = environment.recovery
         self._pace = OrphanPace(environment.recovery, clock=self._clock, room_max=self._limits.runs_active_max)
-        self._definitions = definitions
+        self.definitions = definitions
+        """What it claims; `WorkerSessions.redefine` changes it."""
         self._poll_seconds = poll_seconds
         self._queues = queues
         self._declared = declared
@@ -195,8 +196,8 @@ class Claimer:
     def _claimable(self) -> list[str]:
         """The definitions of this worker that are not paused."""
         if not self._worker.mail.pauses:
-            return self._definitions
-        return [name for name in self._definitions if not self._worker.mail.is_paused(name.rpartition("@")[0])]
+            return self.definitions
+        return [name for name in self.definitions if not self._worker.mail.is_paused(name.rpartition("@")[0])]
 
     async def _claim(self, limit: int) -> Claims:
         orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)

@@ -16,6 +16,7 @@ from outlive._define.intervention import OF_RUN
 from outlive._journal.event import RunCreated
 from outlive._lease.contract import Leases
 from outlive._lease.process import this_process
+from outlive._model.lacking import lacks_mark
 from outlive._model.pause import CELL, Pauses, pauses_in
 from outlive._model.payload import Blob
 from outlive._runtime.clock import MICROSECONDS
@@ -124,8 +125,7 @@ class WorkerSessions:
         info = WorkerInfo(
             id=worker.id,
             name=self._options.name,
-            # A request of an operator has no queue.
-            definitions=tuple(name for name in definitions if self._takes_unqueued or not name.startswith(OF_RUN)),
+            definitions=self._listed(definitions),
             started_at=now_at,
             expires_at=now_at + round(lease_seconds * MICROSECONDS),
             process=this_process(),
@@ -179,6 +179,24 @@ class WorkerSessions:
     def _newest(self, read: Pauses) -> Pauses:
         """What is paused: as it was read when this session began, or as a client of this process has said since."""
         return read if self._pauses is None else self._pauses
+
+    def _listed(self, definitions: list[str]) -> tuple[str, ...]:
+        """What people and other programs see: what this worker can run, and what it lacks for other flows."""
+        lacking = self._environment.registry.lacking()
+        # A request of an operator has no queue.
+        own = (name for name in definitions if self._takes_unqueued or not name.startswith(OF_RUN))
+        return (*own, *(lacks_mark(definition, names) for definition, names in lacking.items()))
+
+    async def redefine(self) -> None:
+        """Claim by what the registry has now, and let others know. What runs is not touched."""
+        worker, claimer = self._worker, self._claimer
+        if worker is None or claimer is None:
+            return  # The next session begins with it.
+        definitions = self._environment.registry.definitions()
+        await self._store.redefine_worker(worker.id, self._listed(definitions))
+        self._definitions = frozenset(definitions)
+        claimer.definitions = definitions
+        self._requests.look()
 
     def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
         """Create and own a tree, if this worker can run it and has room."""

@@ -371,6 +371,11 @@ class MemoryStore(MemoryDeletion):
         self._state.retired.discard(worker.id)
         self.extend_lease(worker.id, lease_seconds)
 
+    async def redefine_worker(self, worker_id: str, definitions: Sequence[str]) -> None:
+        """Write what a session can run by now."""
+        if (worker := self._state.workers.get(worker_id)) is not None and worker_id not in self._state.retired:
+            self._state.workers[worker_id] = replace(worker, definitions=tuple(definitions))
+
     def open_beat(self, worker_id: str) -> MemoryBeat:
         """A way to renew the lease from another thread."""
         return MemoryBeat(self, worker_id)

@@ -6,6 +6,8 @@ decides who tries to claim: what fences a former owner is the next seq of the jo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import asyncpg
 
 from outlive._store.contract import Claim, Claims, WorkerInfo
@@ -138,6 +140,11 @@ async def register_worker(session: Session, worker: WorkerInfo, lease_seconds: f
         to_text(worker.process),
         to_text(worker.lease),
     )
+
+
+async def redefine_worker(session: Session, worker_id: str, definitions: Sequence[str]) -> None:
+    """Write what a session can run by now."""
+    await session.fetch("redefine_worker", worker_id, to_json(definitions))
 
 
 async def retire_worker(session: Session, worker_id: str, writing: Writing) -> None:

@@ -356,6 +356,10 @@ class PostgresStore:
         """See `Store`."""
         await self._write(claim.register_worker, worker, lease_seconds, self._writing)
 
+    async def redefine_worker(self, worker_id: str, definitions: Sequence[str]) -> None:
+        """See `Store`."""
+        await self._write(claim.redefine_worker, worker_id, definitions)
+
     async def retire_worker(self, worker_id: str) -> None:
         """See `Store`."""
         await self._write(claim.retire_worker, worker_id, self._writing)

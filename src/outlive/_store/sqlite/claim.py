@@ -35,6 +35,7 @@ class Workers:
         self._claims = 0
         self.claim_runs = each(self._claim_runs)
         self.register = each(self._register)
+        self.redefine = each(self._redefine)
         self.retire = each(self._retire)
         self.forget_locks = each(self._forget_locks)
 
@@ -83,6 +84,10 @@ class Workers:
             worker.lease,
         )
         session.execute("prune_workers", now - SESSION_KEPT_MICROSECONDS)
+
+    def _redefine(self, session: Session, call: tuple[str, Sequence[str]]) -> None:
+        worker_id, definitions = call
+        session.execute("redefine_worker", worker_id, to_json(definitions))
 
     def _retire(self, session: Session, worker_id: str) -> None:
         session.execute("retire_worker", worker_id, session.clock())

@@ -305,6 +305,10 @@ class SqliteStore:
         """See `Store`."""
         await self.write(self._workers.register, (worker, lease_seconds))
 
+    async def redefine_worker(self, worker_id: str, definitions: Sequence[str]) -> None:
+        """See `Store`."""
+        await self.write(self._workers.redefine, (worker_id, definitions))
+
     async def retire_worker(self, worker_id: str) -> None:
         """See `Store`."""
         await self.write(self._workers.retire, worker_id)

@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class WorkersConformance(Facet):
-    """`register_worker`, `open_beat`, `retire_worker` and `list_workers`."""
+    """`register_worker`, `redefine_worker`, `open_beat`, `retire_worker` and `list_workers`."""
 
     async def test_registered_worker_is_listed(self, store: Store, clock: ManualClock) -> None:
         """With what it said of itself, and with the end of its lease by the store's clock."""
@@ -43,6 +43,24 @@ class WorkersConformance(Facet):
         )
         assert await store.list_workers() == [expected]
         assert await store.list_workers(with_runs=False) == [expected]
+
+    async def test_session_can_be_redefined(self, store: Store, clock: ManualClock) -> None:
+        """What it can run changes, and its lease does not; a session that has ended, or never began, stays as it is."""
+        await hire(store, "worker-a")
+        await hire(store, "worker-b")
+        await begin(store, worker="worker-b")
+        await store.retire_worker("worker-b")
+        before = {worker.id: worker for worker in await store.list_workers()}
+        clock.advance(seconds=1)
+
+        for worker_id in ("worker-a", "worker-b", "ghost"):
+            await store.redefine_worker(worker_id, ["greet@1", "återställd@281474976710655"])
+
+        after = {worker.id: worker for worker in await store.list_workers()}
+        assert after["worker-a"].definitions == ("greet@1", "återställd@281474976710655")
+        assert after["worker-a"].expires_at == before["worker-a"].expires_at
+        assert after["worker-b"] == before["worker-b"]
+        assert set(after) == {"worker-a", "worker-b"}
 
     async def test_store_without_workers_lists_none(self, store: Store) -> None:
         """An owner that never began a session is no worker."""

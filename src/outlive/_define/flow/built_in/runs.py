@@ -11,12 +11,12 @@ from outlive._define.flow.expression import ANY, STRING
 from outlive._define.flow.plain_data import PlainArguments
 from outlive._define.flow.problems import did_you_mean
 from outlive._define.flow.target import WorkflowTarget
-from outlive._define.registry import REGISTRY
+from outlive._define.registry import BY_NAME, REGISTRY
 from outlive._model import check_run_id
 from outlive._model import given as checked
 from outlive._replay.ask import start_detached, this_execution
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import FlowStepError
+from outlive.errors import FlowStepError, WorkflowNotFoundError
 
 
 def workflow_called(id: str, name: str) -> WorkflowSpec:
@@ -25,11 +25,12 @@ def workflow_called(id: str, name: str) -> WorkflowSpec:
     Raises:
         FlowStepError: this process does not have it.
     """
-    spec = REGISTRY.find_workflow(name)
-    if spec is None:
+    try:
+        # By the registry of the engine: it has the flows of the library in its store too.
+        return this_execution(id).resolve(name, BY_NAME)
+    except WorkflowNotFoundError:
         advice = did_you_mean(name, {each.name for each in REGISTRY.workflows()})
-        raise FlowStepError(id, f"no flow or workflow is called {name!r} here; {advice}")
-    return spec
+        raise FlowStepError(id, f"no flow or workflow is called {name!r} here; {advice}") from None
 
 
 class FlowArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,112 @@
+"""Gives a worker the flows of the library in its store, in every revision that may have open runs.
+
+A run is pinned to the document that it was started with, and a worker claims it only if it has that document. So a
+worker registers the published revision of every flow and the earlier ones, before it claims for the first time, and
+again when the index of the library has changed: it is rung, and looks now and then all the same. A document is made a
+flow when it is loaded, and its plan when a run needs it.
+
+A flow whose steps this process lacks is no definition of the worker: another one may have them. What is missing is
+listed with the definitions of the worker, so that `why` can say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from outlive._define.registry import Registry
+from outlive._model import RunFilter, RunStatus
+from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive.client.flows.library import Library
+from outlive.client.flows.records import INDEX_CELL, FlowEntry, Index, index_in, version_of
+from outlive.errors import OutliveError, StoreError
+from outlive.telemetry import log
+
+if TYPE_CHECKING:
+    from outlive._define.flow.flow import Flow
+
+LOOK_SECONDS = 5.0
+"""How often a worker looks at the index, if no ring reached it."""
+EARLIER_MAX = 50
+"""Earlier documents of a flow that are registered whether or not they have open runs; of those before, only these that
+have."""
+OPEN = tuple(status for status in RunStatus if not status.is_terminal)
+
+Redefine = Callable[[], Awaitable[None]]
+"""Lets the session claim by what the registry has."""
+
+
+class FlowLoader:
+    """Loads the flows of one store for one worker."""
+
+    name = "flow loader"
+
+    def __init__(self, store: Store, registry: Registry, *, redefine: Redefine) -> None:
+        self._store = store
+        self._registry = registry
+        self._redefine = redefine
+        self._library = Library(lambda: store)
+        self._data: bytes | None = None
+        """The index as it was last read."""
+        self._index: Index = {}
+        self._hashes: dict[str, list[str]] = {}
+        """The documents that each flow is loaded with, by the name of the flow."""
+        self._loaded: dict[tuple[str, str], Flow | None] = {}
+        """By the name of the flow and the hash of the document; None for one that cannot be read."""
+
+    async def run_once(self) -> float:
+        """Load what has changed; see `Service`."""
+        await self.look()
+        return LOOK_SECONDS
+
+    async def look(self) -> None:
+        """Compare the index with what is loaded, and load what is new."""
+        data = await self._store.read_cell(INDEX_CELL)
+        if data == self._data:
+            return
+        index = index_in(data)
+        for name, entry in index.items():
+            if self._index.get(name) != entry:
+                self._hashes[name] = await self._find_hashes(name, entry)
+        wanted = {(name, digits) for name, hashes in self._hashes.items() for digits in hashes}
+        loaded = self._loaded
+        self._loaded = {key: loaded[key] if key in loaded else await self._load(*key) for key in sorted(wanted)}
+        published = {name: entry.current.version for name, entry in index.items() if entry.current is not None}
+        self._registry.set_flows([flow.spec for flow in self._loaded.values() if flow is not None], published)
+        await self._redefine()
+        self._data, self._index = data, index
+
+    async def _find_hashes(self, name: str, entry: FlowEntry) -> list[str]:
+        """The documents of a flow that runs may be pinned to, the published one first."""
+        if entry.deleted is not None and not entry.has_open_runs:
+            return []
+        revisions = await self._library.revisions(name, entry)
+        hashes = list(dict.fromkeys(revision.hash for revision in reversed(revisions)))
+        if len(hashes) <= EARLIER_MAX:
+            return hashes
+        in_use = await self._versions_in_use(name)
+        return hashes[:EARLIER_MAX] + [digits for digits in hashes[EARLIER_MAX:] if version_of(digits) in in_use]
+
+    async def _versions_in_use(self, name: str) -> set[int]:
+        found: set[int] = set()
+        place: tuple[int, str] | None = None
+        wanted = RunFilter(workflow=name, statuses=OPEN)
+        while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, after=place, oldest_first=True):
+            place = page[-1].created_at, page[-1].id
+            found |= {run.version for run in page}
+        return found
+
+    async def _load(self, name: str, digits: str) -> Flow | None:
+        """A document as a flow; one that cannot be read costs only its own runs."""
+        from outlive._define.flow.document import from_canonical
+        from outlive._define.flow.flow import Flow
+
+        try:
+            return Flow(from_canonical((await self._library.document(name, digits)).canonical))
+        except StoreError:
+            raise
+        except (OutliveError, msgspec.MsgspecError) as error:
+            log.error("flow %s (%s) cannot be loaded, and its runs wait: %s", name, digits, error)
+            return None

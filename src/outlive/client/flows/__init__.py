@@ -1,0 +1,1 @@
+"""The library of flows in a store: documents, their revisions, and what people do with them."""

@@ -1,0 +1,114 @@
+"""From what a person gives to a checked document: a text, a file, or a document that code has made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from outlive._define.flow.document import Document, canonical_json, hash_of
+from outlive._define.flow.problems import FlowError, Problem
+from outlive._define.registry import REGISTRY
+from outlive.client.flows.records import StoredDocument
+from outlive.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from outlive._define.flow.known import Known
+    from outlive._define.flow.positions import Positions
+
+
+class ReadDocument(NamedTuple):
+    """A document that can run, as far as that can be seen without the code of its steps."""
+
+    document: Document
+    text: str
+    warnings: tuple[Problem, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """What it is known by."""
+        return hash_of(self.document)
+
+    @property
+    def stored(self) -> StoredDocument:
+        """What the library keeps of it."""
+        return StoredDocument(canonical_json(self.document), self.text)
+
+
+def read_document(text: str, *, file: str = "", checks: bool = True, knows_steps: bool = False) -> ReadDocument:
+    """Read a text and check it.
+
+    Args:
+        checks: whether it has to be able to run; else only its form counts.
+        knows_steps: whether this process has the steps that it uses, and what they take is checked too.
+
+    Raises:
+        FlowError: something is wrong; all problems, with their lines.
+    """
+    from outlive._define.flow.reading import read
+    from outlive._define.flow.validating import document_of
+
+    reading = read(text, file)
+    document = document_of(reading)
+    warnings = check_document(document, reading.positions, file, knows_steps=knows_steps) if checks else ()
+    return ReadDocument(document, text, warnings)
+
+
+def check_document(
+    document: Document, positions: Positions | None = None, file: str = "", *, knows_steps: bool = False
+) -> tuple[Problem, ...]:
+    """What should be better about a document.
+
+    Raises:
+        FlowError: it cannot run.
+    """
+    from outlive._define.flow.checking import check, refuse
+    from outlive._define.flow.flow import Flow
+
+    warnings = refuse(check(document, _known_here(), positions), file)
+    try:
+        flow = Flow(document)
+        if knows_steps:
+            flow.check()
+    except FlowError as error:
+        problems = error.problems if positions is None else positions.located(error.problems)
+        raise FlowError(problems, file) from None
+    return tuple(warnings)
+
+
+def _known_here() -> Known:
+    """What `use:` can name in this process. A name that is not among them is a warning: workers may have it."""
+    from outlive._define.flow.built_in import NAMES, find_built_in
+    from outlive._define.flow.known import Known, shape_of
+
+    built_ins = {name: shape_of(find_built_in(name)) for name in NAMES}
+    registered = {*REGISTRY.step_names(), *(spec.name for spec in REGISTRY.workflows())}
+    return Known(built_ins, frozenset(registered))
+
+
+def document_given(where: str, given: object, *, checks: bool = True) -> ReadDocument:
+    """The document that a caller gives to a verb.
+
+    Raises:
+        ArgumentTypeError: it is none. FlowError: something is wrong with it.
+    """
+    from outlive._define.flow.flow import Flow
+
+    match given:
+        case str():
+            return read_document(given, checks=checks)
+        case Path():
+            return read_document(given.read_text(encoding="utf-8"), file=str(given), checks=checks)
+        case Flow():
+            return ReadDocument(given.document, _text_of(given.document))
+        case Document():
+            return ReadDocument(given, _text_of(given), check_document(given) if checks else ())
+        case _:
+            wanted = "give the text of a document, a pathlib.Path to its file, or a flow that was loaded or built"
+            raise ArgumentTypeError(where, "document", given, wanted)
+
+
+def _text_of(document: Document) -> str:
+    """A document that has no author's text, as JSON that people can read."""
+    return msgspec.json.format(canonical_json(document), indent=2).decode() + "\n"

@@ -1,0 +1,161 @@
+"""How the library of flows lies in cells, and the values that people see of it.
+
+One cell, the index, says of every flow which revision is published, whether it is enabled, and which draft is open. It
+is the only truth: every change of the library is one change of that cell, so a process that is killed in the middle has
+changed nothing. Two kinds of cells hang on it, and both are written before the index names what is in them:
+
+* a cell for each flow with its earlier revisions. A revision is copied there before the next one takes its place in
+  the index, so the history of a flow is what is in that cell and the revision in the index;
+* a cell for each document, by the hash of its content: the canonical JSON, from which workers make the flow, and the
+  text as its author wrote it, with the comments. A document that the index never named does no harm.
+"""
+
+from __future__ import annotations
+
+import zlib
+from datetime import datetime
+
+import msgspec
+
+from outlive._model.instant import instant_of
+from outlive._model.pause import Pause
+from outlive.errors import FlowDamagedError
+
+INDEX_CELL = "outlive.flows"
+HISTORY_CELLS = "outlive.flows/"
+DOCUMENT_CELLS = "outlive.flow/"
+VERSION_HEX_DIGITS = 12
+"""How much of the hash of its content is the version of a flow: 48 bits."""
+
+
+class FlowRevision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One published revision of a flow: which document, who published it, when, and why."""
+
+    number: int
+    """1 for the first one."""
+    hash: str
+    """The first 12 hex digits of the hash of its content. Runs are pinned to it."""
+    published_at: int
+    """In microseconds since 1970; see `at`."""
+    by: str = ""
+    note: str = ""
+    rolled_back_to: int = 0
+    """The earlier revision whose document this one has; 0 if it was not made by a rollback."""
+
+    @property
+    def at(self) -> datetime:
+        """When it was published."""
+        return instant_of(self.published_at)
+
+    @property
+    def version(self) -> int:
+        """The version that its runs have."""
+        return version_of(self.hash)
+
+
+class FlowDraft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A document that is stored and not published."""
+
+    number: int
+    """Grows by one with every `save_draft`; the next one may say which it expects."""
+    base: int
+    """The revision that was published when the draft was begun; 0 if there was none."""
+    hash: str
+    saved_at: int
+    """In microseconds since 1970; see `at`."""
+    by: str = ""
+    note: str = ""
+
+    @property
+    def at(self) -> datetime:
+        """When it was saved."""
+        return instant_of(self.saved_at)
+
+
+class FlowEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the index says of one flow."""
+
+    current: FlowRevision | None = None
+    """What is published; None for a flow that has only a draft."""
+    disabled: Pause | None = None
+    draft: FlowDraft | None = None
+    deleted: Pause | None = None
+    """Who deleted it, when and why. It starts nothing and is not listed; the entry stays, so that revisions are counted
+    on if it comes back, and a stale write is noticed."""
+    last: int = 0
+    """Of a deleted flow: the number of its last revision."""
+    has_open_runs: bool = False
+    """Whether it was deleted while runs of it were open: workers load it on, so that they can end."""
+
+    @property
+    def revision(self) -> int:
+        """The number of the published revision; 0 if there is none."""
+        return 0 if self.current is None else self.current.number
+
+
+class StoredDocument(msgspec.Struct, frozen=True):
+    """What the cell of a document holds."""
+
+    canonical: bytes
+    text: str
+
+
+Index = dict[str, FlowEntry]
+_index = msgspec.json.Decoder(Index).decode
+_revisions = msgspec.json.Decoder(list[FlowRevision]).decode
+_document = msgspec.msgpack.Decoder(StoredDocument).decode
+
+
+def index_in(data: bytes | None) -> Index:
+    """What the index says.
+
+    Raises:
+        FlowDamagedError: it cannot be read. It is not taken for an empty one: the next change would lose every flow.
+    """
+    try:
+        return _index(data) if data else {}
+    except msgspec.MsgspecError as error:
+        raise FlowDamagedError("the index of flows", str(error)) from None
+
+
+def index_data(index: Index) -> bytes:
+    """What the cell of the index is to hold."""
+    return msgspec.json.encode(index)
+
+
+def revisions_in(name: str, data: bytes | None) -> list[FlowRevision]:
+    """The earlier revisions of a flow, the oldest first."""
+    try:
+        return _revisions(data) if data else []
+    except msgspec.MsgspecError as error:
+        raise FlowDamagedError(f"the history of flow {name}", str(error)) from None
+
+
+def revisions_data(revisions: list[FlowRevision]) -> bytes:
+    """What the cell of the history of a flow is to hold."""
+    return msgspec.json.encode(revisions)
+
+
+def document_in(digits: str, data: bytes | None) -> StoredDocument | None:
+    """A document by its hash; None if it is not there."""
+    if not data:
+        return None
+    try:
+        return _document(zlib.decompress(data))
+    except (msgspec.MsgspecError, zlib.error) as error:
+        raise FlowDamagedError(f"the document {digits} of a flow", str(error)) from None
+
+
+def document_data(document: StoredDocument) -> bytes:
+    """What the cell of a document is to hold."""
+    return zlib.compress(msgspec.msgpack.encode(document), level=6)
+
+
+def version_of(digits: str) -> int:
+    """The version that the runs of a document have."""
+    return int(digits, 16)
+
+
+def hash_of(version: int) -> str:
+    """The other way round."""
+    return f"{version:0{VERSION_HEX_DIGITS}x}"

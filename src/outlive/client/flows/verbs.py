@@ -1,0 +1,397 @@
+"""`engine.flows`: what people do with the flows in a store."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import msgspec
+
+from outlive._model import Run, RunFilter, RunStatus, given
+from outlive._model.pause import Pause
+from outlive._model.queue import Queue
+from outlive.client.client import Client
+from outlive.client.flows.library import Library
+from outlive.client.flows.records import FlowDraft, FlowEntry, FlowRevision, hash_of
+from outlive.client.handle import RunHandle
+from outlive.client.placing import wanted_place
+from outlive.client.starting import OnConflict
+from outlive.errors import FlowDisabledError, FlowInUseError, FlowNotFoundError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from outlive._define.flow.document import Document
+    from outlive._define.flow.flow import Flow
+    from outlive.client.flows.reading import ReadDocument
+
+OPEN = tuple(status for status in RunStatus if not status.is_terminal)
+RUNS_SHOWN_MAX = 5
+PURGE_AT_ONCE = 1_000
+
+
+class FlowStartOptions(TypedDict, total=False):
+    """What `Flows.start` takes as `engine.start` does."""
+
+    id: str | None
+    on_conflict: OnConflict
+    timeout: given.Span | None
+    tags: Mapping[str, str] | None
+    headers: Mapping[str, str] | None
+    queue: Queue | str | None
+    key: str | None
+    priority: int | None
+    delay: given.Span | None
+    start_at: datetime | None
+
+
+_PLACE = ("queue", "key", "priority", "delay", "start_at")
+
+
+class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A flow of the library, as it is now."""
+
+    name: str
+    current: FlowRevision | None
+    """What is published: what a start by name runs. None if there is only a draft."""
+    is_enabled: bool
+    why_disabled: str = ""
+    """Who has disabled it and why."""
+    draft: FlowDraft | None = None
+
+    @property
+    def revision(self) -> int:
+        """The number of the published revision; 0 if there is none."""
+        return 0 if self.current is None else self.current.number
+
+    @property
+    def hash(self) -> str:
+        """The hash of what is published; empty if nothing is."""
+        return "" if self.current is None else self.current.hash
+
+
+class StoredFlow(msgspec.Struct, frozen=True, kw_only=True):
+    """A document of the library."""
+
+    name: str
+    revision: int
+    """0 for a draft."""
+    hash: str
+    text: str
+    """As its author wrote it, with comments."""
+    document: Any
+    """What runs: an `outlive.flow.Document`."""
+
+
+class Flows:
+    """The library of flows in the store of an engine."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._access = client.access
+
+    @property
+    def _library(self) -> Library:
+        return self._client.library
+
+    # -- Changing what is published --------------------------------------------------------------------------
+
+    async def apply(
+        self,
+        document: str | Path | Document | Flow,
+        *,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> FlowInfo:
+        """Check a flow, keep it, and publish it as the next revision of its name; durable when this returns.
+
+        The content that is published already makes no new revision. Runs under way go on with the document that they
+        were started with; runs that are started from now on get this one.
+
+        Args:
+            document: the text of a document, the path of its file, or a flow that was loaded or built.
+            by, note: who does that and why, for `history`.
+            expected: the revision that you have changed, 0 for a new flow; without, whatever is published is replaced.
+
+        Raises:
+            FlowError: something is wrong with it; all problems are in the message, with their lines.
+            StaleFlowError: another revision was published meanwhile.
+        """
+        where = "engine.flows.apply"
+        read = _given(where, document)
+        name, digits = read.document.name, read.hash
+        by, note = _said(where, by, note)
+        expected = _number(where, "expected", expected)
+        await self._library.put_document(name, digits, read.stored)
+        return _info(name, await self._library.publish(name, digits, by=by, note=note, expected=expected))
+
+    async def rollback(
+        self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
+    ) -> FlowInfo:
+        """Publish the document of an earlier revision again, as a new revision.
+
+        Args:
+            to: the number of that revision; the one before the published one unless given.
+            by, note, expected: as for `apply`.
+
+        Raises:
+            FlowNotFoundError, StaleFlowError.
+        """
+        where = "engine.flows.rollback"
+        name, (by, note) = _name(where, name), _said(where, by, note)
+        expected = _number(where, "expected", expected)
+        if to is None:
+            to = (await self._library.revision(name)).number - 1
+        target = await self._library.revision(name, given.whole(where, "to", to, least=0))
+        said = note or f"rolled back to revision {target.number}"
+        entry = await self._library.publish(
+            name, target.hash, by=by, note=said, expected=expected, rolled_back_to=target.number
+        )
+        return _info(name, entry)
+
+    async def save_draft(
+        self,
+        document: str | Path | Document | Flow,
+        *,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> FlowInfo:
+        """Keep a document as the draft of its flow. Nothing runs it before it is published.
+
+        Args:
+            expected: the number of the draft that you have changed, 0 for a new one.
+
+        Raises:
+            FlowError: it is no document. StaleFlowError: another person has saved the draft meanwhile.
+        """
+        where = "engine.flows.save_draft"
+        read = _given(where, document, checks=False)
+        name, digits = read.document.name, read.hash
+        by, note = _said(where, by, note)
+        expected = _number(where, "expected", expected)
+        await self._library.put_document(name, digits, read.stored)
+        return _info(name, await self._library.save_draft(name, digits, by=by, note=note, expected=expected))
+
+    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+        """Check the draft of a flow and publish it.
+
+        Args:
+            expected: the revision that it is to replace; the one that was published when the draft was begun unless
+                given, so that a revision which was published since is not lost unseen.
+
+        Raises:
+            FlowError, StaleFlowError. FlowNotFoundError: there is no such flow, or it has no draft.
+        """
+        where = "engine.flows.publish"
+        name, (by, note) = _name(where, name), _said(where, by, note)
+        draft = (await self._library.entry(name)).draft
+        if draft is None:
+            raise FlowNotFoundError(name, lacks="draft")
+        _given(where, (await self._library.document(name, draft.hash)).text)
+        expected = draft.base if expected is None else _number(where, "expected", expected)
+        entry = await self._library.publish(
+            name, draft.hash, by=by or draft.by, note=note or draft.note, expected=expected, draft=draft.number
+        )
+        return _info(name, entry)
+
+    async def discard_draft(self, name: str) -> FlowInfo:
+        """Forget the draft of a flow."""
+        name = _name("engine.flows.discard_draft", name)
+        return _info(name, await self._library.discard_draft(name))
+
+    async def enable(self, name: str) -> FlowInfo:
+        """Let a flow start runs again, by name and by its triggers."""
+        name = _name("engine.flows.enable", name)
+        return _info(name, await self._library.set_enabled(name, enabled=True))
+
+    async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
+        """Let a flow start no more runs; its triggers rest. Runs under way go on."""
+        where = "engine.flows.disable"
+        name, (by, reason) = _name(where, name), _said(where, by, reason, "reason")
+        return _info(name, await self._library.set_enabled(name, enabled=False, by=by, reason=reason))
+
+    async def delete(
+        self,
+        name: str,
+        *,
+        force: bool = False,
+        runs: bool = False,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> None:
+        """Take a flow out of the library. Its runs stay, as they are pinned to their documents.
+
+        Args:
+            force: also while runs of it are open; they go on to their ends.
+            runs: delete its ended runs as well, with everything of them, as `engine.purge` does.
+            by, note, expected: as for `apply`.
+
+        Raises:
+            FlowInUseError: runs of it are open. FlowNotFoundError, StaleFlowError.
+        """
+        where = "engine.flows.delete"
+        name, (by, note) = _name(where, name), _said(where, by, note)
+        given.flag(where, "force", force)
+        given.flag(where, "runs", runs)
+        expected = _number(where, "expected", expected)
+        await self._library.entry(name)
+        store = self._access.store
+        is_open = RunFilter(workflow=name, statuses=OPEN)
+        found = await store.list_runs(is_open, limit=RUNS_SHOWN_MAX)
+        if found and not force:
+            raise FlowInUseError(name, [run.id for run in found])
+        await self._library.delete(name, by=by, note=note, expected=expected, has_open_runs=bool(found))
+        while runs and (await self._client.purge(workflow=name, older_than=0, limit=PURGE_AT_ONCE)).deleted:
+            pass
+
+    # -- Starting runs ---------------------------------------------------------------------------------------
+
+    async def find(self, name: str, *, revision: int | None = None) -> Flow:
+        """A flow of the library as a workflow, for `engine.start_batch` and `engine.schedules.set`.
+
+        Raises:
+            FlowNotFoundError: there is no such flow, or not this revision of it.
+        """
+        from outlive._define.flow.flow import Flow
+
+        return Flow((await self.get(name, revision=revision)).document)
+
+    async def start(
+        self,
+        name: str,
+        input: Any = None,
+        *,
+        vars: Mapping[str, Any] | None = None,  # noqa: A002  # As documents call them.
+        overrides: Mapping[str, Any] | None = None,
+        revision: int | None = None,
+        **options: Unpack[FlowStartOptions],
+    ) -> RunHandle[Any]:
+        """Start a run of a flow of the library; it is durable when this returns. No code of its steps is needed here.
+
+        Args:
+            input: plain JSON data, checked against the `input` of the document.
+            vars: values of its variables, but for secrets.
+            overrides: changes of its steps for this run, a JSON merge patch for each.
+            revision: the published one unless given.
+            options: as `engine.start` takes them.
+
+        Raises:
+            FlowNotFoundError. FlowDisabledError: it starts no runs. FlowInputError: the input or a variable does not
+            fit.
+        """
+        where = "engine.flows.start"
+        name = _name(where, name)
+        entry = await self._library.entry(name)
+        if entry.disabled is not None:
+            raise FlowDisabledError(name, disabled_text(entry.disabled))
+        flow = await self.find(name, revision=revision)
+        named = {key: value for key, value in (("vars", vars), ("overrides", overrides)) if value}
+        place = {option: options.pop(option, None) for option in _PLACE}  # type: ignore[misc]
+        run_id = await self._client.start_flow(flow, input, named, place=wanted_place(**place), **options)
+        return RunHandle(self._client, run_id)
+
+    async def start_short(
+        self, name: str, args: tuple[Any, ...], refused: Mapping[str, Any], **options: Any
+    ) -> RunHandle[Any]:
+        """What `engine.start` does with the name of a flow, and the options that it cannot have then."""
+        for option, value in refused.items():
+            if value is not None:
+                wanted = "a start of a flow by its name does not take it; give what engine.flows.find(name) returns"
+                raise InvalidArgumentError("engine.start", option, value, wanted)
+        if len(args) > 1:
+            raise InvalidArgumentError("engine.start", "args", args, "a flow takes one argument, its input")
+        return await self.start(name, *args, **options)
+
+    # -- Looking ---------------------------------------------------------------------------------------------
+
+    async def list(self) -> builtins.list[FlowInfo]:
+        """Every flow of the library, by name."""
+        index = await self._library.index()
+        return [_info(name, entry) for name, entry in sorted(index.items()) if entry.deleted is None]
+
+    async def info(self, name: str) -> FlowInfo:
+        """One flow of the library; `FlowNotFoundError` if it is not there."""
+        name = _name("engine.flows.info", name)
+        return _info(name, await self._library.entry(name))
+
+    async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:
+        """The document of a flow: of the published revision unless another one, or the draft, is asked for.
+
+        Raises:
+            FlowNotFoundError: there is no such flow, or not this revision of it.
+        """
+        where = "engine.flows.get"
+        name = _name(where, name)
+        if given.flag(where, "draft", draft):
+            saved = (await self._library.entry(name)).draft
+            if saved is None:
+                raise FlowNotFoundError(name, lacks="draft")
+            return await self._stored(name, 0, saved.hash)
+        found = await self._library.revision(name, _number(where, "revision", revision))
+        return await self._stored(name, found.number, found.hash)
+
+    async def history(self, name: str) -> builtins.list[FlowRevision]:
+        """The revisions of a flow, the newest first: who published which document, when, and why."""
+        name = _name("engine.flows.history", name)
+        entry = await self._library.entry(name)
+        return (await self._library.revisions(name, entry))[::-1]
+
+    async def document_of(self, run: Run) -> tuple[Document, str]:
+        """The document that a run is pinned to, and its text.
+
+        Raises:
+            FlowDamagedError: it is not in the store: the run is none of a flow, or was started from a file.
+        """
+        stored = await self._stored(run.workflow, 0, hash_of(run.version))
+        return stored.document, stored.text
+
+    async def _stored(self, name: str, revision: int, digits: str) -> StoredFlow:
+        from outlive._define.flow.document import from_canonical
+
+        kept = await self._library.document(name, digits)
+        document = from_canonical(kept.canonical)
+        return StoredFlow(name=name, revision=revision, hash=digits, text=kept.text, document=document)
+
+
+def _given(where: str, document: object, *, checks: bool = True) -> ReadDocument:
+    # Imported when a document is given: a program without flows loads nothing of them.
+    from outlive.client.flows.reading import document_given
+
+    return document_given(where, document, checks=checks)
+
+
+def _info(name: str, entry: FlowEntry) -> FlowInfo:
+    return FlowInfo(
+        name=name,
+        current=entry.current,
+        is_enabled=entry.disabled is None,
+        why_disabled=disabled_text(entry.disabled),
+        draft=entry.draft,
+    )
+
+
+def disabled_text(disabled: Pause | None) -> str:
+    """Who has disabled a flow and why, for people: `disabled by ann: the bank is closed`."""
+    if disabled is None:
+        return ""
+    by = f" by {disabled.by}" if disabled.by else ""
+    return f"disabled{by}" + (f": {disabled.reason}" if disabled.reason else "")
+
+
+def _name(where: str, name: object) -> str:
+    return given.text(where, "name", name, like="orders")
+
+
+def _said(where: str, by: object, note: object, what: str = "note") -> tuple[str, str]:
+    return (
+        given.text(where, "by", by, like="ann", least=0),
+        given.text(where, what, note, like="the bank asks for it", least=0),
+    )
+
+
+def _number(where: str, what: str, number: object) -> int | None:
+    return None if number is None else given.whole(where, what, number, least=0)
