@@ -13,7 +13,7 @@ from outlive.errors import BlobError
 
 
 def test_a_blob_is_what_was_stored(tmp_path: Path) -> None:
-    """SF-B1, SF-B3, SF-B7: the same bytes and type; SF-B9: the file name if there is one."""
+    """The same bytes and type, and the file name if there is one. [SF-B1 SF-B3 SF-B7 SF-B9]"""
     data = bytes(range(256))
     id = blobs.put(tmp_path, data, type="binary", filename="all.bin")
     other = blobs.put(tmp_path, b"{}", type="data")
@@ -23,7 +23,7 @@ def test_a_blob_is_what_was_stored(tmp_path: Path) -> None:
 
 
 def test_the_same_bytes_are_one_blob(tmp_path: Path) -> None:
-    """SF-B2, SF-B8: known by the SHA-256 of its bytes; what the first one said stays."""
+    """Known by the SHA-256 of its bytes; what the first one said stays. [SF-B2 SF-B8]"""
     first = blobs.put(tmp_path, b"same", type="text")
     second = blobs.put(tmp_path, b"same", type="data", filename="x")
 
@@ -37,7 +37,7 @@ def test_the_same_bytes_are_one_blob(tmp_path: Path) -> None:
 
 
 def test_an_unknown_blob_is_none(tmp_path: Path) -> None:
-    """SF-B4: not an error; also what is no id at all."""
+    """Not an error; also what is no id at all. [SF-B4]"""
     for id in ("0" * 64, "", "..", "../x", "F" * 64, "0" * 63 + "\n"):
         assert blobs.get(tmp_path, id) is None
 

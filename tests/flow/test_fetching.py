@@ -217,7 +217,7 @@ async def test_an_answer_that_cannot_be_taken(raw: bytes, error: type[Exception]
 
 
 async def test_what_does_not_answer_is_not_waited_for() -> None:
-    """Names, connections and answers have their time."""
+    """Names, connections and answers have their time. [FB-C6]"""
 
     async def never(host: str, port: int) -> list[str]:
         await asyncio.Event().wait()

@@ -27,7 +27,7 @@ def _local() -> Iterator[None]:
 
 def asking(name: str, **given: Any) -> flow.Flow:
     """A flow of one http step, whose result is its output."""
-    options = {key: given.pop(key) for key in ("retry", "timeout", "on_error") if key in given}
+    options: dict[str, Any] = {key: given.pop(key) for key in ("retry", "timeout", "on_error") if key in given}
     step: dict[str, Any] = {"use": "http", "with": given, **options}
     document: dict[str, Any] = {
         "name": name,
@@ -113,7 +113,7 @@ async def test_bodies_of_answers(reply: bytes, form: str, body: Any) -> None:
 
 
 async def test_a_status_that_is_not_expected_fails_the_step() -> None:
-    """At once, with the status and the beginning of the body; unless the step expects it."""
+    """At once, with the status and the beginning of the body; unless the step expects it. [FB-C7 FB-C9]"""
     async with serving(lambda _: answer(404, "no  such\norder " + "x" * 9_000)) as web:
         failure = await failure_of(asking("http_404", url="${{ input.url }}?key=hidden"), web.url("/orders"))
         fine = await run(asking("http_404_fine", url="${{ input.url }}", expect=[200, 404]), web.url())

@@ -38,7 +38,7 @@ async def test_a_program_runs_with_what_it_is_given(tmp_path: Path, monkeypatch:
 
 
 async def test_a_program_is_bounded(tmp_path: Path) -> None:
-    """In output, which is cut and said to be (FB-G5), and in time, with everything that it has started."""
+    """In output, which is cut and said to be, and in time, with everything that it has started. [FB-G5]"""
     ended = await shell("yes | head -c 300000", bytes_max=1_000).run()
     assert (len(ended.output), ended.is_cut, ended.code) == (1_000, True, 0)
 

@@ -44,7 +44,7 @@ from outlive.errors import AddressRefusedError, HostRefusedError, UrlError
     ],
 )
 def test_a_url_that_could_mean_two_things_is_refused(url: str, complaint: str) -> None:
-    """Before any name is resolved; S25."""
+    """Before any name is resolved; S25. [FB-C8]"""
     with pytest.raises(UrlError, match=complaint) as caught:
         parse_url(url)
 

@@ -20,7 +20,7 @@ from outlive._define.flow.checking import parse_document
 from outlive._define.flow.known import Known, shape_of
 from outlive._define.flow.settings import HttpSettings, Settings
 from outlive.errors import RunFailed
-from outlive.testing import TestEngine
+from outlive.testing import Survivor, TestEngine, crash_everywhere
 from tests.flow.web import Asked, answer, serving
 
 CANARY = "canary-7d1f-s3cret+/="
@@ -37,7 +37,12 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @outlive.step
 async def canary_sign(token: str, text: str) -> dict[str, str]:
     """A step of a user that needs the value."""
-    outlive.get_logger("canary").warning("signing %s", text)
+    log = outlive.get_logger("canary")
+    log.warning("signing %s with %s", text, flow.reveal(token))
+    try:
+        raise ValueError(flow.reveal(token))
+    except ValueError:
+        log.exception("a traceback")
     if text == "fail":
         raise ConnectionError(f"{flow.reveal(token)} was refused")
     return {"length": str(len(flow.reveal(token))), "echo": flow.reveal(token)}
@@ -94,7 +99,8 @@ async def test_no_trace_of_a_secret_is_left(tmp_path: Path, caplog: pytest.LogCa
     assert json.loads(web.asked[0].body) == {"deep": [{"token": CANARY, "text": "hello"}]}
     assert result["call"]["body"]["x-token"] == "t [REDACTED]"
     assert result["sign"] == {"length": str(len(CANARY)), "echo": "[REDACTED]"}
-    assert "signing hello" in caplog.text
+    assert "signing hello with [REDACTED]" in caplog.text
+    assert "ValueError: [REDACTED]" in caplog.text
     packed = base64.b64encode(f"me:{CANARY}".encode()).decode()
     stored = b"".join(path.read_bytes() for path in tmp_path.iterdir()).decode("latin-1")
     failure = f"{caught.value!r} {caught.value.failure}"
@@ -179,3 +185,28 @@ def test_a_secret_in_the_places_for_it_is_none() -> None:
     steps = {"all": {"use": "map", "with": {"items": [1], "use": "http", "with": inner}}}
 
     parse_document(json.dumps({"name": "canary_fine", "vars": VARS, "steps": steps}), known=BUILT_IN, strict=True)
+
+
+async def test_a_request_survives_crashes(tmp_path: Path) -> None:
+    """Whenever the process dies, the server sees one key for the step, and the run has one result."""
+    made = canary_flow(
+        "canary_crash",
+        {
+            "call": {
+                "use": "http",
+                "with": {"method": "POST", "url": "${{ input.url }}", "bearer": "${{ vars.token }}"},
+            }
+        },
+        "${{ steps.call.body }}",
+    )
+    async with serving(lambda _: answer(200, '"done"', Content_Type="application/json")) as web:
+
+        def check(survivor: Survivor) -> None:
+            keys = {asked.headers["idempotency-key"] for asked in web.asked}
+            assert len(keys) == 1
+            assert {asked.headers["authorization"] for asked in web.asked} == {f"Bearer {CANARY}"}
+            web.asked.clear()
+
+        report = await crash_everywhere(made, {"url": web.url(), "text": ""}, check=check, max_points=5)
+
+    assert report.points

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -115,6 +115,10 @@ class StepContext:
 
 
 CURRENT_STEP: contextvars.ContextVar[StepSource] = contextvars.ContextVar("outlive_step")
+
+
+REDACT: contextvars.ContextVar[Callable[[str], str]] = contextvars.ContextVar("outlive_redact")
+"""Takes what must not be seen out of a text, for a step that is given such a thing."""
 
 
 def current_step() -> StepContext:

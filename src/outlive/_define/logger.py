@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from outlive._define.in_step import CURRENT_STEP
+from outlive._define.in_step import CURRENT_STEP, REDACT
 from outlive._replay.ask import current_execution
 from outlive._replay.frame import SCOPE
 from outlive.telemetry import run_fields
@@ -15,7 +15,7 @@ def get_logger(name: str | None = None) -> logging.Logger:
 
     Its records have `run_id`, `workflow`, `step` and `attempt` as attributes, which are None where they mean nothing.
     It is silent while a run is replayed: what workflow code says is logged when it is first said, and not again by
-    each worker that rebuilds the run.
+    each worker that rebuilds the run. The secrets that a flow gave to a step are taken out of what the step logs.
     """
     logger = logging.getLogger(name)
     logger.addFilter(_IN_RUN)  # Once: a filter that is there already is not added again.
@@ -34,6 +34,11 @@ class _InRun(logging.Filter):
         elif (step := CURRENT_STEP.get(None)) is not None:
             known = step.context()
             fields = run_fields(known.run_id, known.workflow, step=known.name, attempt=known.attempt)
+        if (redact := REDACT.get(None)) is not None:
+            record.msg, record.args = redact(record.getMessage()), None
+            if record.exc_info:
+                record.exc_text = redact(logging.Formatter().formatException(record.exc_info))
+                record.exc_info = None
         for name, value in fields.items():
             # What the caller gave as `extra=` stays.
             record.__dict__.setdefault(name, value)

@@ -26,6 +26,7 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from outlive._define.in_step import REDACT
 from outlive.errors import SecretError, StepFailed
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def reveal(reference: str) -> str:
 def granted(grants: Iterable[str]) -> Iterator[Revealed]:
     """Let the code inside use these secrets, and blot them out of the errors that leave it."""
     revealed = Revealed(grants)
-    token = _GRANTED.set(revealed)
+    token, redacting = _GRANTED.set(revealed), REDACT.set(revealed.blot)
     try:
         yield revealed
     except Exception as error:
@@ -270,6 +271,7 @@ def granted(grants: Iterable[str]) -> Iterator[Revealed]:
             raise
         raise shown from None
     finally:
+        REDACT.reset(redacting)
         _GRANTED.reset(token)
 
 
