@@ -14,11 +14,27 @@ from pathlib import Path
 from outlive._define.flow.builder import Builder, Reference
 from outlive._define.flow.checking import parse_document
 from outlive._define.flow.flow import Flow
+from outlive._define.flow.imported import Imported
+from outlive._define.flow.importing import import_document
 from outlive._define.flow.known import known_here
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
+from outlive._define.flow.schema import flow_schema as schema
 from outlive._define.flow.secrets import reveal
 
-__all__ = ["Builder", "Flow", "FlowError", "FlowInputError", "Problem", "Reference", "load", "parse", "reveal"]
+__all__ = [
+    "Builder",
+    "Flow",
+    "FlowError",
+    "FlowInputError",
+    "Imported",
+    "Problem",
+    "Reference",
+    "import_document",
+    "load",
+    "parse",
+    "reveal",
+    "schema",
+]
 
 
 def load(path: str | PathLike[str]) -> Flow:

@@ -46,15 +46,15 @@ KNOWN = Known(
 )
 
 
-def found_in(text: str | bytes) -> list[Problem]:
+def found_in(text: str | bytes, known: Known = KNOWN) -> list[Problem]:
     """Everything that is wrong with a document."""
     try:
         reading = read(text)
-        return check(document_of(reading), KNOWN, reading.positions)
+        return check(document_of(reading), known, reading.positions)
     except FlowError as error:
         return list(error.problems)
 
 
-def problems_in(text: str | bytes) -> list[str]:
+def problems_in(text: str | bytes, known: Known = KNOWN) -> list[str]:
     """The same as lines: `7:5: message`."""
-    return [problem.shown().removeprefix("flow:") for problem in found_in(text)]
+    return [problem.shown().removeprefix("flow:") for problem in found_in(text, known)]

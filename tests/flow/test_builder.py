@@ -39,7 +39,7 @@ vars:
   hook: { type: string, default: "https://example.com" }
 triggers:
   - event: order.created
-    if: event.cents > 0
+    if: event.data.cents > 0
 steps:
   reserve:
     use: builder.reserve
@@ -67,7 +67,7 @@ def build() -> tuple[flow.Builder, object]:
     """The same flow, and its output."""
     make = flow.Builder("built-orders", description="Orders", input={"order": "object"}, timeout="1h")
     hook = make.var("hook", type="string", default="https://example.com")
-    make.trigger(event="order.created", if_="event.cents > 0")
+    make.trigger(event="order.created", if_="event.data.cents > 0")
     held = make.step(
         "reserve",
         reserve,

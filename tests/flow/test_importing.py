@@ -6,6 +6,7 @@ import pytest
 
 from outlive._define.flow.imported import Imported
 from outlive._define.flow.importing import import_document
+from outlive._define.flow.known import known_here
 from outlive._define.flow.problems import FlowError
 from outlive._define.flow.reading import read
 from outlive._define.flow.writing import as_yaml
@@ -61,6 +62,12 @@ steps:
   input:
     flow_id: { $step: doubler, path: blob_id }
     items: { $input: items }
+- id: kept
+  component: /put_blob
+  input: { data: { $step: sum } }
+- id: answer
+  component: /builtin/openai
+  input: { messages: [{ role: user, content: { $step: kept, path: blob_id } }], api_key: { $variable: api_key } }
 - id: code
   component: /python/udf
   input: { blob_id: x }
@@ -71,6 +78,7 @@ output:
     $if: { $step: sum, path: ok }
     then: { $coalesce: [{ $step: sum }, 0] }
   all: { $step: double_all, path: results }
+  said: { $step: answer, path: $.response }
 test:
   cases:
   - name: small
@@ -129,7 +137,7 @@ def imported(text: str) -> Imported:
     """The flow, which is a good one."""
     made = import_document(text)
     written = as_yaml(made.data)
-    assert [each for each in problems_in(written) if "warning" not in each] == []
+    assert [each for each in problems_in(written, known_here()) if "warning" not in each] == []
     return made
 
 
@@ -173,6 +181,12 @@ def test_a_flow_of_stepflow_keeps_its_meaning() -> None:
     }
     assert "doubler" not in data["steps"]
     assert data["output"]["mean"] == "${{ steps.mean_of_all }}"
+    assert data["steps"]["kept"] == {"use": "blob", "with": {"put": "${{ steps.sum }}"}}
+    assert data["steps"]["answer"]["with"] == {
+        "messages": [{"role": "user", "content": "${{ steps.kept.id }}"}],
+        "key": "${{ vars.api_key }}",
+    }
+    assert data["output"]["said"] == "${{ steps.answer.text }}"
     assert data["tests"][1]["error"] == {"message": "no"}
 
 
@@ -180,8 +194,8 @@ def test_what_cannot_be_carried_over_from_stepflow_is_said_with_its_line() -> No
     """The flow is not complete without that."""
     assert notes(imported(STEPFLOW)) == [
         "6: `pattern` of a schema is not checked here, and left out",
-        "52: code inside a flow is not carried over",
-        "54: `cache` of a step is not carried over",
+        "58: code inside a flow is not carried over",
+        "60: `cache` of a step is not carried over",
     ]
 
 
@@ -226,9 +240,13 @@ def test_a_workflow_of_flowbot_becomes_a_graph() -> None:
     assert data["steps"]["start"] == {"use": "noop", "with": {"url": "${{ input.url }}"}}
     assert data["steps"]["left"]["with"] == {"seed": "${{ steps.start }}"}
     assert data["steps"]["join"]["after"] == ["left", "right"]
-    assert data["steps"]["join"]["with"] == {"image": "alpine", "cmd": "echo ${{ steps.left.id }}"}
+    assert data["steps"]["join"]["with"] == {
+        "image": "alpine",
+        "arguments": ["sh", "-c", "echo ${{ steps.left.id }}"],
+    }
     assert notes(made) == [
-        "14: a flow cannot hold a command line",
+        "14: a flow cannot say by itself what runs on a machine: ls -l",
+        "15: a flow cannot say by itself what runs on a machine: alpine",
         "16: task forgotten is not in `pipeline`, so it is left out",
     ]
     alone = imported(WORKFLOW.replace("max_concurrency: 3", "max_concurrency: 1")).data

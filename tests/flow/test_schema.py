@@ -9,7 +9,7 @@ FILE = Path(__file__).parents[2] / "docs" / "flow.schema.json"
 
 
 def test_the_schema_in_the_repository_is_the_one_of_the_model() -> None:
-    """Renew it with `outlive flow schema > docs/flow.schema.json`."""
+    """Renew it with `json.dumps(outlive.flow.schema(), indent=2)`."""
     assert json.loads(FILE.read_text("utf-8")) == flow_schema()
 
 

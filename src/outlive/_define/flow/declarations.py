@@ -169,7 +169,7 @@ def _of_schedule(trigger: Trigger, expression: str, path: Path) -> Iterator[Prob
     try:
         zone_of(trigger.timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        message = f"{dotted((*path, 'timezone'))} is {trigger.timezone!r}, which this machine does not know"
+        message = f"{dotted((*path, 'timezone'))} is {trigger.timezone!r}, a time zone that this machine does not know"
         yield _problem("schedule", message, (*path, "timezone"), "for example Europe/Stockholm")
     if isinstance(trigger.catch_up, int) and trigger.catch_up > CATCH_UP_MAX:
         message = f"{dotted((*path, 'catch_up'))} is {trigger.catch_up}; {CATCH_UP_MAX} are the most"

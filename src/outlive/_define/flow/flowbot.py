@@ -176,18 +176,28 @@ class _Steps:
             case "mapper":
                 made = {"use": "noop", "with": given}
             case "docker":
-                made = {"use": "docker", "with": {"image": rest, **given}}
+                made = {"use": "docker", "with": self._program("image", rest, given, path)}
             case "machine":
                 made = {"use": f"machine.{rest}", "with": given}
                 self._imported.note("commands on other machines are not built in", (*path, "action"), "write a step")
             case _:
-                made = {"use": "shell", "with": {"command": rest if kind == "shell" else task.get("action"), **given}}
-                advice = "allow the command by name in the settings of the worker, and use that name"
-                self._imported.note("a flow cannot hold a command line", (*path, "action"), advice)
+                command = rest if kind == "shell" else str(task.get("action", ""))
+                made = {"use": "shell", "with": self._program("command", command, given, path)}
         if task.get("vars"):
             self._imported.note("`vars` of a task are not carried over", (*path, "vars"))
         self._add_common(task, made, path, _TASK_FIELDS)
         return made
+
+    def _program(self, field: str, name: str, given: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        """What a container or a shell is given: only a worker's settings may say what that runs."""
+        self._imported.note(
+            f"a flow cannot say by itself what runs on a machine: {name}",
+            (*path, "action"),
+            f"allow it in the settings of the worker, and name that in `{field}`",
+        )
+        for word in given.keys() - {"cmd"}:
+            self._imported.note(f"`{word}` is not carried over", (*path, "params", word))
+        return {field: name, "arguments": ["sh", "-c", given["cmd"]]} if "cmd" in given else {field: name}
 
     def _add_common(self, step: Mapping[str, Any], made: dict[str, Any], path: Path, known: set[str]) -> None:
         if step.get("describe") or step.get("description"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outlive._define.flow.problems import Path, Problem
+from outlive._define.flow.writing import as_yaml
 
 _MARK = "${{"
 
@@ -19,6 +20,10 @@ class Imported:
     """The flow, as plain data."""
     problems: list[Problem] = field(default_factory=list)
     """What could not be carried over, or needs a person: the flow is not complete without that."""
+
+    def yaml(self) -> str:
+        """The flow, as YAML."""
+        return as_yaml(self.data)
 
     def note(self, message: str, path: Path, suggestion: str = "") -> None:
         """Remember something that a person has to do."""

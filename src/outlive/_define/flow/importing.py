@@ -1,6 +1,6 @@
 """Documents of other systems, as flows: what can be carried over, and what cannot, each with its place.
 
-`outlive flow import` writes the document; the problems are what a person has to do by hand.
+`Imported.yaml` writes the document; the problems are what a person has to do by hand.
 """
 
 from __future__ import annotations

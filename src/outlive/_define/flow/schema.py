@@ -16,7 +16,7 @@ SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
 
 
 def flow_schema() -> dict[str, Any]:
-    """What `outlive flow schema` prints: editors complete, explain and check a document with it."""
+    """The JSON Schema of a document: editors complete, explain and check a document with it."""
     (reference,), components = msgspec.json.schema_components([Document], ref_template="#/$defs/{name}")
     described = _descriptions()
     for name, schema in components.items():

@@ -23,6 +23,8 @@ _STEP_FIELDS = {"id", "component", "input", "onError", "mustExecute", "metadata"
 _REFERENCES = ("$step", "$input", "$variable")
 _BLOBS = {"put_blob"}
 _LOOPS = {"map", "iterate"}
+_RENAMED = {("put_blob", "blob_id"): "id", ("openai", "response"): "text"}
+"""Fields of results that have another name here."""
 
 
 def is_stepflow(data: Mapping[str, Any]) -> bool:
@@ -152,12 +154,16 @@ class _Body:
         self._names = Names()
         self._flows: dict[str, tuple[Mapping[str, Any], Path]] = {}
         """Flows that steps put into blobs, by the step."""
+        self._components: dict[str, str] = {}
+        """Which of Stepflow's own components each step calls."""
 
     def body(self, data: Given, path: Path) -> dict[str, Any]:
         """`steps` and `output`."""
         given = list(_steps_of(data, path))
         for step, at in given:
             self._find_flow(step, at)
+            if isinstance(step, dict):
+                self._components[str(step.get("id"))] = _own_name(step.get("component")) or ""
         steps: dict[str, Any] = {}
         for step, at in given:
             if not isinstance(step, dict) or "id" not in step or "component" not in step:
@@ -239,10 +245,10 @@ class _Body:
             "noop": lambda: {"use": "noop", "with": self._value(given, at)},
             "sleep": lambda: self._sleep(given, at),
             "create_messages": lambda: self._messages(given, at),
-            "openai": lambda: {"use": "llm", "with": self._value(given, at)},
+            "openai": lambda: {"use": "llm", "with": self._value(_renamed(given, {"api_key": "key"}), at)},
             "put_blob": lambda: {"use": "blob", "with": {"put": self._value(given.get("data"), (*at, "data"))}},
             "get_blob": lambda: {"use": "blob", "with": {"get": self._value(given.get("blob_id"), (*at, "blob_id"))}},
-            "load_file": lambda: {"use": "blob", "with": {"load": self._value(given.get("path"), (*at, "path"))}},
+            "load_file": lambda: {"use": "blob", "with": {"file": self._value(given.get("path"), (*at, "path"))}},
             "map": lambda: self._loop("map", given, at),
             "iterate": lambda: self._loop("iterate", given, at),
             "eval": lambda: self._flow(given, at),
@@ -323,14 +329,15 @@ class _Body:
         }
 
     def _reference(self, form: str, value: Mapping[str, Any], path: Path) -> Any:
-        given = value[form]
+        given, within = value[form], value.get("path", "$")
         if form == "$step":
+            within = _RENAMED.get((self._components.get(str(given), ""), str(within).removeprefix("$.")), within)
             if isinstance(given, str) and given in self._flows:
                 message = f"step {given} only stored a flow, and is not there any more"
                 self._imported.note(message, path, "the flow stands where it is used")
             given = self._names[given] if isinstance(given, str) else given
         try:
-            text, _ = reference(form, given, value.get("path", "$"))
+            text, _ = reference(form, given, within)
         except ExpressionError as error:
             self._imported.note(f"this reference cannot be read: {error.message}", path)
             return None
@@ -359,6 +366,10 @@ class _Body:
             return self._reference("$input", {"$input": value.get("path", "$")}, path)
         self._imported.note("this reference cannot be read", path)
         return None
+
+
+def _renamed(given: Given, names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in given.items()}
 
 
 def _own_name(component: Any) -> str | None:
