@@ -110,6 +110,8 @@ async def test_a_schedule_of_a_document_fires_and_keeps_its_state_when_the_docum
         ("Europe/Stockholm", "Europe/Nowhere", "time zone"),
         ("{ day: now, kind: quick }", "{ kind: quick }", "day"),
         ('"${{ event.time }}"', '"${{ event.data.day }}"', "event"),
+        ('"${{ event.time }}"', '"at ${{ event.time }}"', "the time of the tick"),
+        ('"${{ event.time }}"', "\"${{ event.time + 'x' }}\"", "the time of the tick"),
     ],
 )
 def test_a_schedule_that_cannot_work_is_refused_when_the_document_is_loaded(before: str, after: str, said: str) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from outlive._model.trigger import Sent
+from outlive._model.trigger import Sent, SentEvent
 from outlive.errors import NotInRunError
 
 
@@ -19,6 +19,9 @@ class EventSender(Protocol):
         self, event_type: str, data: Any = None, *, id: str | None = None, source: str = "", headers: Any = None
     ) -> Sent:
         """See `Events.send`."""
+
+    async def deliver(self, sink: str, event: SentEvent) -> int:
+        """Send an event to a sink, once; the status of its answer."""
 
 
 class Verbs(Protocol):

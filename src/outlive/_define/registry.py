@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chunk_name, chunk_spec
+from outlive._define.delivery import DELIVERY
 from outlive._define.intervention import OF_RUN, intervention_spec
 from outlive._model import given
 from outlive._model.schedule import Schedule
@@ -165,6 +166,8 @@ class Registry:
     def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
         if name == BATCH.name:
             return {each.version: each for each in (BATCH, QUEUED_BATCH)}.get(version)
+        if (name, version) == (DELIVERY.name, DELIVERY.version):
+            return DELIVERY
         if name.startswith(OF_RUN):
             own = name.removeprefix(OF_RUN)
             return intervention_spec(own, version) if self.has_workflow(own, version) else None
@@ -209,7 +212,7 @@ class Registry:
             items: list[StepSpec | WorkflowSpec] = [*runnable.values(), *self._steps.values()]
             chunks = [chunk_name(item) for item in items if item.signature.takes_one]
             interventions = [(OF_RUN + name, version) for name, version in runnable]
-            batches = [(each.name, each.version) for each in (BATCH, QUEUED_BATCH)]
+            batches = [(each.name, each.version) for each in (BATCH, QUEUED_BATCH, DELIVERY)]
             names = [*runnable, *chunks, *interventions, *batches]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)

@@ -16,6 +16,8 @@ EVENT_ID = "event_id"
 """The same for its id."""
 EVENT_SOURCE = "event_source"
 """The header with the source of the event."""
+SINK = "sink"
+"""The tag of a delivery: the name of the sink."""
 EVENT_HOPS = "event_hops"
 """The header that says how many events, each sent by the run that the one before has started, led to a run."""
 HOPS_MAX = 100
@@ -120,3 +122,5 @@ class Sent(msgspec.Struct, frozen=True):
     """The runs that it has started, each in the transaction in which the event was taken; empty if no trigger fits."""
     refused: list[RefusedStart] = []
     """Workflows that were not started, because the data does not fit what they take or their trigger cannot read it."""
+    deliveries: list[StartedRun] = []
+    """The runs of `outlive.delivery` that deliver it to HTTP sinks."""

@@ -10,25 +10,28 @@ changed without losing a request.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping
 
+from outlive.client.events.signing import (
+    ID,
+    KEYS_MAX,
+    SIGNATURE,
+    TIMESTAMP,
+    key_of,
+    keys_in,
+    signatures,
+    signed_headers,
+)
 from outlive.http.exchange import Refused
+
+__all__ = ["ID", "WINDOW_SECONDS", "check_signature", "check_token", "signed_headers"]
 
 WINDOW_SECONDS = 300
 """How far the time of a signature may be from now."""
-PREFIX = "whsec_"
-"""How the key of Standard Webhooks begins that is written in Base64."""
-ID = "webhook-id"
-TIMESTAMP = "webhook-timestamp"
-SIGNATURE = "webhook-signature"
 GITHUB_SIGNATURE = "x-hub-signature-256"
 TOKEN = "x-webhook-token"
-KEYS_MAX = 10
-"""Signatures and keys of one request that are compared."""
 
 
 def check_token(secret: str, headers: Mapping[str, str]) -> None:
@@ -41,7 +44,7 @@ def check_token(secret: str, headers: Mapping[str, str]) -> None:
     given = bearer.strip() if scheme.lower() == "bearer" else headers.get(TOKEN, "")
     if not given:
         raise Refused(401, f"give the token: Authorization: Bearer ..., or {TOKEN}")
-    fits = [hmac.compare_digest(given.encode("latin-1", "replace"), own.encode()) for own in _keys_in(secret)]
+    fits = [hmac.compare_digest(given.encode("latin-1", "replace"), own.encode()) for own in keys_in(secret)]
     if not any(fits):
         raise Refused(401, "the token is not right")
 
@@ -66,14 +69,12 @@ def _check_standard(secret: str, headers: Mapping[str, str], body: bytes, now_se
     if abs(now_seconds - int(timestamp)) > WINDOW_SECONDS:
         raise Refused(401, f"the time of the signature is more than {WINDOW_SECONDS // 60} minutes away")
     given = [each.removeprefix("v1,") for each in headers[SIGNATURE].split() if each.startswith("v1,")]
-    signed = f"{delivery}.{timestamp}.".encode("latin-1") + body
-    own = [base64.b64encode(hmac.digest(key_of(key), signed, "sha256")) for key in _keys_in(secret)]
-    _check_any(given, own)
+    _check_any(given, signatures(secret, delivery, timestamp, body))
     return delivery
 
 
 def _check_github(secret: str, signature: str, body: bytes) -> str:
-    own = [hmac.new(key_of(key), body, hashlib.sha256).hexdigest().encode() for key in _keys_in(secret)]
+    own = [hmac.new(key_of(key), body, hashlib.sha256).hexdigest().encode() for key in keys_in(secret)]
     _check_any([signature.removeprefix("sha256=")], own)
     # The id in the header is not signed: a request that was recorded could be sent again under another one.
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
@@ -83,26 +84,3 @@ def _check_any(given: list[str], own: list[bytes]) -> None:
     fits = [hmac.compare_digest(each.encode("latin-1", "replace"), key) for each in given[:KEYS_MAX] for key in own]
     if not any(fits):
         raise Refused(401, "the signature does not fit the body and the key")
-
-
-def _keys_in(secret: str) -> list[str]:
-    """The keys that count now: one, or an old and a new one."""
-    return secret.split()[:KEYS_MAX]
-
-
-def key_of(key: str) -> bytes:
-    """The bytes of a key: those behind `whsec_` are Base64, any other key is text."""
-    if key.startswith(PREFIX):
-        try:
-            return base64.b64decode(key.removeprefix(PREFIX), validate=True)
-        except (binascii.Error, ValueError):
-            """It only looks like one."""
-    return key.encode()
-
-
-def signed_headers(secret: str, delivery: str, body: bytes, *, now_seconds: float) -> dict[str, str]:
-    """The headers of a request that we send, in the form of Standard Webhooks, with one signature for each key."""
-    timestamp = str(int(now_seconds))
-    signed = f"{delivery}.{timestamp}.".encode("latin-1") + body
-    made = [base64.b64encode(hmac.digest(key_of(key), signed, "sha256")).decode() for key in _keys_in(secret)]
-    return {ID: delivery, TIMESTAMP: timestamp, SIGNATURE: " ".join(f"v1,{each}" for each in made)}

@@ -23,7 +23,7 @@ from outlive._model.schedule import Schedule, schedule_names
 from outlive._model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
 from outlive.errors import ExpressionError, InvalidArgumentError
 
-_TIME = ("event", "time")
+_TIME = "event.time"
 """The one thing that the input of a schedule may ask for: the time of the tick."""
 
 
@@ -175,7 +175,8 @@ def _with_ticks(value: Any) -> Any:
     template = _compiled(value)
     if template.is_constant:
         return template.render({})
-    if template.references == {_TIME} and value.strip() == value and value.count("${{") == 1 and value.endswith("}}"):
+    is_whole = value.startswith("${{") and value.endswith("}}")
+    if is_whole and [each.text.strip() for _, each in template.expressions] == [_TIME]:
         return tick
     raise ValueError(
         f'{value!r}: of a schedule only the time of the tick is known; write "${{{{ event.time }}}}" alone'

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any
+from urllib.parse import urlsplit
 
+from outlive._define.delivery import DELIVERY, QUEUE, Delivery
+from outlive._journal.described import Described
 from outlive._journal.plain import plain_json
 from outlive._model import given
 from outlive._model.schedule import tick_text
@@ -15,6 +18,7 @@ from outlive._model.trigger import (
     EVENT_ID,
     EVENT_SOURCE,
     HOPS_MAX,
+    SINK,
     RefusedStart,
     Sent,
     SentEvent,
@@ -23,13 +27,17 @@ from outlive._model.trigger import (
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
 from outlive.client.birth import birth
+from outlive.client.events.delivering import deliver
 from outlive.client.events.matching import Match, Webhook, match
+from outlive.client.events.sinks import Sink, Sinks, drop_sink, put_sink, read_sinks
 from outlive.client.events.triggers import CELL, Known, declared_in, triggers_in
+from outlive.client.placing import Wanted
 from outlive.client.starting import Starter
 from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
 
 WHERE = "engine.events.send"
+_DESCRIBED = Described(arguments={})
 
 
 class Events:
@@ -74,30 +82,88 @@ class Events:
         """
         event = self._event(event_type, data, id, source)
         matches, refused = match(event, await self._triggers())
-        return await self.take(event, matches, refused, headers=headers, connection=connection)
+        sinks = [each for each in (await self._sinks()).values() if each.wants(event.type)]
+        return await self.take(event, matches, refused, sinks, headers=headers, connection=connection)
 
     async def take(
         self,
         event: SentEvent,
-        matches: list[Match],
+        matches: Sequence[Match],
         refused: list[RefusedStart],
+        sinks: Sequence[Sink] = (),
         *,
         headers: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> Sent:
-        """Create the runs that an event starts, all of them in one transaction; see `send`."""
+        """Create the runs that an event starts, all of them in one transaction; see `send`. For `outlive.http`."""
         said = _headers(event, headers)
         births = [await self._birth(event, each, said) for each in matches]
+        births += [await self._delivery(event, each, said) for each in sinks]
         for each in refused:
             log.warning("event %s (%s) did not start workflow %s: %s", event.id, event.type, each.workflow, each.reason)
-        outcomes = await self._create(births, connection) if births else []
-        runs = [
-            StartedRun(each.workflow, event.run_id(each.workflow), outcome is Outcome.COMMITTED)
-            for each, outcome in zip(matches, outcomes, strict=True)
-        ]
-        if not runs and not refused:
+        if not births and not refused:
             log.info("event %s (%s) fits no trigger", event.id, event.type)
-        return Sent(event.id, runs, refused)
+        outcomes = await self._create(births, connection) if births else []
+        started = [
+            StartedRun(each.runs[0].workflow, each.runs[0].id, outcome is Outcome.COMMITTED)
+            for each, outcome in zip(births, outcomes, strict=True)
+        ]
+        return Sent(event.id, started[: len(matches)], refused, started[len(matches) :])
+
+    # -- Delivering events over HTTP -------------------------------------------------------------------------
+
+    async def add_sink(self, name: str, url: str, *, types: Sequence[str] = ("*",), secret: str | None = None) -> None:
+        """Deliver events of these types to an address over HTTP, from now on; a sink of this name is changed.
+
+        Each event is a POST with `id`, `type`, `source`, `time` and `data` as JSON, at least once, with the same
+        `webhook-id` every time. It is tried again for about two days while the sink is away or answers with 5xx, 408,
+        409, 425 or 429, and given up at once if it answers with another 4xx. Deliveries are runs of `outlive.delivery`,
+        with the tag `sink`: those that have failed are the dead letters, and `engine.retry` tries them again.
+
+        Args:
+            types: the types of events, "order.*" for all that begin with "order."; all unless given.
+            secret: the name of the secret whose value signs the deliveries, in the layout of Standard Webhooks. The
+                worker that delivers has the value, as steps of flows have theirs.
+        """
+        where = "engine.events.add_sink"
+        sink = Sink(
+            name=given.label(where, name, like="crm"),
+            url=_address(where, url),
+            types=given.texts(where, "types", types, like="order.*"),
+            secret=None if secret is None else given.text(where, "secret", secret, like="crm_key"),
+        )
+        await put_sink(self._access.store, sink)
+
+    async def remove_sink(self, name: str) -> bool:
+        """Deliver nothing more to a sink; whether there was one. Deliveries that are under way fail."""
+        return await drop_sink(self._access.store, given.text("engine.events.remove_sink", "name", name, like="crm"))
+
+    async def sinks(self) -> list[Sink]:
+        """All sinks, by name."""
+        return sorted((await self._sinks()).values(), key=attrgetter("name"))
+
+    async def _sinks(self) -> Sinks:
+        return await read_sinks(self._access.store)
+
+    async def deliver(self, sink: str, event: SentEvent) -> int:
+        """Send an event to a sink, once; the status of its answer. For the step of `outlive.delivery`."""
+        return await deliver(self._access.store, sink, event)
+
+    async def _delivery(self, event: SentEvent, sink: Sink, headers: dict[str, str]) -> Change:
+        arguments = DELIVERY.signature.encode((Delivery(sink.name, event),), {})
+        created, blobs = await self._starter.created_described(
+            WHERE,
+            DELIVERY.name,
+            DELIVERY.version,
+            _DESCRIBED,
+            arguments,
+            tags={EVENT: event.type, EVENT_ID: event.id, SINK: sink.name},
+            headers=headers,
+            place=Wanted(queue=QUEUE, key=sink.name),
+        )
+        return birth(event.run_id(f"{DELIVERY.name}.{sink.name}"), created, blobs)
+
+    # -- What others of ours need ----------------------------------------------------------------------------
 
     def now(self) -> int:
         """The time by the clock of the store, in microseconds since 1970."""
@@ -166,3 +232,14 @@ def _headers(event: SentEvent, given_: object) -> dict[str, str]:
         raise InvalidArgumentError(WHERE, "event_type", event.type, wanted)
     own = {EVENT: event.type, EVENT_ID: event.id, EVENT_HOPS: str(int(hops) + 1)}
     return said | own | ({EVENT_SOURCE: event.source} if event.source else {})
+
+
+def _address(where: str, url: object) -> str:
+    plain = given.text(where, "url", url, like="https://crm.example/hooks", most=given.TEXT_CHARACTERS_MAX)
+    parts = urlsplit(plain)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidArgumentError(where, "url", url, "give an address that begins with https:// or http://")
+    if parts.username or parts.password:
+        wanted = "it has a password in it, and is shown to people; sign the deliveries instead: secret='crm_key'"
+        raise InvalidArgumentError(where, "url", f"{parts.scheme}://...", wanted)
+    return plain
