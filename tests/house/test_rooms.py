@@ -83,6 +83,7 @@ CONTRACT_MODULES = {
         "asks",
         "batch",
         "decide",
+        "delivery",
         "in_run",
         "in_step",
         "intervention",

@@ -160,8 +160,10 @@ class Registry:
         return spec
 
     def has_workflow(self, name: str, version: int) -> bool:
-        """Whether this process has a workflow of a user's, or a flow of the library."""
-        return (name, version) in self._workflows or (name, version) in self._flows
+        """Whether this process has the code of runs that people retry and fork: of a user's workflow, of a flow of the
+        library, or of a delivery."""
+        key = (name, version)
+        return key in self._workflows or key in self._flows or key == (DELIVERY.name, DELIVERY.version)
 
     def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
         if name == BATCH.name:

@@ -130,3 +130,11 @@ class BlobError(OutsideError):
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
         super().__init__(f"{name} {reason}")
+
+
+class DeliveryRefusedError(OutsideError):
+    """An event that a sink does not take, and will not take later either; it is a dead letter."""
+
+    def __init__(self, sink: str, event_id: str, reason: str) -> None:
+        self.sink, self.event_id, self.reason = sink, event_id, reason
+        super().__init__(f"event {event_id} was not delivered to sink {sink}: {reason}")

@@ -7,7 +7,6 @@ durable, and a request that is sent again gets the same run.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -18,13 +17,7 @@ from outlive._model.schedule import tick_text
 from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive.engine import Engine
-from outlive.errors import (
-    CommitUnknownError,
-    ConfigurationError,
-    EngineClosedError,
-    OutliveError,
-    StoreUnavailableError,
-)
+from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, SecretError, StoreUnavailableError
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
 from outlive.http.signature import ID, check_signature, check_token
 from outlive.telemetry import log
@@ -154,16 +147,15 @@ class Webhooks:
     def _value_of(self, webhook: Webhook, name: SecretName) -> str:
         try:
             return self._secret(name.name, name.env)
-        except OutliveError as error:
+        except SecretError as error:
             log.error("the webhook %s of flow %s is closed: %s", webhook.trigger.path, webhook.workflow, error)
             raise Refused(503, "this webhook is not set up yet: its secret is missing") from None
 
 
 def _find_secret(name: str, env: str | None) -> str:
-    variable = env or f"OUTLIVE_SECRET_{name.upper()}"
-    if not (value := os.environ.get(variable, "").strip()):
-        raise ConfigurationError(f"its secret {name} has no value here: set the environment variable {variable}")
-    return value
+    from outlive._define.flow.secrets import find_value  # Only where a webhook has a secret.
+
+    return find_value(name, env)
 
 
 def _scope_of(event: SentEvent, request: Request) -> dict[str, Any]:
