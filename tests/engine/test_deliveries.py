@@ -41,10 +41,9 @@ class Receiver:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = dict(line.lower().split(": ", 1) if ": " in line else (line, "") for line in head[1:] if line)
-        plain = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
-        body = await reader.readexactly(int(headers["content-length"]))
-        self.requests.append(({name.lower(): value for name, value in plain.items()}, body))
+        lines = [line.partition(": ") for line in head[1:]]
+        headers = {name.lower(): value for name, _, value in lines}
+        self.requests.append((headers, await reader.readexactly(int(headers["content-length"]))))
         said = self.answers.pop(0) if self.answers else "200 OK"
         if said:
             writer.write(f"HTTP/1.1 {said}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
