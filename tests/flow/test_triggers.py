@@ -107,7 +107,7 @@ async def test_a_schedule_of_a_document_fires_and_keeps_its_state_when_the_docum
     ("before", "after", "said"),
     [
         ('"0 6 * * *"', '"0 6 * *"', "triggers[0].schedule"),
-        ("Europe/Stockholm", "Europe/Nowhere", "time zone"),
+        ("Europe/Stockholm", "Europe/Nowhere", "Europe/Nowhere"),
         ("{ day: now, kind: quick }", "{ kind: quick }", "day"),
         ('"${{ event.time }}"', '"${{ event.data.day }}"', "event"),
         ('"${{ event.time }}"', '"at ${{ event.time }}"', "the time of the tick"),
