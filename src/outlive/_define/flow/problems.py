@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from heapq import nsmallest
 from typing import TypeAlias
 
+from outlive._define.flow.spelling import nearest
 from outlive.errors import DefinitionError, OutliveError
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -85,10 +86,9 @@ def dotted(path: Path) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Advice on a name that is not known: the nearest one, or all of them if they are few."""
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean {near[0]}?"
+    if near := nearest(name, names):
+        return f"did you mean {near}?"
     if not names:
         return ""
-    shown = ", ".join(sorted(names)[:NAMES_SHOWN_MAX])
+    shown = ", ".join(nsmallest(NAMES_SHOWN_MAX, names))
     return f"known: {shown}{', ...' if len(names) > NAMES_SHOWN_MAX else ''}"

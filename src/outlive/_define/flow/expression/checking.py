@@ -43,6 +43,7 @@ from outlive._define.flow.expression.types import (
     join,
     type_of_value,
 )
+from outlive._define.flow.spelling import beginning_with
 from outlive.errors import ExpressionError
 
 _GROUPS = {"collection": {"string", "list", "map"}, "text or list": {"string", "list"}}
@@ -222,8 +223,8 @@ def _named(node: Node) -> str:
 def _field_advice(base: Type, field: str, of: Node) -> str:
     known = list(base.fields or ())
     # steps.send-mail.id is a subtraction: the field is `send`.
-    if dashed := [name for name in known if name.startswith(f"{field}-")]:
-        return f'write {_named(of)}["{dashed[0]}"]'
+    if dashed := beginning_with(f"{field}-", known):
+        return f'write {_named(of)}["{dashed}"]'
     if advice := suggestion(field, known):
         return advice
     listed = ", ".join(name[:40] for name in known[:8])

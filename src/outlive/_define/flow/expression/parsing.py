@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import TypeVar
 
 from outlive._define.flow.expression.functions import FUNCTIONS
@@ -34,6 +33,7 @@ from outlive._define.flow.expression.syntax import (
     children,
 )
 from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN, Token
+from outlive._define.flow.spelling import nearest
 from outlive.errors import ExpressionError
 
 T = TypeVar("T")
@@ -101,8 +101,8 @@ def plain_path(text: str) -> Node | None:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`did you mean 'amount'?`, or nothing."""
-    close = get_close_matches(word[:100], list(known), n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else ""
+    close = nearest(word, known)
+    return f"did you mean {close!r}?" if close else ""
 
 
 def _refuse_height(node: Node) -> None:

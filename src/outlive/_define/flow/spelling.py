@@ -1,0 +1,50 @@
+"""Which known name was meant by an unknown one.
+
+A document may have thousands of unknown names and thousands of known ones, so each is held against a few only: those
+that begin or end alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+
+ALL_MAX = 24
+"""So many known names are all looked at."""
+NEIGHBOURS = 3
+"""Of more, so many on each side, in the order of their beginnings and in that of their ends."""
+CHARACTERS_MAX = 60
+SIMILARITY = 0.6
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like this one, if any is like it."""
+    names = tuple(known)
+    if len(name) > CHARACTERS_MAX:
+        return None
+    candidates = names if len(names) <= ALL_MAX else _neighbours(name, names)
+    close = get_close_matches(name, [each for each in candidates if len(each) <= CHARACTERS_MAX], 1, SIMILARITY)
+    return close[0] if close else None
+
+
+def beginning_with(beginning: str, known: Iterable[str]) -> str | None:
+    """The first known name, in order, that begins so."""
+    forwards, _ = _in_order(tuple(known))
+    at = bisect_left(forwards, beginning)
+    return forwards[at] if at < len(forwards) and forwards[at].startswith(beginning) else None
+
+
+def _neighbours(name: str, names: tuple[str, ...]) -> list[str]:
+    forwards, backwards = _in_order(names)
+    at, mirrored = bisect_left(forwards, name), name[::-1]
+    behind = bisect_left(backwards, mirrored)
+    found = forwards[max(0, at - NEIGHBOURS) : at + NEIGHBOURS]
+    return [*found, *(each[::-1] for each in backwards[max(0, behind - NEIGHBOURS) : behind + NEIGHBOURS])]
+
+
+@lru_cache(maxsize=8)
+def _in_order(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The names in order, and the mirrored names in order."""
+    return sorted(names), sorted(each[::-1] for each in names)
