@@ -46,6 +46,8 @@ _ONLY = {
 }
 """Names that expressions know in some places only."""
 CIRCLES_MAX = 10
+PROBLEMS_LOOKED_FOR = 500
+"""In a document with more mistakes in its steps than these, the others are not looked for; warnings do not count."""
 _KINDS = {"a map": "map", "a list": "list", "text": "string", "true or false": "bool", "a time such as 30s": "string"}
 
 
@@ -127,8 +129,13 @@ class _Checker:
         }
 
     def check(self) -> None:
+        mistakes = 0
         for id, step in self._document.steps.items():
+            known = len(self.problems)
             self._step(id, step, (*self._path, "steps", id))
+            mistakes += sum(not each.is_warning for each in self.problems[known:])
+            if mistakes > PROBLEMS_LOOKED_FOR:
+                return
         if self._document.has_output:
             spot = _Spot(self._document.output, (*self._path, "output"), self._types, is_stored=True, may_use_all=True)
             self._value(spot)

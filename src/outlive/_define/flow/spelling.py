@@ -1,7 +1,7 @@
 """Which known name was meant by an unknown one.
 
 A document may have thousands of unknown names and thousands of known ones, so each is held against a few only: those
-that begin or end alike.
+that begin or end alike, and those with one letter less.
 """
 
 from __future__ import annotations
@@ -38,10 +38,19 @@ def beginning_with(beginning: str, known: Iterable[str]) -> str | None:
 
 def _neighbours(name: str, names: tuple[str, ...]) -> list[str]:
     forwards, backwards = _in_order(names)
+    shorter = sorted({name[:cut] + name[cut + 1 :] for cut in range(len(name))})
     at, mirrored = bisect_left(forwards, name), name[::-1]
     behind = bisect_left(backwards, mirrored)
-    found = forwards[max(0, at - NEIGHBOURS) : at + NEIGHBOURS]
-    return [*found, *(each[::-1] for each in backwards[max(0, behind - NEIGHBOURS) : behind + NEIGHBOURS])]
+    return [
+        *(each for each in shorter if _has(forwards, each)),
+        *forwards[max(0, at - NEIGHBOURS) : at + NEIGHBOURS],
+        *(each[::-1] for each in backwards[max(0, behind - NEIGHBOURS) : behind + NEIGHBOURS]),
+    ]
+
+
+def _has(names: list[str], name: str) -> bool:
+    at = bisect_left(names, name)
+    return at < len(names) and names[at] == name
 
 
 @lru_cache(maxsize=8)

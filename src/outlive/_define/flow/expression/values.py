@@ -22,6 +22,8 @@ ITEMS_PER_FUEL = 8
 """As many elements as a function looks at for one step, and as many operations as a macro does."""
 OUTPUT_MAX = 1024 * 1024
 """Bytes, about, of what one expression or text may make."""
+BYTES_PER_VALUE = 5
+"""Of a value in a list or a map, besides its text: about what JSON takes for it."""
 DATA_DEPTH_MAX = 100
 """How deeply nested data may be that is compared, written as text or made."""
 
@@ -237,19 +239,18 @@ def refuse_size(value: Any) -> None:
         item, depth = left.pop()
         kind = type(item)
         if kind is str:
-            total += len(item) + 2 if item.isascii() else len(item) * 4
+            total += len(item) if item.isascii() else len(item) * 4
         elif kind is list or kind is dict:
-            total += 2 + len(item)
+            # Counted before they are looked at: a list of a million numbers is too much without a look at each.
+            total += 2 + BYTES_PER_VALUE * len(item)
             if depth > DATA_DEPTH_MAX:
                 raise LimitError(f"it makes data that is nested more than {DATA_DEPTH_MAX} deep")
             if total <= OUTPUT_MAX:
                 if kind is dict:
-                    total += sum(map(len, item)) + 3 * len(item)
+                    total += sum(len(key) for key in item if type(key) is str)
                     item = list(item.values())
                 left += [(each, depth + 1) for each in item]
-        elif kind in _NAMES:
-            total += 4
-        else:
+        elif kind not in _NAMES:
             raise ExpressionError(f"it makes {type_name(item)}")
         if total > OUTPUT_MAX:
             raise LimitError(f"it makes more than {OUTPUT_MAX:,} bytes")

@@ -51,12 +51,14 @@ _UPPER = {ord(lower): lower.upper() for lower in "abcdefghijklmnopqrstuvwxyz"}
 
 @_functions.add("text.lowerAscii()", "with A to Z as small letters", STRING, gives=STRING)
 def _lower_ascii(frame: Frame, text: Any) -> str:
-    return frame.made(as_text(text).translate(_LOWER))
+    refuse_length(len(as_text(text)))
+    return frame.made(text.translate(_LOWER))
 
 
 @_functions.add("text.upperAscii()", "with a to z as capitals", STRING, gives=STRING)
 def _upper_ascii(frame: Frame, text: Any) -> str:
-    return frame.made(as_text(text).translate(_UPPER))
+    refuse_length(len(as_text(text)))
+    return frame.made(text.translate(_UPPER))
 
 
 @_functions.add("text.trim()", "without the white space around it", STRING, gives=STRING)
@@ -103,6 +105,7 @@ def _char_at(frame: Frame, text: Any, at: Any) -> str:
 @_functions.add("x.reverse()", "a text or list backwards", TEXT_OR_LIST, gives=same)
 def _reverse(frame: Frame, value: Any) -> Any:
     if type(value) is str:
+        refuse_length(len(value))
         return frame.made(value[::-1])
     frame.items(len(as_list(value)))
     return value[::-1]
