@@ -34,7 +34,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow mutate format kill chaos drill differential simulate cron fuzz bench pythons lock clean
+.PHONY: help demo test lint type unit slow mutate format kill chaos limits drill differential simulate cron fuzz bench pythons lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ kill: $(if $(filter postgres,$(STORE)),$(DEV),$(RUN)) ## Kill workers KILLS=200 
 
 chaos: $(DEV) ## Let a storm rage over a fleet: KILLS=300 and much else. STORE=both unless given.
 	.venv/bin/python -m proof.storm chaos --store $(CHAOS_STORE) --kills $(CHAOS_KILLS) $(ARGS)
+
+limits: $(DEV) ## Kill and freeze workers KILLS=300 times; no queue may have more runs under way than it allows. STORE=both unless given.
+	.venv/bin/python -m proof.storm limits --store $(CHAOS_STORE) --kills $(CHAOS_KILLS) $(ARGS)
 
 drill: $(DEV) ## Measure how a fleet on PostgreSQL survives the loss of a worker. ARGS=--help lists the drills.
 	.venv/bin/python -m proof.storm.drills $(ARGS)

@@ -2,6 +2,7 @@
 
     python -m proof.storm kill --store sqlite --kills 200 --seed 7
     python -m proof.storm chaos --store both --kills 300
+    python -m proof.storm limits --store both --kills 300
 
 Several worker processes share one store. A client process starts runs and batches, sends signals, decides and cancels,
 and writes down the answers that it got (`acks`); every step writes down what it really did (`effects`). The storm kills
@@ -40,5 +41,6 @@ journals.
     feature_checks  what must hold for one feature each
     report       what is printed
 
+    limits       the storm over queues: at no instant more than they allow
     drills       measurements with a fleet: fail-over, many orphans, the cost of a lease
 """

@@ -1,4 +1,4 @@
-"""`python -m proof.storm kill`, or `chaos`: a storm over a real fleet, then the proof that it did no harm."""
+"""`python -m proof.storm kill`, `chaos` or `limits`: a storm over a real fleet, then the proof that it did no harm."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ KILLS_UNBOUNDED = 1_000_000
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m proof.storm", description=__doc__)
-    parser.add_argument("mix", choices=sorted(MIXES), help="kill: only kills and freezes; chaos: everything")
+    parser.add_argument(
+        "mix", choices=sorted(MIXES), help="kill: only kills and freezes; chaos: everything; limits: queues"
+    )
     parser.add_argument("--store", choices=[*STORES, "both"], default="sqlite")
-    parser.add_argument("--kills", type=int, help="how many processes to kill (kill: 200, chaos: 300)")
+    parser.add_argument("--kills", type=int, help="how many processes to kill (kill: 200, others: 300)")
     parser.add_argument("--server-kills", type=int, help="how often to kill the server of the store")
     parser.add_argument("--minutes", type=float, help="stop after this time")
     parser.add_argument("--down-seconds", type=float, default=60.0, help="chaos: how long the one long outage lasts")
@@ -53,7 +55,9 @@ def run(store: str, given: argparse.Namespace) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     tell: Callable[[str], None] = (lambda _: None) if given.quiet else (lambda text: print(text, flush=True))
     kills = given.kills or (mix.kills if given.minutes is None else KILLS_UNBOUNDED)
-    server_kills = max(1, int(kills * mix.server_share)) if given.server_kills is None else given.server_kills
+    server_kills = given.server_kills
+    if server_kills is None:
+        server_kills = max(1, int(kills * mix.server_share)) if mix.server_share else 0
     with place_of(store, folder, fills_disk=mix is CHAOS) as place:
         trial = Trial(
             folder=folder,

@@ -32,6 +32,8 @@ class Mix:
     """Only where there is a line to the store: cut after a COMMIT, or silent for longer than a lease."""
     has_outage: bool = False
     """Whether the store is away for long, once."""
+    programs: str = "proof.storm"
+    """Where the programs of its worker and of its client are."""
 
 
 KILL = Mix(
@@ -51,7 +53,15 @@ CHAOS = Mix(
     line_shares={"cut": 0.2, "deaf": 0.04},
     has_outage=True,
 )
-MIXES = {mix.name: mix for mix in (KILL, CHAOS)}
+LIMITS = Mix(
+    "limits",
+    kills=300,
+    shares={"all": 0.02, "freeze": 0.3},
+    server_share=0.0,
+    runs_per_kill_min=0.5,
+    programs="proof.storm.limits",
+)
+MIXES = {mix.name: mix for mix in (KILL, CHAOS, LIMITS)}
 
 
 def deal(mix: Mix, kills: int, *, workers: int, has_line: bool, can_fill: bool, seed: int) -> list[str]:

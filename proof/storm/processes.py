@@ -73,7 +73,7 @@ class Processes:
         folder = Path(tempfile.mkdtemp(prefix="outlive-"))  # The path of a socket must be short.
         self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
         self._socket = folder / "witness"
-        witness = self._start("witness", str(self._socket), str(self._trial.effects), log="witness")
+        witness = self._start("proof.storm.witness", str(self._socket), str(self._trial.effects), log="witness")
         self._witness = witness
         self._stack.callback(end_all, [witness])
         assert witness.read_line(), f"the witness does not start: {witness.last_words()}"
@@ -215,11 +215,13 @@ class Processes:
     # -- How they are started --------------------------------------------------------------------------------
 
     def _new_worker(self, slot: int) -> ChildProcess:
-        return self._start("worker", self._url_of(slot), str(LEASE_SECONDS), log=f"worker-{slot}")
+        return self._start(
+            f"{self._trial.mix.programs}.worker", self._url_of(slot), str(LEASE_SECONDS), log=f"worker-{slot}"
+        )
 
     def _new_client(self, *options: str) -> ChildProcess:
         return self._start(
-            "client",
+            f"{self._trial.mix.programs}.client",
             self._url_of(-1),
             str(self._trial.acks),
             str(self._trial.seed),
@@ -231,7 +233,7 @@ class Processes:
 
     def _start(self, program: str, *args: str, log: str) -> ChildProcess:
         return ChildProcess(
-            f"proof.storm.{program}",
+            program,
             *args,
             log=self._trial.folder / f"{log}.log",
             env={effects.PLACE: f"{SCHEME}{self._socket}", tally.PLACE: str(self._trial.tallies)},

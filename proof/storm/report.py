@@ -10,6 +10,8 @@ from outlive._journal.event import RunClaimed, RunCreated, StepFailed, StepSucce
 from outlive.testing.completion import nonce_of
 from proof.storm.checks import CHECKS
 from proof.storm.evidence import Evidence
+from proof.storm.fault import LIMITS
+from proof.storm.limits import checks as limits
 from proof.storm.situation import curiosities, faults, situations
 from proof.storm.trial import Trial
 
@@ -20,7 +22,8 @@ def report(evidence: Evidence) -> tuple[list[str], bool]:
     """The lines to print, and whether everything holds."""
     verdicts: list[str] = []
     is_right = True
-    for check in CHECKS:
+    is_about_limits = evidence.trial.mix is LIMITS
+    for check in limits.CHECKS if is_about_limits else CHECKS:
         complaints = list(check(evidence))
         is_right = is_right and not complaints
         promise = (check.__doc__ or "").strip().splitlines()[0]
@@ -28,7 +31,8 @@ def report(evidence: Evidence) -> tuple[list[str], bool]:
         verdicts += [f"           {complaint}" for complaint in complaints[:COMPLAINTS_SHOWN]]
         if len(complaints) > COMPLAINTS_SHOWN:
             verdicts.append(f"           ... and {len(complaints) - COMPLAINTS_SHOWN} more")
-    return [*counts(evidence), *tables(evidence), *verdicts, *again(evidence.trial, is_right=is_right)], is_right
+    details = limits.figures(evidence) if is_about_limits else tables(evidence)
+    return [*counts(evidence), *details, *verdicts, *again(evidence.trial, is_right=is_right)], is_right
 
 
 def counts(it: Evidence) -> Iterator[str]:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from outlive._journal.event import RunReleased
-from outlive._store.postgres import PostgresStore
-from outlive.testing.conformance.builders import begin, message, read_names
+from outlive._store.postgres import PostgresStore, queues
+from outlive._store.postgres.connection import HURRIED, Session
+from outlive.errors import StoreUnavailableError
+from outlive.testing.conformance.builders import begin, claim, hire, message, read_names
+from outlive.testing.conformance.queues import QUEUE, limit
+from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, is_waiting_for_lock, until
 
 LOCK = "SELECT key FROM place.runs WHERE id = $1 FOR UPDATE"
@@ -31,3 +38,32 @@ async def test_trees_that_write_to_each_other_do_not_block_each_other(store: Pos
         await in_time(writing)
 
     assert await read_names(store, first) == ["go"]
+
+
+async def test_process_that_stands_still_in_a_claim_does_not_hold_up_the_queue(
+    store: PostgresStore, postgres_url: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends its transaction, and the next worker takes the run."""
+    other = await open_store(postgres_url)
+    for worker in ("frozen", "other"):
+        await hire(store, worker)
+    await limit(store, concurrency=1)
+    await begin(store, queue=QUEUE)
+    fetch, stands_still, goes_on = Session.fetch, asyncio.Event(), asyncio.Event()
+
+    async def stand_still(self: Session, name: str, *values: Any) -> Any:
+        if name == "count_slots" and not stands_still.is_set():
+            stands_still.set()
+            await goes_on.wait()
+        return await fetch(self, name, *values)
+
+    monkeypatch.setattr(Session, "fetch", stand_still)
+    monkeypatch.setattr(queues, "HURRIED", HURRIED.replace("1000", "50"))
+    claiming = asyncio.ensure_future(claim(store, "frozen"))
+    await in_time(stands_still.wait())
+
+    async with asyncio.timeout(5):
+        assert await claim(other, "other") == ["run-1"]
+    goes_on.set()
+    with pytest.raises(StoreUnavailableError):
+        await in_time(claiming)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from outlive._store.contract import CellChange
-from outlive._store.postgres.connection import Session
+from outlive._store.postgres.connection import HURRIED, Session
 from outlive._store.postgres.rows import from_text, to_text
 
 
@@ -79,7 +79,7 @@ async def change_cells(session: Session, calls: list[CellCall], now: Callable[[]
     """Make all changes in one transaction; the answers in order, an exception for a change that raised."""
     names = sorted({call.name for call in calls})
     while True:
-        async with session.transaction():
+        async with session.transaction(begin=HURRIED):
             rows = await session.fetch("lock_cells", now(), names)
             if len(rows) == len(names):
                 return await _change_locked(session, calls, rows)

@@ -12,7 +12,7 @@ import asyncpg
 
 from outlive._store.contract import Claim, Claims, WorkerInfo
 from outlive._store.postgres.commit import Writing, start_requested
-from outlive._store.postgres.connection import Session
+from outlive._store.postgres.connection import HURRIED, Session
 from outlive._store.postgres.queues import claim_queue
 from outlive._store.postgres.rows import from_text, to_text, to_worker
 from outlive._store.postgres.take_over import lock_due, take_over
@@ -94,7 +94,7 @@ async def _claim_free(
         if picked.keys:
             sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
             try:
-                async with session.transaction():
+                async with session.transaction(begin=HURRIED):
                     locked = await lock_due(session, wanted, names, sides, now_at=now_at, skipped=damaged)
                     claims = await take_over(session, locked, worker_id=wanted.worker_id, now=now_at, writing=writing)
             except Conflict:

@@ -30,6 +30,9 @@ STATEMENT_KEPT_SECONDS = 0
 """How long a statement stays prepared; 0 is for as long as the connection."""
 LOCK_SECONDS = 10.0
 PATIENCE_SECONDS = STATEMENT_SECONDS + 5
+HURRIED = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 1000"
+"""Begins a transaction of a few short statements that others wait for. The server ends it if this process stands still
+in the middle of it: a queue, or a limit, must not stand still with one of those that use it."""
 
 _SETTINGS = {
     "application_name": "outlive",

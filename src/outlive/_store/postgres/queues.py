@@ -17,7 +17,7 @@ from outlive._model.run import HELD
 from outlive._store.contract import Claim, Claims, QueueMeasure
 from outlive._store.postgres.batch import columns_of
 from outlive._store.postgres.commit import Writing
-from outlive._store.postgres.connection import Session
+from outlive._store.postgres.connection import HURRIED, Session
 from outlive._store.postgres.rows import from_text, to_run, to_text
 from outlive._store.postgres.take_over import lock_due, take_over
 from outlive._store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
@@ -62,7 +62,7 @@ async def claim_queue(session: Session, name: str, wanted: ClaimRequest, writing
         return later
     claim = QueueClaim(session, name, wanted, writing, names=names, now=now)
     while True:
-        async with session.transaction():
+        async with session.transaction(begin=HURRIED):
             cells = await session.fetch("lock_cells", writing.time(), [cell])
             if cells:
                 return joined(later, await claim.run(cells[0]["data"], due_outside, free, orphans))

@@ -7,7 +7,7 @@ from typing import Any
 
 from outlive._store.change import Change, Outcome
 from outlive._store.postgres.commit import Writing, commit_carefully, retry_deadlocks, write_at_once
-from outlive._store.postgres.connection import Session
+from outlive._store.postgres.connection import HURRIED, Session
 from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.tables.journal_rows import Conflict
 
@@ -45,7 +45,7 @@ async def change_schedules(session: Session, changes: Sequence[ScheduleChange], 
 async def _change(
     session: Session, changes: Sequence[ScheduleChange], writing: Writing, *, careful: bool
 ) -> list[Outcome]:
-    async with session.transaction():
+    async with session.transaction(begin=HURRIED):
         names = [change.name for change in changes if change.revision]
         rows = await session.fetch("lock_schedules", names) if names else []
         held = {row["name"]: row["revision"] for row in rows}
