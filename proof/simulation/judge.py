@@ -18,6 +18,7 @@ import msgspec
 from outlive._journal.event import (
     AnyEvent,
     AskAnswered,
+    AskReceived,
     CancelRequested,
     DetachedStarted,
     RunRetried,
@@ -247,6 +248,12 @@ class Judge:
             seen = "ask refused by the end" if answers == {"refused"} else "ask answered"
             self._world.sometimes["ask refused by a validator" if answers == {"odd"} else seen] += 1
         books = [book for book in self._server.books.values() if book.root_id == case.id]
+        for book in books:
+            # The next generation inherits what is open.
+            received = Counter((it.name, self._value(it.payload)) for it in book.events if isinstance(it, AskReceived))
+            for (name, number), count in received.items():
+                if count > 1:
+                    self._world.complain(f"ask {name} {number} came to {case.id} {count} times, and all had one key")
         answered = [(it.name, it.key) for book in books for it in book.events if isinstance(it, AskAnswered)]
         for name, key in {each for each in answered if answered.count(each) > 1}:
             self._world.complain(f"ask {name} {key} of {case.id} was answered twice")

@@ -1,14 +1,16 @@
 """Queues: those that runs are in, and whether their limits hold at every instant.
 
 What is under way is counted here: from the rows of the store after each write, where no more slots may be taken than a
-queue allows, and from the ledger, where no more of its runs may be at work in the hands of their owners. After the
-faults no queue may stand still: where a run waits and a slot is free, the run is taken within a lease.
+queue allows, in all, by one worker and by one key; from the ledger, where no more of its runs may be at work in the
+hands of their owners; and from the claims, which may not take more out of a line than its rate allows, and not leave a
+run there that could have a slot. After the faults no queue may stand still: where a run waits and a slot is free, the
+run is taken within a lease.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from outlive._model import Run, RunStatus
 from outlive._model.limit import TokenBucket
@@ -27,6 +29,28 @@ QUEUES = {
     )
 }
 KEYS = ("", "a", "a", "b")
+GRAIN = 1e-3
+"""Tokens that rounding to microseconds may be worth."""
+
+
+class Bucket:
+    """How many runs may leave a line: what a `TokenBucket` promises, worked out in another way."""
+
+    def __init__(self, bucket: TokenBucket) -> None:
+        self._bucket = bucket
+        self._tokens, self._at = float(bucket.burst), 0
+
+    def tokens(self, now_at: int) -> float:
+        """What there is at this instant; a clock that was set back brings nothing."""
+        if now_at > self._at:
+            more = (now_at - self._at) / 1_000_000 * self._bucket.rate
+            self._tokens, self._at = min(float(self._bucket.burst), self._tokens + more), now_at
+        return self._tokens
+
+    def take(self, count: int, now_at: int) -> bool:
+        """Take some; whether they were there."""
+        self._tokens = self.tokens(now_at) - count
+        return self._tokens > -GRAIN
 
 
 class QueueAudit:
@@ -36,6 +60,41 @@ class QueueAudit:
         self._world = world
         self._roots = roots
         self._still_since: dict[str, float] = {}
+        self._buckets = {
+            name: Bucket(queue.rate) for name, queue in QUEUES.items() if isinstance(queue.rate, TokenBucket)
+        }
+
+    def check_claim(
+        self,
+        worker_id: str,
+        definitions: Collection[str],
+        taken: Sequence[Run],
+        *,
+        has_room: bool,
+        declined: Collection[tuple[int, int]],
+    ) -> None:
+        """What a live worker took out of the lines, and what it left in them though it had room."""
+        now_at = self._world.now()
+        for name, count in Counter(run.queue for run in taken).items():
+            if name in self._buckets and not self._buckets[name].take(count, now_at):
+                self._world.complain(f"queue {name} let {count} runs go, and its rate allows fewer")
+        if not has_room:
+            return
+        roots = list(self._roots())
+        for name, queue in QUEUES.items():
+            held = [run for run in roots if run.queue == name and run.slot == HELD]
+            own = sum(run.owner == worker_id for run in held)
+            is_full = queue.concurrency is not None and len(held) >= queue.concurrency
+            is_full |= queue.per_worker is not None and own >= queue.per_worker
+            if is_full or (name in self._buckets and self._buckets[name].tokens(now_at) < 1 + GRAIN):
+                continue
+            keys = Counter(run.queue_key for run in held if run.queue_key)
+            for run in roots:
+                may_go = run.queue == name and run.definition in definitions and self._waits(run)
+                if not may_go or (run.journal, run.wake_at) in declined:
+                    continue
+                if queue.per_key is None or keys[run.queue_key] < queue.per_key:
+                    self._world.complain(f"queue {name} has a slot for {run.id}, and a worker with room did not get it")
 
     def check(self) -> None:
         """The slots that are taken, after a write."""
@@ -61,6 +120,10 @@ class QueueAudit:
             most = QUEUES[name].per_key
             if most is not None and count > most:
                 self._world.complain(f"queue {name} {what} {count} runs with the key {key}, and its limit is {most}")
+        for (name, owner), count in Counter((run.queue, run.owner) for run in runs if run.owner).items():
+            most = QUEUES[name].per_worker
+            if most is not None and count > most:
+                self._world.complain(f"queue {name} {what} {count} runs of worker {owner}, and its limit is {most}")
 
     def look(self, *, patience_seconds: float, workers: int) -> None:
         """After the faults: no run waits long where a slot is free."""

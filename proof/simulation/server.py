@@ -14,12 +14,24 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from outlive._journal.codec import Row
-from outlive._journal.event import AnyEvent, RunClaimed, RunParked
+from outlive._journal.event import (
+    AnyEvent,
+    Ending,
+    RunClaimed,
+    RunForked,
+    RunParked,
+    RunRetried,
+    SnapshotTaken,
+    StepSucceeded,
+)
 from outlive._model import Run, RunStatus
 from outlive._model.pause import EVERYTHING, PAUSED, Pauses
+from outlive._model.run import HELD
 from outlive._store.contract import Change, Claims, Delivery, Inbound, Message, MessageKind, Outcome, WorkerInfo
 from outlive._store.memory import MemoryStore
 from outlive._store.memory.state import MemoryState
+from outlive._store.schedules import ScheduleChange
+from outlive._store.streams import Appended, StreamAppend
 from outlive.client.closing import is_at_rest
 from outlive.testing.crash.journal import title
 from proof.simulation.book import Book
@@ -58,6 +70,8 @@ class Server:
         self.queues = QueueAudit(world, self.roots)
         self.looked: Callable[[], None] = lambda: None
         """Called after each write that was looked at."""
+        self._read: dict[tuple[SimulatedLoop, int], set[int]] = {}
+        """How long the journals were that each process has read."""
         self._done: set[tuple[SimulatedLoop, int, int]] = set()
         """What is durable and was not answered: the process that wrote it must look before it writes it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
@@ -172,12 +186,18 @@ class Server:
             if not is_late:
                 self._check_looked(loop, args[0])
             return self._commit(loop, args[0])
+        revisions = {name: row.revision for name, row in self.state.schedules.items()}
         answer = at_once(getattr(self.store, verb)(*args, **options))
-        if verb == "change_cell":
+        if verb == "read_journal":
+            self._read.setdefault((loop, args[0]), set()).add(len(answer))
+        elif verb == "change_cell":
             self.cell_changed(loop if is_heard else None, args[0], self.state.cells[args[0]], answer)
         elif verb == "claim_runs":
-            self._claimed(loop, args[0], answer)
+            self._claimed(loop, args, options, answer)
+        elif verb == "append_streams":
+            self._appended(loop, args[0], answer)
         elif verb == "change_schedules":
+            self._check_revisions(loop, revisions, args[0], answer)
             self._catch_up(loop)
             self._ring()
         elif verb == "deliver":
@@ -220,7 +240,34 @@ class Server:
         tree = self.state.trees.get(journal)
         return ("", False) if tree is None else (tree.root.owner, is_at_rest(tree.root))
 
-    def _claimed(self, loop: SimulatedLoop, worker_id: str, answer: Claims) -> None:
+    def _appended(self, loop: SimulatedLoop, appends: Sequence[StreamAppend], answer: Sequence[Appended]) -> None:
+        for append, outcome in zip(appends, answer, strict=True):
+            book = self.books.get(append.journal)
+            is_owner = book is not None and book.epoch == append.epoch
+            if outcome is Appended.APPENDED and not is_owner:
+                self.complain(f"zombie: {loop.name} appended to stream {append.said.name} in epoch {append.epoch}")
+            elif not is_owner:
+                self.happened("append to a stream refused")
+
+    def _check_revisions(
+        self, loop: SimulatedLoop, known: dict[str, int], changes: Sequence[ScheduleChange], answer: Sequence[Outcome]
+    ) -> None:
+        """A change of a schedule is made of what is there, or not at all."""
+        for change, outcome in zip(changes, answer, strict=True):
+            has = known.get(change.name, 0)
+            if outcome is not Outcome.COMMITTED:
+                self.happened("change of a schedule refused")
+                continue
+            if has != change.revision:
+                self.complain(
+                    f"{loop.name} changed revision {has} of schedule {change.name}, and had seen {change.revision}"
+                )
+            known[change.name] = 0 if change.data is None else change.next_revision
+
+    def _claimed(self, loop: SimulatedLoop, args: tuple[Any, ...], options: dict[str, Any], answer: Claims) -> None:
+        worker_id, definitions = args
+        # Who holds a slot keeps it; others come out of the line.
+        lined = [claim.run for claim in answer.claims if self.books[claim.run.journal].fold.root.slot != HELD]
         got = {claim.run.journal for claim in answer.claims}
         gone = self._wanted.pop(loop, set()) - got
         if any(journal in self.state.active and self._is_other(journal, loop) for journal in gone):
@@ -233,6 +280,11 @@ class Server:
                 if self.is_stepping(former, book):
                     self.happened("lease lost while a step ran")
         self._catch_up(loop)
+        worker = self.state.workers.get(worker_id)
+        is_live = worker is not None and worker.expires_at > self._world.now()
+        has_room = is_live and len(answer.claims) < options["limit"]
+        declined = options.get("declined", ())
+        self.queues.check_claim(worker_id, set(definitions), lined, has_room=has_room, declined=declined)
 
     def _is_other(self, journal: int, loop: SimulatedLoop) -> bool:
         owner = self.state.trees[journal].root.owner
@@ -273,12 +325,33 @@ class Server:
                 self.nonces[tree.root.nonce] = book
             elif book.is_current:
                 continue
+            is_new = not book.events
             for event in book.catch_up((forgetting or {}).get(journal, ())):
                 if isinstance(event, RunParked) and event.reason.startswith(PAUSED) and self.is_stepping(loop, book):
                     self.complain(f"{loop.name} paused {tree.root.id} while it ran a step of it")
                 self._world.note(loop.name, "%s: %s%s", tree.root.id, title(event), _epoch(event))
+            if is_new and book.copied:
+                self._check_fork(loop, book)
         self.queues.check()
         self.looked()
+
+    def _check_fork(self, loop: SimulatedLoop, book: Book) -> None:
+        """A fork begins with all that its maker has read of the other run, and every result that is in there."""
+        (forked,) = [event for event in book.events if isinstance(event, RunForked)][-1:]
+        origin = self.books[self.state.runs[forked.origin].journal]
+        before = origin.events[: forked.events]
+        if origin.generation or any(isinstance(it, SnapshotTaken | RunRetried | RunForked) for it in origin.events):
+            return  # It is another journal now, does not begin with its first event, or not all of it stands.
+        # Of a run that has ended, all but its end.
+        is_ended = any(isinstance(event, Ending) for event in origin.events[forked.events : forked.events + 1])
+        if forked.events + is_ended not in self._read.get((loop, origin.journal), ()):
+            self.complain(f"fork {book.root_id} has {forked.events} events of {origin.root_id}, and others were read")
+        had = {(it.run, it.call) for it in before if isinstance(it, StepSucceeded)}
+        has = {(it.run, it.call) for it in book.events[: book.copied] if isinstance(it, StepSucceeded)}
+        if had - has:
+            self.complain(f"fork {book.root_id} lacks what {origin.root_id} had done: {sorted(had - has)}")
+        if had:
+            self.happened("fork began with results")
 
     def _ring(self) -> None:
         if self._rings:

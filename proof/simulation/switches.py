@@ -15,7 +15,9 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from outlive._journal.codec import open_row, salt_of, seal
+from outlive._journal.codec import Row, open_journal, open_row, salt_of, seal
+from outlive._journal.event import AnyEvent, StepSucceeded
+from outlive._model.queue import QueueState
 from outlive._replay.command import RunStep
 from outlive._runtime.commit.retry import CommitRetry
 from outlive._runtime.steps.executor import Executor
@@ -23,7 +25,10 @@ from outlive._runtime.tree.live import LiveTree
 from outlive._store import streams
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
-from outlive.client import promises
+from outlive._store.schedules import ScheduleChange
+from outlive._store.streams import Appended, StreamAppend, StreamLimits
+from outlive._store.tables.queueing import Held, Serving
+from outlive.client import asks, forking, promises
 from proof.simulation.machines.switches import MACHINE_SWITCHES
 from proof.simulation.replacing import replaced
 
@@ -82,8 +87,79 @@ def _without_marks() -> Iterator[None]:
 
 
 def _new_key(run_id: str, name: str, key: str) -> str:
-    """Each settlement of a promise has a key of its own, and so all of them count."""
+    """Each settlement of a promise, or each ask, has a key of its own, and so all of them count."""
     return f"{run_id}/{name}/{key}/{asyncio.get_running_loop().time()}"
+
+
+@contextmanager
+def _without_epoch() -> Iterator[None]:
+    """The store appends to a stream for every worker that ever owned the run."""
+    judge = MemoryStore._judge_append
+
+    def append(self: MemoryStore, append: StreamAppend, limits: StreamLimits) -> Appended:
+        tree = self._state.trees.get(append.journal)
+        return judge(self, append if tree is None else replace(append, epoch=tree.root.epoch), limits)
+
+    with replaced(MemoryStore, "_judge_append", append):
+        yield
+
+
+@contextmanager
+def _without_revision() -> Iterator[None]:
+    """The store changes a schedule, whatever the writer has seen of it."""
+    judge = MemoryStore._change_schedule
+
+    def change(self: MemoryStore, change: ScheduleChange) -> Outcome:
+        held = self._state.schedules.get(change.name)
+        return judge(self, replace(change, revision=0 if held is None else held.revision))
+
+    with replaced(MemoryStore, "_change_schedule", change):
+        yield
+
+
+@contextmanager
+def _with_one_slot() -> Iterator[None]:
+    """A queue gives no slot while one is held."""
+    begin = Serving.__init__
+
+    def serve(self: Serving, name: str, state: QueueState, held: Held, *, limit: int, now_at: int) -> None:
+        is_held = held.in_all or any(held.by_key.values())
+        begin(self, name, state, held, limit=0 if is_held else limit, now_at=now_at)
+
+    with replaced(Serving, "__init__", serve):
+        yield
+
+
+@contextmanager
+def _without_rate() -> Iterator[None]:
+    """A claim does not remember what it took out of a line."""
+    with replaced(QueueState, "charged", lambda self, name, count, now_at: self):
+        yield
+
+
+@contextmanager
+def _without_share() -> Iterator[None]:
+    """A worker takes from a queue what it can get."""
+    begin = Serving.__init__
+
+    def serve(self: Serving, name: str, state: QueueState, held: Held, *, limit: int, now_at: int) -> None:
+        begin(self, name, state, held._replace(by_worker=0), limit=limit, now_at=now_at)
+
+    with replaced(Serving, "__init__", serve):
+        yield
+
+
+@contextmanager
+def _with_short_forks() -> Iterator[None]:
+    """A fork begins before the last step that has returned, and calls it again."""
+
+    def shorter(rows: list[Row], *, nonce: int, run_id: str) -> list[AnyEvent]:
+        events = open_journal(rows, nonce=nonce, run_id=run_id)
+        last = max((n for n, event in enumerate(events) if isinstance(event, StepSucceeded)), default=len(events))
+        return events[:last]
+
+    with replaced(forking, "open_journal", shorter):
+        yield
 
 
 SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
@@ -93,11 +169,20 @@ SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "budget": _without_budget,
     "mark": _without_marks,
     "settlement": partial(replaced, promises, "key_of_signal", _new_key),
+    "ask": partial(replaced, asks, "key_of_ask", _new_key),
+    "fork": _with_short_forks,
+    "epoch": _without_epoch,
+    "revision": _without_revision,
+    "slots": _with_one_slot,
+    "share": _without_share,
+    "rate": _without_rate,
     **MACHINE_SWITCHES,
 }
 """What can be switched off: the compare-and-swap of the store; reading back a commit whose outcome is unknown, either
 taking it for not done or taking it for done; the durable budget of attempts; the marks of appends to streams; that one
-settlement of a promise counts; and what `machines.switches` has."""
+settlement of a promise counts; that asks with one key are one; that a fork has all results; that only the owner appends
+to a stream; that a change of a schedule is made of what is there; that a queue gives all its slots, to one worker no
+more than its share, and to all no more than the rate; and what `machines.switches` has."""
 
 
 def without(name: str | None) -> AbstractContextManager[None]:

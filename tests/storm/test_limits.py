@@ -138,6 +138,6 @@ def test_short_storm_over_queues(store: str, tmp_path: Path, capsys: pytest.Capt
     """Limits 1, 7 and one for each key hold while workers are killed and frozen."""
     code = main(["limits", "--store", store, "--kills", "8", "--seed", "3", "--dir", str(tmp_path), "--quiet"])
 
-    told = capsys.readouterr().out
-    assert 0 == code, told
-    assert "7 at once of 7 allowed" in told
+    printed = capsys.readouterr().out
+    assert 0 == code, printed
+    assert "7 at once of 7 allowed" in printed

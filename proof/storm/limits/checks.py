@@ -1,4 +1,4 @@
-"""What must hold after a storm over queues, each check one function, and what is told of it."""
+"""What must hold after a storm over queues, each check one function, and the figures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _still(it: Evidence) -> Iterator[tuple[str, float]]:
 
 
 def figures(it: Evidence) -> Iterator[str]:
-    """What is told of the queues."""
+    """The figures of each queue, for people."""
     found = crowds(it)
     for line, limit in LIMITS.items():
         guests = sum(line_of(run) == line for run in it.runs)
