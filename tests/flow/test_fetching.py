@@ -153,6 +153,16 @@ async def test_the_method_after_a_redirect(status: int, method: str, then: str) 
     )
 
 
+async def test_a_place_in_other_characters_is_quoted() -> None:
+    """As some servers name it."""
+
+    def handle(asked: Asked) -> bytes:
+        return answer(302, Location="/å b".encode().decode("latin-1")) if asked.path == "/" else answer(200)
+
+    async with serving(lambda asked: handle(asked).decode("utf-8").encode("latin-1")) as web:
+        assert (await Fetcher(LOCAL).fetch(Request(url=web.url()))).url == web.url("/%C3%A5%20b")
+
+
 async def test_redirects_have_an_end() -> None:
     """At most five are followed; with 0 the answer that redirects is the answer."""
     async with serving(lambda _: answer(302, Location="/again")) as web:

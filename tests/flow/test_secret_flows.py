@@ -210,3 +210,38 @@ async def test_a_request_survives_crashes(tmp_path: Path) -> None:
         report = await crash_everywhere(made, {"url": web.url(), "text": ""}, check=check, max_points=5)
 
     assert report.points
+
+
+async def test_a_secret_for_each_item_of_a_map() -> None:
+    """The steps of a map use the secrets of the flow around them, and an item cannot be one."""
+    inner = {"url": "${{ input.url }}", "query": {"q": "${{ item }}"}, "bearer": "${{ vars.token }}"}
+    steps = {"all": {"use": "map", "with": {"items": ["a", "\ufdd0b"], "use": "http", "with": inner, "tolerate": 1}}}
+    made = canary_flow("canary_map", steps, "${{ steps.all.errors }}")
+    async with serving(lambda _: answer(200)) as web, TestEngine() as engine:
+        errors = await (await engine.start(made, {"url": web.url(), "text": ""})).result()
+
+    assert [(each["index"], each["type"]) for each in errors] == [(1, "SecretError")]
+    assert [asked.headers["authorization"] for asked in web.asked] == [f"Bearer {CANARY}"]
+
+
+@pytest.mark.parametrize(
+    ("step", "patch"),
+    [
+        ("call", {"with": {"url": "https://evil.example"}}),
+        ("call", {"use": "shell"}),
+        ("call", {"undo": {"use": "http", "with": {"url": "https://evil.example"}}}),
+        ("other", {"with": {"url": "https://evil.example", "bearer": "${{ vars.token }}"}}),
+        ("other", {"with": {"url": "https://evil.example", "body": "${{ vars }}"}}),
+    ],
+)
+def test_a_start_cannot_send_a_secret_elsewhere(step: str, patch: dict[str, Any]) -> None:
+    """Overrides change neither what a step with a secret does, nor what another one may use; a timeout they do."""
+    steps = {
+        "call": {"use": "http", "with": {"url": "${{ input.url }}", "bearer": "${{ vars.token }}"}},
+        "other": {"use": "http", "with": {"url": "https://example.com"}},
+    }
+    made = canary_flow("canary_override", steps, [f"${{{{ steps.{each} }}}}" for each in steps])
+
+    with pytest.raises(flow.FlowError, match="uses the secret token, so a start cannot change"):
+        made.plan_for({step: patch})
+    made.plan_for({"call": {"timeout": 5}, "other": {"with": {"url": "https://example.org"}}})

@@ -43,6 +43,7 @@ _OURS = {
 """Headers that say how this client sends; a request that had two of them could mean two things."""
 _FOR_ANYONE = {"accept", "accept-language", "content-type", "user-agent"}
 """Headers that go along to another origin. Any other one may hold a credential, whatever its name."""
+_NOT_IN_URL = re.compile(r"[^!-~]+")
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 
@@ -108,7 +109,7 @@ class Fetcher:
                 return replace(answer, url=target.url)
             if hop == request.redirects_max:
                 break
-            there = parse_url(urljoin(target.url, location).partition("#")[0])
+            there = parse_url(urljoin(target.url, _NOT_IN_URL.sub(_quoted, location)).partition("#")[0])
             request = _redirected(request, answer.status, target, there)
             target = there
         raise RedirectError(
@@ -212,6 +213,11 @@ def _redirected(request: Request, status: int, here: Target, there: Target) -> R
             raise RedirectError(here.origin, f"it would send the body to another origin, {there.origin}")
         headers = {name: value for name, value in headers.items() if name.lower() in _FOR_ANYONE}
     return replace(request, method=method, headers=headers, body=body)
+
+
+def _quoted(found: re.Match[str]) -> str:
+    """Some servers name a place in UTF-8, or with spaces."""
+    return "".join(f"%{byte:02X}" for byte in found[0].encode("latin-1"))
 
 
 def _text(error: BaseException) -> str:

@@ -74,6 +74,8 @@ class DockerImage(_Table, frozen=True, kw_only=True):
     """Whether a flow may say what to run in it."""
     options: list[Text] = msgspec.field(default_factory=lambda: ["--network=none"])
     """Options of `docker run`: network, memory, mounts. Only the operator gives these."""
+    env: dict[str, str] = {}
+    """The environment of the docker program, besides PATH: DOCKER_HOST and the like."""
     secrets: bool = False
     """Whether a flow may set environment variables, which may hold secrets."""
     seconds_max: Annotated[float, Meta(gt=0)] = 600.0

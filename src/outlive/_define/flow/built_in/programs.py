@@ -8,6 +8,7 @@ anything.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -121,7 +122,7 @@ async def run_image(given: DockerArguments, grants: list[str]) -> Any:
         program = Program(
             name=what,
             argv=[*argv, image.image, *real.arguments],
-            env=dict(real.env),
+            env={**image.env, **real.env},
             seconds_max=image.seconds_max,
             bytes_max=image.output_bytes_max,
         )
@@ -131,14 +132,14 @@ async def run_image(given: DockerArguments, grants: list[str]) -> Any:
             has_ended = True
         finally:
             if not has_ended:
-                await _remove(container)
+                await _remove(container, image.env)
         return _result(what, ended, real, revealed)
 
 
-async def _remove(container: str) -> None:
+async def _remove(container: str, env: Mapping[str, str]) -> None:
     """The client was killed; its container runs on until it is removed."""
     argv = ["docker", "rm", "--force", container]
-    await Program(name="docker rm", argv=argv, env={}, seconds_max=10.0, bytes_max=0).run()
+    await Program(name="docker rm", argv=argv, env=env, seconds_max=10.0, bytes_max=0).run()
 
 
 def _container_name() -> str:
