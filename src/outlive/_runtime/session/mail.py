@@ -88,7 +88,9 @@ class TreeMail:
         """Begin nothing more of a tree. When the attempts that run have ended, it is parked or released."""
         if live.hold is None:
             for command in self._executor.withdraw_waiting(live):
-                live.put_off(command)
+                # The run may have withdrawn some itself, in a change that is not durable yet: that was counted.
+                if (command.run, command.call) in live.execution.calls:
+                    live.put_off(command)
         live.hold = hold
 
     def set_pauses(self, pauses: Pauses) -> None:
