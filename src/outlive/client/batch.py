@@ -219,6 +219,21 @@ class Batch(Generic[R]):
             results += [item.value for item in page]
         return results
 
+    async def outcomes(self) -> AsyncIterator[BatchItem[R]]:
+        """Wait for the end: every item with its outcome in the order of the rows, a few hundred in memory at a time.
+
+        Raises:
+            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            RunParkedError: it cannot end before the run that it names is resumed.
+        """
+        await self._end()
+        plan = await self._reader.plan_of(await self.run.info())
+        seen = -1
+        for number in range(1, len(plan.chunks) + 1):
+            for item in await self._reader.read(plan, chunk_id(self.id, number), after=seen):
+                yield item
+                seen = item.index
+
     async def items(self) -> AsyncIterator[BatchItem[R]]:
         """Every item with its outcome, as they finish; those that have finished before come first.
 

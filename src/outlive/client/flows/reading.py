@@ -9,12 +9,10 @@ import msgspec
 
 from outlive._define.flow.document import Document, canonical_json, hash_of
 from outlive._define.flow.problems import FlowError, Problem
-from outlive._define.registry import REGISTRY
 from outlive.client.flows.records import StoredDocument
 from outlive.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
-    from outlive._define.flow.known import Known
     from outlive._define.flow.positions import Positions
 
 
@@ -65,8 +63,10 @@ def check_document(
     """
     from outlive._define.flow.checking import check, refuse
     from outlive._define.flow.flow import Flow
+    from outlive._define.flow.known import known_here
 
-    warnings = refuse(check(document, _known_here(), positions), file)
+    # A step that is not known here is a warning: workers may have it.
+    warnings = refuse(check(document, known_here(), positions), file)
     try:
         flow = Flow(document)
         if knows_steps:
@@ -75,16 +75,6 @@ def check_document(
         problems = error.problems if positions is None else positions.located(error.problems)
         raise FlowError(problems, file) from None
     return tuple(warnings)
-
-
-def _known_here() -> Known:
-    """What `use:` can name in this process. A name that is not among them is a warning: workers may have it."""
-    from outlive._define.flow.built_in import NAMES, find_built_in
-    from outlive._define.flow.known import Known, shape_of
-
-    built_ins = {name: shape_of(find_built_in(name)) for name in NAMES}
-    registered = {*REGISTRY.step_names(), *(spec.name for spec in REGISTRY.workflows())}
-    return Known(built_ins, frozenset(registered))
 
 
 def document_given(where: str, given: object, *, checks: bool = True) -> ReadDocument:

@@ -1,0 +1,98 @@
+"""A flow as boxes and arrows: what people look at, with the state of a run in it or without.
+
+A picture needs no code of the steps: it is made of the document and of what the plan says about order.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from outlive._define.flow.plan import Plan
+
+
+class StepState(enum.Enum):
+    """Where one step of a flow is, in one run."""
+
+    PENDING = "pending"
+    """Steps before it have not ended."""
+    RUNNING = "running"
+    """It was begun, or is about to be."""
+    WAITING = "waiting"
+    """Its next attempt, a timer, a signal or a person has to come."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """It did not run: its condition was false, the output does not need it, or the run ended before."""
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run says of one step."""
+
+    state: StepState = StepState.PENDING
+    attempts: int = 0
+    took_seconds: float | None = None
+    note: str = ""
+    """One sentence: the error, or what it waits for."""
+
+
+Views = Mapping[str, StepView]
+NO_RUN: Views = MappingProxyType({})
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in a picture."""
+
+    id: str
+    use: str
+    needs: tuple[str, ...]
+    """The steps that come before it."""
+    is_conditional: bool = False
+    is_needed: bool = True
+    """Whether a run comes to it at all: the output needs it, or it must run."""
+    depth: int = 0
+    """The longest way from a step that needs nothing."""
+
+
+def nodes_of(plan: Plan) -> list[Node]:
+    """The steps of a flow, in the order of the document."""
+    steps = plan.document.steps
+    needs = {id: _ordered(step.needs, steps) for id, step in plan.all_steps.items()}
+    depths = _depths(needs)
+    return [
+        Node(
+            id=id,
+            use=step.use,
+            needs=needs[id],
+            is_conditional=step.if_ not in (None, True),
+            is_needed=id in plan.steps,
+            depth=depths[id],
+        )
+        for id, step in steps.items()
+    ]
+
+
+def _ordered(ids: Iterable[str], steps: Mapping[str, object]) -> tuple[str, ...]:
+    wanted = set(ids)
+    return tuple(id for id in steps if id in wanted)
+
+
+def _depths(needs: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+    """How deep each step is; a plan has no circles. Without recursion: a chain may have thousands of steps."""
+    depths: dict[str, int] = {}
+    for first in needs:
+        left = [first]
+        while left:
+            id = left[-1]
+            missing = [other for other in needs[id] if other not in depths]
+            if missing:
+                left += missing
+                continue
+            depths[id] = 1 + max((depths[other] for other in needs[id]), default=-1)
+            left.pop()
+    return depths

@@ -1,0 +1,311 @@
+"""`outlive flow`: documents of flows, the library of them in a store, and their runs.
+
+Exit codes are the same for all commands: 0, it is done; 1, Outlive refuses it, a document has problems, a test or a run
+has failed; 2, the command is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from outlive.cli.edge import json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.flow_batch import batch
+from outlive.cli.flow_files import check, import_, new, read_file, schema
+from outlive.cli.flow_runs import run_, step
+from outlive.cli.flow_tests import test
+
+if TYPE_CHECKING:
+    from outlive.client.flows.records import FlowRevision
+    from outlive.client.flows.verbs import FlowInfo, Flows
+
+T = TypeVar("T")
+
+by_option = click.option("--by", default="", envvar="USER", help="Who does that, for the history.")
+note_option = click.option("--note", default="", help="Why, for the history.")
+expected_option = click.option(
+    "--expected", type=click.IntRange(0), help="The revision that you have changed; 0 for a new flow."
+)
+
+
+@click.group()
+def flow() -> None:
+    """Check, test, run and publish flows.
+
+    Exit codes: 0, done; 1, refused, or something has failed; 2, the command is wrong.
+    """
+
+
+for command in (check, schema, new, import_, test, run_, step, batch):
+    flow.add_command(command)
+
+
+@asynccontextmanager
+async def _flows(url: str) -> AsyncIterator[Flows]:
+    from outlive.engine import Engine
+
+    async with Engine(url, worker=False) as engine:
+        yield engine.flows
+
+
+def _ask(url: str, verb: Callable[[Flows], Coroutine[Any, Any, T]]) -> T:
+    """The answer of one verb of the library."""
+
+    async def work() -> T:
+        async with _flows(url) as flows:
+            return await verb(flows)
+
+    return run(work())
+
+
+def _say(info: FlowInfo, what: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(plain_info(info))
+    else:
+        click.echo(f"flow {info.name}: {what}")
+
+
+# -- The library -------------------------------------------------------------------------------------------------------
+
+
+@flow.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@by_option
+@note_option
+@expected_option
+@store_option
+@json_option
+def apply(*, files: tuple[Path, ...], by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
+    """Check documents and publish them as the next revisions of their flows.
+
+    What is published already changes nothing. Nothing is published if one of the FILES has a problem.
+    """
+    texts = [read_file(file) for file in files]
+    found = []
+
+    async def work() -> None:
+        async with _flows(url) as flows:
+            before = {info.name: info.revision for info in await flows.list()}
+            for read in texts:
+                info = await flows.apply(read.text, by=by, note=note, expected=expected)
+                found.append(info)
+                if not as_json:
+                    is_new = before.get(info.name) != info.revision
+                    done = "published as" if is_new else "unchanged,"
+                    click.echo(f"{read.file}: flow {info.name} {done} revision {info.revision} ({info.hash})")
+
+    run(work())
+    if as_json:
+        print_json([plain_info(info) for info in found])
+
+
+@flow.command("list")
+@store_option
+@json_option
+def list_(*, url: str, as_json: bool) -> None:
+    """The flows of a store: what is published, by whom and since when, and which are disabled."""
+    found = _ask(place_of(url), lambda flows: flows.list())
+    if as_json:
+        print_json([plain_info(info) for info in found])
+        return
+    if not found:
+        click.echo("there are no flows in this store; publish one with `outlive flow apply FILE`")
+        return
+    print_table(["flow", "revision", "hash", "since", "by", "state"], [_row(info) for info in found])
+
+
+def _row(info: FlowInfo) -> list[str]:
+    current = info.current
+    state = "enabled" if info.is_enabled else info.why_disabled
+    if info.draft is not None:
+        state += f"; draft {info.draft.number} of revision {info.draft.base}"
+    if current is None:
+        return [info.name, "-", "-", "-", "-", state]
+    return [info.name, str(current.number), current.hash, _shown(current.at), current.by or "-", state]
+
+
+@flow.command()
+@click.argument("name")
+@store_option
+@json_option
+def history(*, name: str, url: str, as_json: bool) -> None:
+    """The revisions of a flow, the newest first: who published what, when, and why."""
+    found = _ask(place_of(url), lambda flows: flows.history(name))
+    if as_json:
+        print_json([_plain_revision(each) for each in found])
+        return
+    rows = [[str(each.number), each.hash, _shown(each.at), each.by or "-", each.note or "-"] for each in found]
+    print_table(["revision", "hash", "at", "by", "note"], rows)
+
+
+@flow.command()
+@click.argument("name")
+@click.option("--to", type=click.IntRange(1), help="The revision to go back to; the one before unless given.")
+@by_option
+@note_option
+@expected_option
+@store_option
+@json_option
+def rollback(*, name: str, to: int | None, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
+    """Publish the document of an earlier revision again, as a new revision."""
+    info = _ask(place_of(url), lambda flows: flows.rollback(name, to=to, by=by, note=note, expected=expected))
+    current = info.current
+    assert current is not None
+    of = f" with the document of revision {current.rolled_back_to}" if current.rolled_back_to else ""
+    _say(info, f"revision {current.number} is published{of} ({current.hash})", as_json=as_json)
+
+
+@flow.command()
+@click.argument("name")
+@store_option
+@json_option
+def enable(*, name: str, url: str, as_json: bool) -> None:
+    """Let a flow start runs again."""
+    _say(_ask(place_of(url), lambda flows: flows.enable(name)), "it is enabled", as_json=as_json)
+
+
+@flow.command()
+@click.argument("name")
+@by_option
+@click.option("--reason", default="", help="Why.")
+@store_option
+@json_option
+def disable(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
+    """Let a flow start no more runs; its triggers rest. Runs under way go on."""
+    info = _ask(place_of(url), lambda flows: flows.disable(name, by=by, reason=reason))
+    _say(info, f"it is {info.why_disabled}; runs under way go on", as_json=as_json)
+
+
+@flow.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@by_option
+@note_option
+@click.option("--expected", type=click.IntRange(0), help="The draft that you have changed; 0 for a new one.")
+@store_option
+@json_option
+def draft(*, file: Path, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
+    """Keep a document as the draft of its flow, without publishing it."""
+    text = read_file(file, checks=False).text
+    info = _ask(url, lambda flows: flows.save_draft(text, by=by, note=note, expected=expected))
+    assert info.draft is not None
+    what = f"draft {info.draft.number} of revision {info.draft.base} is kept; publish it with `outlive flow publish`"
+    _say(info, what, as_json=as_json)
+
+
+@flow.command()
+@click.argument("name")
+@by_option
+@note_option
+@expected_option
+@store_option
+@json_option
+def publish(*, name: str, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
+    """Check the draft of a flow and publish it."""
+    info = _ask(place_of(url), lambda flows: flows.publish(name, by=by, note=note, expected=expected))
+    _say(info, f"revision {info.revision} is published ({info.hash})", as_json=as_json)
+
+
+@flow.command()
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Also while runs of it are open; they go on to their ends.")
+@click.option("--runs", is_flag=True, help="Delete its ended runs too, with everything of them.")
+@by_option
+@note_option
+@expected_option
+@store_option
+def delete(*, name: str, force: bool, runs: bool, by: str, note: str, expected: int | None, url: str) -> None:
+    """Take a flow out of the library; its runs stay unless --runs is given."""
+    _ask(
+        place_of(url),
+        lambda flows: flows.delete(name, force=force, runs=runs, by=by, note=note, expected=expected),
+    )
+    click.echo(f"flow {name} is deleted")
+
+
+@flow.command()
+@click.argument("flow_name", metavar="NAME|FILE")
+@click.option("--revision", type=click.IntRange(1), help="Of a stored flow; the published one unless given.")
+@click.option("--draft", "is_draft", is_flag=True, help="The draft of a stored flow.")
+@click.option("--run", "run_id", metavar="ID", help="With the state of this run in it; its flow is found by the run.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["text", "source", "mermaid", "svg"]),
+    default="text",
+    show_default=True,
+    help="How it is shown; `source` is the document as it was written.",
+)
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option(
+    "--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="For a stored flow or a run."
+)
+@json_option
+def show(
+    *,
+    flow_name: str,
+    revision: int | None,
+    is_draft: bool,
+    run_id: str | None,
+    form: str,
+    output: Path | None,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Show a flow as a graph: a file, a flow of the library, or either with the state of a run in it."""
+    from outlive.cli.flow_shown import find_shown, shown_text
+
+    found = run(find_shown(flow_name, url, revision=revision, is_draft=is_draft, run_id=run_id))
+    if as_json:
+        print_json(found.plain())
+        return
+    text = shown_text(found, form)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+        click.echo(f"{output} is written")
+
+
+# -- For programs ------------------------------------------------------------------------------------------------------
+
+
+def plain_info(info: FlowInfo) -> dict[str, Any]:
+    """What `--json` prints of a flow."""
+    return {
+        "name": info.name,
+        "revision": info.revision,
+        "hash": info.hash,
+        "current": None if info.current is None else _plain_revision(info.current),
+        "is_enabled": info.is_enabled,
+        "why_disabled": info.why_disabled,
+        "draft": None
+        if info.draft is None
+        else {
+            "number": info.draft.number,
+            "base": info.draft.base,
+            "hash": info.draft.hash,
+            "at": info.draft.at,
+            "by": info.draft.by,
+            "note": info.draft.note,
+        },
+    }
+
+
+def _plain_revision(revision: FlowRevision) -> dict[str, Any]:
+    return {
+        "number": revision.number,
+        "hash": revision.hash,
+        "at": revision.at,
+        "by": revision.by,
+        "note": revision.note,
+        "rolled_back_to": revision.rolled_back_to or None,
+    }
+
+
+def _shown(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"

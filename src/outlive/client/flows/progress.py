@@ -1,0 +1,156 @@
+"""Where the steps of a flow are in one run, as its journal says it.
+
+The journal knows what has ended and what waits. That a step runs, no event says: it runs if all that come before it are
+over, it is not, and its run goes on. A step that is no call of anything (`switch`, a timer) has no event of its end: it
+is over when something that waits for it has begun, or when its run has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from outlive._define.flow.graph import Node, StepState, StepView
+from outlive._journal.event import (
+    AnyEvent,
+    ApprovalRequested,
+    AttemptFailed,
+    DetachedEnded,
+    DetachedStarted,
+    PromiseMade,
+    RunCreated,
+    RunFailed,
+    RunSucceeded,
+    StepDelayed,
+    StepFailed,
+    StepIntended,
+    StepProgressed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive._model import Run, RunStatus, Wait
+
+_OVER = frozenset((StepState.SUCCEEDED, StepState.FAILED, StepState.SKIPPED))
+_CALLS = (
+    AttemptFailed,
+    ApprovalRequested,
+    DetachedStarted,
+    PromiseMade,
+    StepDelayed,
+    StepFailed,
+    StepIntended,
+    StepProgressed,
+    StepSucceeded,
+    TimerFired,
+)
+"""Events that name the call which they belong to."""
+
+
+def step_of(call: str) -> str:
+    """The step of the flow that a call belongs to: `charge`, `charge#2` and `charge/@timer` are of `charge`."""
+    return call.partition("/")[0].partition("#")[0]
+
+
+class Progress:
+    """What the journal of a run says about the steps of its flow, event by event."""
+
+    def __init__(self, nodes: Sequence[Node], number: int = 0) -> None:
+        self._nodes = nodes
+        self._number = number
+        """The run in its tree."""
+        self._ended: dict[str, StepView] = {}
+        self._retried: dict[str, StepView] = {}
+        """Steps whose next attempt is to come."""
+        self._touched: set[str] = set()
+        self._children: dict[int, tuple[str, int]] = {}
+        """Child runs: the step, and when it began."""
+        self._detached: dict[str, tuple[str, int]] = {}
+
+    def read(self, events: Iterable[AnyEvent]) -> None:
+        """Take in more events."""
+        for event in events:
+            if event.run in self._children:
+                self._read_child(event)
+            elif isinstance(event, RunCreated) and event.parent == self._number and event.call:
+                self._touched.add(step_of(event.call))
+                self._children[event.run] = step_of(event.call), event.at
+            elif event.run == self._number:
+                self._read_own(event)
+
+    def _read_own(self, event: AnyEvent) -> None:
+        if isinstance(event, _CALLS):
+            self._touched.add(step_of(event.call))
+        match event:
+            case StepSucceeded() if "/" not in event.call:
+                self._end(step_of(event.call), StepState.SUCCEEDED, event.took, attempts=event.attempt)
+            case StepFailed() if "/" not in event.call:
+                note = f"{event.failure.type}: {event.failure.message}"
+                self._end(step_of(event.call), StepState.FAILED, event.took, attempts=event.attempt, note=note)
+            case AttemptFailed():
+                note = f"{event.failure.type}: {event.failure.message}"
+                view = StepView(state=StepState.WAITING, attempts=event.attempt, note=note)
+                self._retried[step_of(event.call)] = view
+            case DetachedStarted():
+                self._detached[event.run_id] = step_of(event.call), event.at
+            case DetachedEnded() if event.run_id in self._detached:
+                id, began_at = self._detached[event.run_id]
+                state = StepState.SUCCEEDED if event.status is RunStatus.SUCCEEDED else StepState.FAILED
+                self._end(id, state, event.at - began_at, note=event.failure.message if event.failure else "")
+            case _:
+                """It says nothing about a step."""
+
+    def _read_child(self, event: AnyEvent) -> None:
+        id, began_at = self._children[event.run]
+        if isinstance(event, RunSucceeded):
+            self._end(id, StepState.SUCCEEDED, event.at - began_at)
+        elif isinstance(event, RunFailed):
+            note = f"{event.failure.type}: {event.failure.message}"
+            self._end(id, StepState.FAILED, event.at - began_at, note=note)
+
+    def _end(self, id: str, state: StepState, took: int, *, attempts: int = 1, note: str = "") -> None:
+        self._retried.pop(id, None)
+        seconds = took / 1_000_000 if took else None
+        self._ended[id] = StepView(state=state, attempts=attempts, took_seconds=seconds, note=note)
+
+    def views(self, run: Run) -> dict[str, StepView]:
+        """The state of every step, given the row of the run."""
+        waits = {step_of(wait.name): wait for wait in run.waits}
+        others = [wait for id, wait in waits.items() if id not in {node.id for node in self._nodes}]
+        followers: dict[str, list[str]] = {node.id: [] for node in self._nodes}
+        for node in self._nodes:
+            for other in node.needs:
+                followers[other].append(node.id)
+        views: dict[str, StepView] = {}
+        # The deepest first: what is over is known by what comes behind it.
+        for node in sorted(self._nodes, key=lambda node: -node.depth):
+            is_passed = any(id in self._touched or views[id].state in _OVER for id in followers[node.id])
+            views[node.id] = self._view(node, run, is_passed=is_passed)
+        for node in sorted(self._nodes, key=lambda node: node.depth):
+            is_next = views[node.id].state is StepState.PENDING and all(views[id].state in _OVER for id in node.needs)
+            if is_next and not run.status.is_terminal:
+                wait = waits.get(node.id) or (others[0] if len(others) == 1 else None)
+                views[node.id] = self._open_view(node, wait, is_suspended=run.status is RunStatus.WAITING)
+        return {node.id: views[node.id] for node in self._nodes}
+
+    def _view(self, node: Node, run: Run, *, is_passed: bool) -> StepView:
+        if node.id in self._ended:
+            return self._ended[node.id]
+        if not node.is_needed:
+            return StepView(state=StepState.SKIPPED, note="the output does not need it")
+        is_over = is_passed or run.status is RunStatus.SUCCEEDED
+        if is_over:
+            is_skipped = node.is_conditional and node.id not in self._touched
+            return StepView(state=StepState.SKIPPED if is_skipped else StepState.SUCCEEDED)
+        if run.status.is_terminal:
+            is_begun = node.id in self._touched
+            note = self._retried[node.id].note if node.id in self._retried else ""
+            return StepView(state=StepState.FAILED if is_begun else StepState.SKIPPED, note=note)
+        return StepView()
+
+    def _open_view(self, node: Node, wait: Wait | None, *, is_suspended: bool) -> StepView:
+        """A step that could go on. Of a run that is suspended, nothing runs."""
+        if node.id in self._retried:
+            return self._retried[node.id]
+        if not is_suspended:
+            return StepView(state=StepState.RUNNING)
+        note = "" if wait is None else wait.detail or f"{wait.kind.value} {wait.name}"
+        return StepView(state=StepState.WAITING, note=note)

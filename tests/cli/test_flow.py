@@ -1,0 +1,212 @@
+"""`outlive flow` as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from click.testing import CliRunner, Result
+
+import outlive
+from outlive.cli import main
+
+Ask = Callable[..., Result]
+
+DOUBLE = """\
+name: cli-double
+input: { n: { type: integer } }
+steps:
+  twice: { use: cli.double, with: { n: "${{ input.n }}" } }
+  half: { use: noop, with: { n: "${{ input.n }}" } }
+output: "${{ steps.twice }}"
+tests:
+  - name: four            # of two
+    input: { n: 2 }
+    output: 5
+  - name: mocked
+    input: { n: 2 }
+    mocks: { twice: { result: 7 } }
+    output: 7
+"""
+
+
+@outlive.step(name="cli.double")
+async def double(n: int) -> int:
+    """What the flow calls; 13 is not liked."""
+    if n == 13:
+        raise ValueError("unlucky")
+    return n * 2
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Gives commands in a folder with a document."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("USER", "ann")
+    (tmp_path / "double.flow.yaml").write_text(DOUBLE)
+
+    def give(*args: str) -> Result:
+        found: list[Result] = []
+        thread = Thread(target=lambda: found.append(CliRunner().invoke(main, ["flow", *args])))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    return give
+
+
+STORE = ("--store", "sqlite:flows.db")
+
+
+def test_first_minutes_of_a_flow(ask: Ask) -> None:
+    """A new document is whole: it can be checked, tested, shown and run as it is."""
+    assert "greet.flow.yaml is written" in ask("new", "greet").output
+    assert "greet.flow.yaml: ok\n" == ask("check", "--strict", "greet.flow.yaml").output
+    assert "1 test passed" in ask("test", "greet.flow.yaml").output
+    shown = ask("show", "greet.flow.yaml").output.splitlines()
+    assert ["greet", "noop"] == shown[1].split()
+    assert ["rest", "sleep", "after", "greet"] == shown[2].split()
+    ran = ask("run", "greet.flow.yaml", "--input", '{"who": "Bob"}')
+    assert (0, '"Hello, Bob!"') == (ran.exit_code, ran.stdout.strip())
+    assert "this run is in memory" in ran.stderr
+    assert "greet: succeeded" in ran.stderr
+    assert "$schema=flow.schema.json" in Path("greet.flow.yaml").read_text()
+    assert json.loads(Path("flow.schema.json").read_text()) == json.loads(ask("schema").output)
+    assert 2 == ask("new", "greet").exit_code
+
+
+def test_check_names_every_problem_with_its_line(ask: Ask) -> None:
+    """One line for each, and the number of documents that cannot run; warnings count if they are to."""
+    Path("bad.yaml").write_text(DOUBLE.replace("steps.twice", "steps.twise").replace("n: 2", "m: 2"))
+    bad = ask("check", "bad.yaml", "double.flow.yaml")
+    assert 1 == bad.exit_code
+    assert "bad.yaml:6:" in bad.stderr
+    assert "twise" in bad.stderr
+    assert "1 document of 2 cannot run" in bad.stderr
+    (report,) = json.loads(ask("check", "bad.yaml", "--json").stdout)
+    assert (False, 6) == (report["ok"], report["problems"][0]["line"])
+
+    Path("far.yaml").write_text(DOUBLE.replace("cli.double", "cli.far_away"))
+    assert "warning: cli.far_away" in (lenient := ask("check", "far.yaml")).stderr
+    assert (0, 1) == (lenient.exit_code, ask("check", "--strict", "far.yaml").exit_code)
+
+
+def test_tests_of_a_document(ask: Ask) -> None:
+    """Which failed and how; one by its name; and the expected output written where it belongs."""
+    failed = ask("test", "double.flow.yaml", "--diff")
+    assert (1, True) == (failed.exit_code, "its output is 4; expected 5" in failed.output)
+    assert "-5" in failed.output
+    assert "1 test passed, 1 failed" in failed.output
+    assert "1 test passed\n" in ask("test", "double.flow.yaml", "--case", "mocked").output
+    assert 2 == ask("test", "double.flow.yaml", "--case", "nothing").exit_code
+    reports = json.loads(ask("test", "double.flow.yaml", "--json").stdout)
+    assert [("four", False), ("mocked", True)] == [(each["name"], each["passed"]) for each in reports]
+
+    assert 0 == ask("test", "double.flow.yaml", "--update").exit_code
+    assert DOUBLE.replace("output: 5", "output: 4") == Path("double.flow.yaml").read_text()
+
+
+def test_one_step_with_given_data(ask: Ask) -> None:
+    """Called for real; what it refers to is given, or asked for."""
+    Path("two.yaml").write_text(
+        DOUBLE.replace("half: { use: noop", "half: { use: cli.double").replace(
+            'n: "${{ input.n }}" } }\nout', "n: '${{ steps.twice }}' } }\nout"
+        )
+    )
+    assert "8" == ask("step", "two.yaml", "half", "--input", '{"n": 1}', "--steps", '{"twice": 4}').stdout.strip()
+    missing = ask("step", "two.yaml", "half", "--input", '{"n": 1}')
+    assert (2, True) == (missing.exit_code, "step half refers to twice" in missing.stderr)
+    failed = ask("step", "two.yaml", "twice", "--with", '{"n": 13}', "--input", '{"n": 1}')
+    assert (1, True) == (failed.exit_code, "unlucky" in failed.stderr)
+    assert "has no step thrice" in ask("step", "two.yaml", "thrice").stderr
+
+
+def test_library_of_a_store(ask: Ask) -> None:
+    """Published, changed, taken back, disabled, deleted; what is refused is one line and a number. [FB-S9, FB-S11]"""
+    assert "flow cli-double published as revision 1" in ask("apply", "double.flow.yaml", "--note", "new", *STORE).output
+    assert "unchanged, revision 1" in ask("apply", "double.flow.yaml", *STORE).output
+    Path("next.yaml").write_text(DOUBLE.replace("output: 5", "output: 4"))
+    stale = ask("apply", "next.yaml", "--expected", "0", *STORE)
+    assert (1, True) == (stale.exit_code, "is at revision 1 by ann, and revision 0 was expected" in stale.stderr)
+
+    assert "draft 1 of revision 1 is kept" in ask("draft", "next.yaml", *STORE).output
+    assert "draft 1 of revision 1" in ask("list", *STORE).output
+    assert "revision 2 is published" in ask("publish", "cli-double", "--note", "right", *STORE).output
+    assert "output: 4" in ask("show", "cli-double", "--as", "source", *STORE).output
+    assert "output: 5" in ask("show", "cli-double", "--revision", "1", "--as", "source", *STORE).output
+    assert "with the document of revision 1" in ask("rollback", "cli-double", *STORE).output
+    rows = [line.split() for line in ask("history", "cli-double", *STORE).output.splitlines()[1:]]
+    assert [("3", "ann"), ("2", "ann"), ("1", "ann")] == [(row[0], row[4]) for row in rows]
+
+    assert "it is disabled by ann: closed" in ask("disable", "cli-double", "--reason", "closed", *STORE).output
+    refused = ask("run", "cli-double", "--input", '{"n": 1}', *STORE)
+    assert (1, True) == (refused.exit_code, "flow cli-double is disabled by ann: closed" in refused.stderr)
+    assert "it is enabled" in ask("enable", "cli-double", *STORE).output
+    (plain,) = json.loads(ask("list", "--json", *STORE).stdout)
+    assert (3, True, None) == (plain["revision"], plain["is_enabled"], plain["draft"])
+    assert "flow cli-double is deleted" in ask("delete", "cli-double", *STORE).output
+    assert "there are no flows in this store" in ask("list", *STORE).output
+    assert "there is no flow cli-double" in ask("history", "cli-double", *STORE).stderr
+    assert 2 == ask("history", "cli-double", "--store", "sqlite:nowhere.db").exit_code
+
+
+def test_run_of_a_stored_flow(ask: Ask) -> None:
+    """Followed to its end, found again by its id, and drawn with its state."""
+    ask("apply", "double.flow.yaml", *STORE)
+    app = ("--app", "tests.cli.test_flow")
+    ran = ask("run", "cli-double", "--input", '{"n": 4}', "--id", "d-1", *app, *STORE)
+    assert (0, "8") == (ran.exit_code, ran.stdout.strip()), ran.output
+    assert "twice: succeeded" in ran.stderr
+    again = json.loads(ask("run", "cli-double", "--input", '{"n": 4}', "--id", "d-1", "--json", *STORE).stdout)
+    assert ("d-1", "succeeded", 8, "skipped") == (
+        again["id"],
+        again["status"],
+        again["output"],
+        again["steps"]["half"]["state"],
+    )
+    failed = ask("run", "cli-double", "--input", '{"n": 13}', "--id", "d-2", *app, *STORE)
+    assert (1, True) == (failed.exit_code, "unlucky" in failed.stderr)
+    drawn = ask("show", "cli-double", "--run", "d-2", *STORE).output
+    assert "x twice" in drawn
+    assert "ValueError: unlucky" in drawn
+    assert "fill:#f8cfcf" in ask("show", "cli-double", "--run", "d-2", "--as", "mermaid", *STORE).output
+    assert "picture.svg is written" in ask("show", "double.flow.yaml", "--as", "svg", "-o", "picture.svg").output
+    assert Path("picture.svg").read_text().startswith("<svg")
+    assert "d-3" == ask("run", "cli-double", "--input", '{"n": 1}', "--id", "d-3", "--detach", *STORE).stdout.strip()
+    assert 2 == ask("run", "cli-double", "--input", "{n}", *STORE).exit_code
+
+
+def test_batch_of_a_flow(ask: Ask) -> None:
+    """One result for each line; the same id goes on; one that fails is its own. [SF batch]"""
+    Path("in.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in range(10, 15)))
+    first = ask("batch", "double.flow.yaml", "in.jsonl", "--id", "b-1", "-o", "out.jsonl", *STORE)
+    assert (1, True) == (first.exit_code, "5 items done, 1 of them failed" in first.stderr), first.output
+    found = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [20, 22, 24, None, 28] == [each.get("output") for each in found]
+    assert {"type": "ValueError", "message": "unlucky"} == found[3]["error"]
+
+    Path("in.jsonl").unlink()
+    again = ask("batch", "double.flow.yaml", "in.jsonl", "--id", "b-1", "--order", "finished", *STORE)
+    assert list(range(5)) == sorted(json.loads(line)["index"] for line in again.stdout.splitlines())
+
+    Path("in.csv").write_text("n,m\n1,2\n")
+    rows = ask("batch", "double.flow.yaml", "in.csv")
+    assert "expected" in rows.stderr or 1 == rows.exit_code  # A column is text, and the flow takes a number.
+    Path("bad.jsonl").write_text('{"n": 1}\n[2]\n')
+    bad = ask("batch", "double.flow.yaml", "bad.jsonl")
+    assert (2, True) == (bad.exit_code, "bad.jsonl:2: it is no JSON object" in bad.stderr)
+    assert 2 == ask("batch", "double.flow.yaml", "in.csv", "--id", "b-2").exit_code
+
+
+def test_documents_of_others_are_carried_over(ask: Ask) -> None:
+    """What was made can be checked; what is neither is refused."""
+    Path("step.yaml").write_text(
+        "name: cli-import\nsteps:\n  - id: one\n    component: /builtin/eval\n"
+        "    input: { $from: { workflow: input } }\n"
+    )
+    imported = ask("import", "step.yaml", "-o", "ours.yaml")
+    assert "name: cli-import" in Path("ours.yaml").read_text(), imported.output
+    assert 1 == ask("import", "double.flow.yaml").exit_code

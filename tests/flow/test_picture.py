@@ -1,0 +1,102 @@
+"""Flows as pictures, and where the steps of a run are."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+from outlive import flow
+from outlive._define.flow.document import Document
+from outlive._define.flow.graph import Node, StepState, StepView, nodes_of
+from outlive._define.flow.picture import lines, mermaid, said, svg
+from outlive._define.flow.plan import Plan
+from outlive.client.flows.progress import Progress, step_of
+from outlive.client.handle import RunHandle
+from outlive.testing import TestEngine
+from tests.flow import shop
+
+TEXT = """
+name: picture-of-all
+input: { n: { type: integer } }
+steps:
+  one: { use: shop.say, with: { what: 1 } }
+  maybe: { use: shop.say, if: "${{ input.n > 1 }}", with: { what: "${{ steps.one }}" }, must_run: true }
+  ready: { use: wait_for_signal, after: [one], must_run: true, with: { name: go } }
+  last: { use: noop, after: [ready, maybe], with: { x: 1 } }
+  idle: { use: noop }
+output: "${{ steps.last }}"
+"""
+
+
+async def states(run: RunHandle[Any], document: Document) -> dict[str, str]:
+    """Where each step of a run is."""
+    progress = Progress(nodes_of(Plan(document)))
+    progress.read(await run.history(redacted=True))
+    return {id: view.state.value for id, view in progress.views(await run.info()).items()}
+
+
+def test_graph_says_order_depth_and_need() -> None:
+    """As the document does, with those that nothing needs."""
+    nodes = {node.id: node for node in nodes_of(Plan(flow.parse(TEXT).document))}
+
+    assert {"one": 0, "maybe": 1, "ready": 1, "last": 2, "idle": 0} == {id: node.depth for id, node in nodes.items()}
+    assert ("maybe", "ready") == nodes["last"].needs
+    assert (True, False) == (nodes["maybe"].is_conditional, nodes["idle"].is_needed)
+
+
+def test_pictures_are_only_text() -> None:
+    """Whatever the names are: nothing of them is markup, and the picture is well formed."""
+    evil = Node(id="a</text><script>", use='"]; click x', needs=())
+    nodes = [evil, Node(id="b", use="noop", needs=(evil.id,), is_conditional=True, depth=1, is_needed=False)]
+    views = {"b": StepView(state=StepState.FAILED, note="<b>\x00")}
+
+    drawn = svg("<title>", nodes, views)
+    assert "<script" not in drawn
+    ElementTree.fromstring(drawn)
+    text = mermaid(nodes, views)
+    assert "script>" not in text.replace("<br/>", "")
+    assert ["    s1 --> s2"] == [line for line in text.splitlines() if "-->" in line]
+    assert "class s2 failed" in text
+    assert "failed, attempt 2, 0.50 s: a b" == said(
+        StepView(state=StepState.FAILED, attempts=2, took_seconds=0.5, note="a\n b")
+    )
+    assert lines(nodes)[1].endswith("after a</text><script>, if, not needed")
+
+
+async def test_steps_of_a_run_are_where_its_journal_says() -> None:
+    """Before, while it waits, and at its end."""
+    shop.clear()
+    document = flow.parse(TEXT).document
+    async with TestEngine() as engine:
+        run = await engine.start(flow.parse(TEXT), {"n": 1})
+        await engine.settle()
+        expected = {"one": "succeeded", "maybe": "running", "ready": "waiting", "last": "pending", "idle": "skipped"}
+        found = await states(run, document)
+        assert expected | {"maybe": found["maybe"]} == found
+        await run.signal("go")
+        await run.result()
+        assert expected | {"maybe": "skipped", "ready": "succeeded", "last": "succeeded"} == await states(run, document)
+
+
+async def test_child_counts_as_its_step() -> None:
+    """And what was cut off by a cancel has not succeeded."""
+    shop.clear()
+    own = """
+name: picture-child
+steps:
+  child: { use: shop.audit, with: { order: { id: 1 } } }
+  nap: { use: sleep, after: [child], with: { seconds: 5m } }
+"""
+    parsed = flow.parse(own)
+    async with TestEngine() as engine:
+        run = await engine.start(parsed)
+        await engine.settle()
+        assert {"child": "succeeded", "nap": "waiting"} == await states(run, parsed.document)
+        await run.cancel()
+        await engine.settle()
+        assert {"child": "succeeded", "nap": "skipped"} == await states(run, parsed.document)
+
+
+def test_calls_belong_to_steps() -> None:
+    """However often, and in whatever scope."""
+    assert ["a", "a", "a"] == [step_of(call) for call in ("a", "a#2", "a/@timer")]
