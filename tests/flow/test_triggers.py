@@ -119,3 +119,85 @@ def test_a_schedule_that_cannot_work_is_refused_when_the_document_is_loaded(befo
     with pytest.raises(FlowError, match=re.escape(said)):
         flow.parse(NIGHTLY.replace("triggered.nightly", "triggered.wrong").replace(before, after))
     assert REGISTRY.find_workflow("triggered.wrong") is None
+
+
+STORED = """
+name: triggered.stored
+input: { order: any }
+triggers:
+  - event: triggered.stored.created
+  - schedule: "0 * * * *"
+    input: { order: hourly }
+  - webhook: /hooks/stored
+steps:
+  say: { use: noop, with: { text: "ONE ${{ input.order }}" } }
+output: "${{ steps.say.text }}"
+"""
+
+
+async def test_what_is_published_counts_for_the_next_event() -> None:
+    """No worker has to have loaded it; what is disabled starts nothing until it is enabled. [FB-R3]"""
+    async with TestEngine() as engine:
+        await engine.flows.apply(STORED)
+        first = await engine.events.send("triggered.stored.created", {"order": 1}, id="e1")
+        await engine.flows.apply(STORED.replace("ONE", "TWO"))
+        again = await engine.events.send("triggered.stored.created", {"order": 1}, id="e1")
+        second = await engine.events.send("triggered.stored.created", {"order": 2}, id="e2")
+        assert ["ONE 1"] == await results(engine, first) == await results(engine, again)
+        assert ["TWO 2"] == await results(engine, second)
+        assert 1 == len(await engine.events.webhooks("/hooks/stored"))
+        await engine.flows.disable("triggered.stored", reason="too many")
+        assert [] == (await engine.events.send("triggered.stored.created", {"order": 3}, id="e3")).runs
+        assert [] == await engine.events.webhooks("/hooks/stored")
+        await engine.flows.enable("triggered.stored")
+        assert ["TWO 3"] == await results(
+            engine, await engine.events.send("triggered.stored.created", {"order": 3}, id="e3")
+        )
+
+
+async def test_the_schedules_of_a_stored_flow_follow_the_library() -> None:
+    """A new revision keeps their state; a disabled flow rests, what passed meanwhile is not caught up; a trigger that
+    was removed, and a flow that was deleted, fire no more. [FB-R7 FB-R18]"""
+    async with TestEngine(schedules=True) as engine:
+
+        async def count() -> int:
+            return len(await engine.list(tags={"schedule": "triggered.stored"}))
+
+        async def follow(change: Any) -> None:
+            """Change the library, and let the worker see it."""
+            await change
+            await engine.skip(seconds=6)
+
+        await follow(engine.flows.apply(STORED))
+        await engine.skip(hours=2)
+        assert 2 == await count()
+        await follow(engine.flows.apply(STORED.replace("ONE", "TWO")))
+        await engine.skip(hours=1)
+        (newest, *_) = await engine.list(tags={"schedule": "triggered.stored"})
+        assert (3, "TWO hourly") == (await count(), await engine.get(newest.id).result())
+        await follow(engine.flows.disable("triggered.stored"))
+        assert "its flow is disabled" in (await engine.schedules.get("triggered.stored")).why
+        await engine.skip(hours=5)
+        await follow(engine.flows.enable("triggered.stored"))
+        await engine.skip(hours=1)
+        assert 4 == await count()
+        await engine.schedules.pause("triggered.stored", by="ann")
+        await follow(engine.flows.disable("triggered.stored"))
+        await follow(engine.flows.enable("triggered.stored"))
+        assert (await engine.schedules.get("triggered.stored")).is_paused
+        await follow(engine.flows.delete("triggered.stored"))
+        assert [] == await engine.schedules.list()
+
+
+async def test_a_stored_flow_whose_schedule_cannot_work_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But a variable that only the workers have is no reason: the process that loads it goes on without schedules."""
+    needy = STORED.replace("input:", "vars: { region: { type: string, env: TRIGGERED_NEEDED } }\ninput:", 1)
+    needy = needy.replace("triggered.stored", "triggered.needy")
+    async with TestEngine() as engine:
+        with pytest.raises(FlowError, match="order is missing"):
+            await engine.flows.apply(STORED.replace("    input: { order: hourly }\n", ""))
+        await engine.flows.apply(needy)
+    assert [] == [each.name for _, each in REGISTRY.schedules() if each.name == flow.parse(needy).name]
+    monkeypatch.setenv("TRIGGERED_NEEDED", "north")
+    name = flow.parse(needy).name
+    assert [name] == [each.name for _, each in REGISTRY.schedules() if each.name == name]

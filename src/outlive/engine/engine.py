@@ -249,7 +249,9 @@ class Engine:
                 self._sessions = self._new_sessions(self._leases)
                 if self._has_flows:
                     # Before it claims: runs of stored flows that were interrupted here go on at once.
-                    self._flow_loader = FlowLoader(self._store, self._registry, redefine=self._sessions.redefine)
+                    nonce = self._clock.nonce if self._has_schedules else None
+                    redefine = self._sessions.redefine
+                    self._flow_loader = FlowLoader(self._store, self._registry, redefine=redefine, nonce=nonce)
                     await self._flow_loader.look()
                 await self._sessions.start()
                 self._store.watch(self._on_ring)

@@ -20,7 +20,7 @@ from outlive._define.flow.given import given_input, given_vars
 from outlive._define.flow.overrides import overridden
 from outlive._define.flow.plain_data import PlainCodec, plain_value
 from outlive._define.flow.plan import Plan
-from outlive._define.flow.problems import FlowError, Problem
+from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.secrets import SECRETS, references_of
 from outlive._define.flow.triggers import schedules_in, triggers_in
 from outlive._define.registry import REGISTRY
@@ -29,6 +29,7 @@ from outlive._journal.arguments import Signature
 from outlive._model.queue import check_queue
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ExpressionError
+from outlive.telemetry import log
 
 PLANS_MAX = 64
 """Plans with overrides that a flow remembers."""
@@ -73,7 +74,13 @@ class Flow(Workflow[..., Any]):
         Raises:
             FlowError: a trigger cannot work.
         """
-        schedules, triggers = schedules_in(self.document), triggers_in(self.document)
+        triggers = triggers_in(self.document)
+        try:
+            schedules = schedules_in(self.document)
+        except FlowInputError as error:
+            # A program that only starts or checks flows need not have the environment of the workers.
+            log.warning("this process does not declare the schedules of flow %s: %s", self.name, error)
+            schedules = []
         self._register({}, schedules)
         REGISTRY.set_current(self.name, self.version)
         if triggers:

@@ -7,6 +7,7 @@ steps of the flow: the document is enough.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -123,12 +124,17 @@ def _document(canonical: bytes) -> Document:
 # -- When it is time ---------------------------------------------------------------------------------------
 
 
-def schedules_in(document: Document) -> list[Schedule]:
+def schedules_in(document: Document, *, environ: Mapping[str, str] | None = None) -> list[Schedule]:
     """The schedules of a flow: the first has its name, the others a number behind that.
+
+    Variables have the values of `environ`, that of this process unless given.
 
     Raises:
         FlowError: one cannot be a schedule.
+        FlowInputError: there is no value of a variable.
     """
+    has_schedules = any(trigger.schedule is not None for trigger in document.triggers)
+    values = given_vars(document, {}, os.environ if environ is None else environ) if has_schedules else {}
     found: list[Schedule] = []
     names = schedule_names(document.name)
     for index, trigger in enumerate(document.triggers):
@@ -137,18 +143,17 @@ def schedules_in(document: Document) -> list[Schedule]:
         try:
             if len(found) == len(names):
                 raise ValueError(f"a flow may have {len(names)} schedules; make another flow of the rest")
-            found.append(_schedule(document, trigger, names[len(found)]))
+            found.append(_schedule(document, trigger, names[len(found)], values))
         except (ValueError, ExpressionError) as error:
             path = ("triggers", index, "schedule" if isinstance(error, InvalidArgumentError) else "input")
             raise FlowError([Problem(code="trigger", message=str(error), path=path)]) from None
     return found
 
 
-def _schedule(document: Document, trigger: Trigger, name: str) -> Schedule:
+def _schedule(document: Document, trigger: Trigger, name: str, values: dict[str, Any]) -> Schedule:
     given = {} if trigger.input is UNSET else trigger.input
     # Checked with a time that is no tick; the defaults are filled in when a run begins.
     given_input(document, mapped(given, {"event": {"time": "2026-01-01T00:00:00Z"}}))
-    values = given_vars(document, {}, os.environ)
     args: dict[str, Any] = {"input": _with_ticks(given)}
     return cron(
         trigger.schedule or "",

@@ -21,6 +21,7 @@ from outlive._model import RunFilter, RunStatus
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import INDEX_CELL, FlowEntry, Index, index_in, version_of
+from outlive.client.schedules.of_flows import declare_flows
 from outlive.errors import OutliveError, StoreError
 from outlive.telemetry import log
 
@@ -43,10 +44,14 @@ class FlowLoader:
 
     name = "flow loader"
 
-    def __init__(self, store: Store, registry: Registry, *, redefine: Redefine) -> None:
+    def __init__(
+        self, store: Store, registry: Registry, *, redefine: Redefine, nonce: Callable[[], int] | None = None
+    ) -> None:
+        """With `nonce`, where random numbers come from, it lets the store know the schedules of flows."""
         self._store = store
         self._registry = registry
         self._redefine = redefine
+        self._nonce = nonce
         self._library = Library(lambda: store)
         self._data: bytes | None = None
         """The index as it was last read."""
@@ -76,7 +81,13 @@ class FlowLoader:
         published = {name: entry.current.version for name, entry in index.items() if entry.current is not None}
         self._registry.set_flows([flow.spec for flow in self._loaded.values() if flow is not None], published)
         await self._redefine()
+        if self._nonce is not None and index:
+            flows = {name: (entry, self._find_published(name, entry)) for name, entry in index.items()}
+            await declare_flows(self._store, flows, nonce=self._nonce)
         self._data, self._index = data, index
+
+    def _find_published(self, name: str, entry: FlowEntry) -> Flow | None:
+        return None if entry.current is None else self._loaded.get((name, entry.current.hash))
 
     async def _find_hashes(self, name: str, entry: FlowEntry) -> list[str]:
         """The documents of a flow that runs may be pinned to, the published one first."""

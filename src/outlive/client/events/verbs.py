@@ -28,6 +28,7 @@ from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
 from outlive.client.birth import birth
 from outlive.client.events.delivering import deliver
+from outlive.client.events.library import LibraryTriggers
 from outlive.client.events.matching import Match, Webhook, match
 from outlive.client.events.sinks import Sink, Sinks, drop_sink, put_sink, read_sinks
 from outlive.client.events.triggers import CELL, Known, declared_in, triggers_in
@@ -50,6 +51,7 @@ class Events:
         """An id for an event that has none."""
         self._held: bytes | None = None
         self._known: Known = {}
+        self._library = LibraryTriggers()
 
     async def send(
         self,
@@ -188,11 +190,16 @@ class Events:
         )
 
     async def _triggers(self) -> Known:
-        """The triggers that the store knows, and those of this process that no worker has declared yet."""
+        """The triggers that the store knows, and those of this process that no worker has declared yet. A flow of the
+        library takes the place of code that has its name."""
         held = await self._access.store.read_cell(CELL)
         if held != self._held:
             self._held, self._known = held, triggers_in(held)
-        return declared_in(self._access.registry) | self._known
+        library = await self._library.read(self._access.store)
+        known = declared_in(self._access.registry) | self._known
+        if not library:
+            return known
+        return {name: each for name, each in (known | library).items() if each is not None}
 
     async def _birth(self, event: SentEvent, match: Match, headers: dict[str, str]) -> Change:
         created, blobs = await self._starter.created_described(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from outlive._define.flow.document import Document, canonical_json, hash_of
-from outlive._define.flow.problems import FlowError, Problem
+from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive.client.flows.records import StoredDocument
 from outlive.errors import ArgumentTypeError
 
@@ -64,11 +65,14 @@ def check_document(
     from outlive._define.flow.checking import check, refuse
     from outlive._define.flow.flow import Flow
     from outlive._define.flow.known import known_here
+    from outlive._define.flow.triggers import schedules_in
 
     # A step that is not known here is a warning: workers may have it.
     warnings = refuse(check(document, known_here(), positions), file)
     try:
         flow = Flow(document)
+        with suppress(FlowInputError):  # The workers have the values of variables, if this process has not.
+            schedules_in(document)
         if knows_steps:
             flow.check()
     except FlowError as error:

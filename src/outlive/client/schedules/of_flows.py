@@ -1,0 +1,53 @@
+"""The schedules of the flows in the library of a store, as their published documents declare them.
+
+A worker that has loaded the library writes them. The number of the revision says which document is newer, so a worker
+that knows only an older one changes nothing. The schedules of a disabled flow rest, and those that its document does
+not have any more are deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from outlive._define.schedule import target_of
+from outlive._model.schedule import Declared, print_of
+from outlive._store.contract import Store
+from outlive.client.flows.records import FlowEntry
+from outlive.client.schedules.declaring import Wanted, declare_all
+from outlive.errors import InvalidArgumentError
+from outlive.telemetry import log
+
+if TYPE_CHECKING:
+    from outlive._define.flow.flow import Flow
+
+
+async def declare_flows(
+    store: Store, flows: Mapping[str, tuple[FlowEntry, Flow | None]], *, nonce: Callable[[], int]
+) -> None:
+    """Let the store know the schedules of these flows; None for one that has no document that can be read."""
+    wanted: dict[str, Wanted] = {}
+    by: dict[str, Declared] = {}
+    for name, (entry, flow) in flows.items():
+        if entry.current is None:
+            by[name] = Declared("", entry.last + 1, 0)
+        elif flow is not None:
+            by[name] = Declared("", entry.current.number, 0)
+            wanted |= _schedules_of(flow, entry, by[name])
+    await declare_all(store, wanted, by, nonce=nonce)
+
+
+def _schedules_of(flow: Flow, entry: FlowEntry, by: Declared) -> dict[str, Wanted]:
+    from outlive._define.flow.problems import FlowError, FlowInputError
+    from outlive._define.flow.triggers import schedules_in
+
+    found: dict[str, Wanted] = {}
+    try:
+        for schedule in schedules_in(flow.document):
+            target = target_of(f"flow {flow.name}", flow.spec, schedule)
+            declared = Declared(print_of(schedule, target), by.version, by.at)
+            found[schedule.name] = Wanted(schedule, target, declared, is_resting=entry.disabled is not None)
+    except (FlowError, FlowInputError, InvalidArgumentError) as error:
+        log.error("the schedules of flow %s do not fire: %s", flow.name, error)
+        return {}
+    return found
