@@ -1,9 +1,13 @@
 """The check of a flow before anything runs: what a good one passes, warnings, and what it costs."""
 
 import time
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 
 import pytest
 
+import outlive
 from outlive._define.flow.checking import check, circles, parse_document
 from outlive._define.flow.document import hash_of
 from outlive._define.flow.known import known_here
@@ -11,7 +15,7 @@ from outlive._define.flow.positions import Positions
 from outlive._define.flow.problems import FlowError
 from outlive._define.flow.reading import Reading, read
 from outlive._define.flow.validating import document_of
-from tests.flow.corpus import KNOWN, found_in
+from tests.flow.corpus import KNOWN, found_in, problems_in
 
 EVERYTHING = """
 name: everything
@@ -118,6 +122,74 @@ def test_comments_and_layout_do_not_change_the_hash() -> None:
 
     hashes = {hash_of(parse_document(text, known=KNOWN)) for text in (EVERYTHING, tidy)}
     assert len(hashes) == 1
+
+
+@dataclass
+class Hold:
+    """What a typed step gives."""
+
+    id: str
+    lines: list["Line"]
+    after: "Hold | None" = None
+
+
+@dataclass
+class Line:
+    """A part of it."""
+
+    sku: str
+
+
+@outlive.step(name="checking.hold")
+async def hold(order: int, when: datetime, note: str | None = None, price: Decimal = Decimal(1)) -> Hold:
+    """With types that JSON has other forms for."""
+    return Hold(str(order), [])
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ('{ order: 1, when: "2026-01-01T00:00:00Z", note: null, price: 2 }', None),
+        ('{ order: "${{ input.order }}", when: "${{ input.text }}", note: "${{ input.text }}" }', None),
+        (
+            "{ order: 1, wen: x }",
+            "steps.one calls checking.hold: it has no parameter 'wen'; it takes order, when, note, price; did you",
+        ),
+        ("{ order: 1 }", "steps.one calls checking.hold: it needs when, which `with` does not give"),
+        ("{ order: one, when: x }", "steps.one.with.order is a string; checking.hold takes a number"),
+        (
+            '{ order: 1, when: x, note: "${{ [1] }}" }',
+            "steps.one.with.note is a list of number; checking.hold takes a st",
+        ),
+    ],
+)
+def test_the_signature_of_a_step_is_checked_with_the_line(step: str, said: str | None) -> None:
+    """By its annotations, as far as they say something about JSON."""
+    inputs = "input: { order: integer, text: string }"
+    text = f"name: typed\n{inputs}\nsteps:\n  one:\n    use: checking.hold\n    with: {step}\n"
+    found = problems_in(text, known_here())
+
+    assert len(found) == (said is not None)
+    if said is not None:
+        assert found[0].startswith("6:")
+        assert said in found[0]
+
+
+def test_the_result_of_a_step_is_checked_by_its_annotation() -> None:
+    """A field that it does not have is found before anything runs; a default may have others."""
+    text = """
+name: typed
+steps:
+  one: { use: checking.hold, with: { order: 1, when: x } }
+output:
+  right: ["${{ steps.one.id }}", "${{ steps.one.lines[0].sku }}", "${{ steps.one.after.after.after.any }}"]
+  wrong: ["${{ steps.one.name }}", "${{ steps.one.lines.sku }}"]
+"""
+    assert problems_in(text, known_here()) == [
+        "7:26: unknown field 'name' of steps.one; there are id, lines, after",
+        "7:57: steps.one.lines is a list of map and has no field 'sku'; write x[0].sku, or x.map(each, each.sku)",
+    ]
+    assert problems_in(text.replace("x } }", "x }, on_error: { use_default: 5 } }"), known_here()) == []
 
 
 def test_every_built_in_of_this_process_is_known() -> None:

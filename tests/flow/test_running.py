@@ -208,9 +208,10 @@ async def test_a_call_that_cannot_work_is_refused_before_anything_runs(with_: st
 
 async def test_an_argument_of_another_type_fails_the_step() -> None:
     """The type of the step reads it; another attempt would meet it again, and is not made."""
-    text = "name: running-type\nsteps:\n  one: { use: shop.charge, with: { hold: a, cents: many }, retry: {} }\n"
+    given = '{ hold: a, cents: "${{ input.cents }}" }'
+    text = f"name: running-type\nsteps:\n  one: {{ use: shop.charge, with: {given}, retry: {{}} }}\n"
     with pytest.raises(RunFailed, match=r"argument of shop\.charge"):
-        await output_of(text)
+        await output_of(text, {"cents": "many"})
 
 
 async def test_an_input_that_does_not_fit_starts_no_run() -> None:

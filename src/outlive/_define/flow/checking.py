@@ -29,7 +29,7 @@ from outlive._define.flow.expression import (
     type_of_schema,
 )
 from outlive._define.flow.given import input_schema, variable_schema
-from outlive._define.flow.known import Known, Shape
+from outlive._define.flow.known import Known, Registered, Shape
 from outlive._define.flow.positions import Positions
 from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import read
@@ -149,8 +149,13 @@ class _Checker:
         self._order()
 
     def _result_of(self, step: FlowStep) -> Type:
+        if not isinstance(step.on_error, str) and step.on_error.use_default is not UNSET:
+            return ANY  # Its default may be something else.
         shape = self._known.built_ins.get(step.use)
-        return ANY if shape is None else shape.result
+        if shape is not None:
+            return shape.result
+        registered = self._known.find(step.use)
+        return ANY if registered is None else registered.result
 
     # -- One step ----------------------------------------------------------------------------------------------
 
@@ -198,13 +203,43 @@ class _Checker:
                 self._say("type", f"{dotted(path)} is no map; give the arguments by name", path)
             return
         if shape is None:
-            needs |= self._value(_Spot(given, path, self._types))
+            count = len(self.problems)
+            found, template = self._compiled(_Spot(given, path, self._types))
+            needs |= found
+            registered = self._known.find(use)
+            if registered is not None and len(self.problems) == count:
+                self._signature(registered, given, template, path)
             return
         plain = {name: value for name, value in given.items() if name not in shape.deferred}
         needs |= self._value(_Spot(plain, path, self._types, is_stored=not shape.takes_secrets))
         self._arguments(plain, shape, path)
         if shape.deferred:
             needs |= self._body({name: given[name] for name in given if name in shape.deferred}, path)
+
+    def _signature(self, registered: Registered, given: Mapping[str, Any], template: Template, path: Path) -> None:
+        """What a registered step or workflow is given, by its own annotations."""
+        use, taken = registered.name, registered.properties
+        calls = f"{dotted(path[:-1])} calls {use}"
+        meant: set[str] = set()
+        for name in given:
+            if name not in taken and not registered.takes_others:
+                message = f"{calls}: it has no parameter {name!r}; it takes {', '.join(taken) or 'no arguments'}"
+                near = did_you_mean(name, taken)
+                advice = near if near.startswith("did") else ""
+                meant.add(advice.removeprefix("did you mean ").removesuffix("?"))
+                problem = Problem(code="arguments", message=message, path=(*path, name), suggestion=advice)
+                self.problems.append(problem.at(*self._positions.of_key((*path, name))))
+        missing = sorted(registered.required - given.keys() - meant, key=list(taken).index)
+        if missing:
+            self._say("arguments", f"{calls}: it needs {', '.join(missing)}, which `with` does not give", path)
+        types = template.check(self._types).fields or {}
+        for name, schema in taken.items():
+            found, wanted = types.get(name, ANY), type_of_schema(schema)
+            # A type with a format, such as a decimal, is read from more than its schema says; null may be allowed.
+            unsure = "any" in (found.kind, wanted.kind) or found.kind == "null" or "'format'" in str(schema)
+            if not unsure and found.kind != wanted.kind:
+                message = f"{dotted((*path, name))} is a {found}; {use} takes a {wanted}"
+                self._say("arguments", message, (*path, name))
 
     def _arguments(self, given: Mapping[str, Any], shape: Shape, path: Path) -> None:
         """What a built-in is given, as far as it is known before the expressions have values."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from outlive._define.flow.built_in import NAMES, find_built_in
-from outlive._define.flow.expression import ANY, Type
+from outlive._define.flow.expression import ANY, Type, type_of_schema
 from outlive._define.registry import REGISTRY
+from outlive._journal.described import describe
+
+DEPTH_MAX = 10
+"""How deeply definitions are put into each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +31,26 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Registered:
+    """What is known of a registered step or workflow before anything runs."""
+
+    name: str
+    properties: Mapping[str, Any]
+    """The JSON Schema of each argument."""
+    required: frozenset[str] = frozenset()
+    takes_others: bool = False
+    """Whether it takes arguments by any name."""
+    result: Type = ANY
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """The names that `use:` may have, and what is known of them."""
 
     built_ins: Mapping[str, Shape] = field(default_factory=dict)
     registered: frozenset[str] = frozenset()
+    find: Callable[[str], Registered | None] = lambda name: None
+    """What a registered step or workflow takes and gives, by its annotations."""
 
     @property
     def names(self) -> set[str]:
@@ -70,4 +90,39 @@ class _Shapes(Mapping[str, Shape]):
 def known_here() -> Known:
     """What this process has."""
     workflows = (each.name for each in REGISTRY.workflows())
-    return Known(_Shapes(), frozenset((*REGISTRY.step_names(), *workflows)))
+    return Known(_Shapes(), frozenset((*REGISTRY.step_names(), *workflows)), cache(_registered))
+
+
+def _registered(name: str) -> Registered | None:
+    spec = REGISTRY.find_step(name) or REGISTRY.find_workflow(name)
+    if spec is None or getattr(spec.signature, "takes_input", False):
+        return None  # A flow looks at its input itself.
+    described = describe(spec.signature, spec.fn)
+    arguments = inlined(described.arguments)
+    return Registered(
+        name,
+        arguments["properties"],
+        frozenset(arguments["required"]),
+        arguments["additionalProperties"] is not False,
+        type_of_schema(inlined(described.result)),
+    )
+
+
+def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with its definitions in place of references to them; one that contains itself can be anything inside."""
+    definitions = schema.get("$defs", {})
+
+    def walk(value: Any, within: tuple[str, ...]) -> Any:
+        if isinstance(value, list):
+            return [walk(each, within) for each in value]
+        if not isinstance(value, dict):
+            return value
+        reference = value.get("$ref")
+        if isinstance(reference, str):
+            name = reference.rpartition("/")[2]
+            known = {} if name in within or len(within) > DEPTH_MAX else definitions.get(name, {})
+            return walk(known, (*within, name))
+        return {key: walk(each, within) for key, each in value.items() if key != "$defs"}
+
+    found: dict[str, Any] = walk(dict(schema), ())
+    return found
