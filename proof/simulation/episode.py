@@ -146,6 +146,8 @@ class Episode:
             self.users.open(case)
         for scheduled in self.plan.schedules:
             self.users.schedulers.open(scheduled)
+        for purge in self.plan.purges:
+            self.users.purgers.open(purge)
         for pause in self.plan.pauses:
             self.users.pausers.open_whole(pause)
         self.nemesis.expect(self.plan.strikes)

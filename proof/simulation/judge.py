@@ -85,7 +85,11 @@ class Judge:
             self._replay(book)
         for case in cases:
             self._judge_case(case)
-        self._users.schedulers.judge(self._server.state.runs.values())
+        self._users.schedulers.judge(self._known_runs().values())
+
+    def _known_runs(self) -> dict[str, Run]:
+        """All runs, also those that were deleted."""
+        return {**self._server.deletions.gone, **self._server.state.runs}
 
     def _unpack(self, payload: Payload) -> Stored:
         if payload.blob:
@@ -107,7 +111,7 @@ class Judge:
                 self._world.sometimes["once step interrupted"] += 1
             elif isinstance(event, SignalReceived) and event.key:
                 keys[event.name, event.key] += 1
-            elif isinstance(event, DetachedStarted) and event.run_id not in self._server.state.runs:
+            elif isinstance(event, DetachedStarted) and event.run_id not in self._known_runs():
                 self._world.complain(f"run {event.run_id} was started by {book.root_id} and is not there")
         for (name, key), count in keys.items():
             if count > 1:
@@ -176,9 +180,10 @@ class Judge:
                 world.sometimes["cancel accepted, and the run had ended"] += 1
                 self._check_cancel_unheard(case)
             self._judge_end(run, case.program)
+        known = self._known_runs()
         for run_id, program in case.detached.items():
-            if run_id in runs:
-                self._judge_end(runs[run_id], program)
+            if run_id in known:
+                self._judge_end(known[run_id], program)
         for fork in case.forks:
             self._judge_end(runs[fork.id], case.program)
         self._judge_signals(case)

@@ -26,6 +26,7 @@ WRITES = frozenset(
         "change_schedules",
         "claim_runs",
         "commit",
+        "delete_trees",
         "deliver",
         "put_blobs",
         "refuse_messages",

@@ -88,6 +88,16 @@ class Scheduled(msgspec.Struct, omit_defaults=True):
     """How long its runs take."""
 
 
+class Purging(msgspec.Struct, omit_defaults=True):
+    """A person who deletes runs that have ended."""
+
+    prefix: str
+    """Of their ids."""
+    at: float
+    kept_seconds: float
+    """How long ago they must have ended, by the clock of the store."""
+
+
 class Plan(msgspec.Struct, omit_defaults=True):
     """One episode."""
 
@@ -110,6 +120,7 @@ class Plan(msgspec.Struct, omit_defaults=True):
     cases: list[Case] = []
     pauses: list[WholePause] = []
     schedules: list[Scheduled] = []
+    purges: list[Purging] = []
     strikes: list[Strike] = []
     fixed: list[FixedTrip] = []
     fault_seconds: float = FAULT_SECONDS
@@ -125,7 +136,7 @@ def draw(seed: int) -> Plan:
     chance = random.Random(f"plan of outlive simulation {seed}")
     lease = chance.choice((2.0, 4.0))
     workers = chance.choice((1, 2, 3, 3))
-    return Plan(
+    plan = Plan(
         seed=seed,
         workers=workers,
         lease_seconds=lease,
@@ -150,6 +161,21 @@ def draw(seed: int) -> Plan:
         pauses=_pauses(seed),
         schedules=_schedules(seed),
     )
+    plan.purges = _purges(seed, plan)
+    return plan
+
+
+def _purges(seed: int, plan: Plan) -> list[Purging]:
+    """Most runs of schedules, and most that others have started detached, are deleted soon after their end."""
+    chance = random.Random(f"purges of outlive simulation {seed}")
+    prefixes = [f"{it.name}@" for it in plan.schedules]
+    prefixes += [run_id for case in plan.cases if not case.machine for run_id in case.detached]
+    chosen = [prefix for prefix in prefixes if chance.random() < 0.7]
+    return [
+        Purging(prefix, chance.random() * FAULT_SECONDS, chance.choice((0.0, 1.0, 3.0)))
+        for prefix in chosen
+        for _ in range(chance.choice((1, 3, 6)))
+    ]
 
 
 def _schedules(seed: int) -> list[Scheduled]:

@@ -35,6 +35,7 @@ from outlive._store.streams import Appended, StreamAppend
 from outlive.client.closing import is_at_rest
 from outlive.testing.crash.journal import title
 from proof.simulation.book import Book
+from proof.simulation.deletions import DeletionAudit
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.queues import QueueAudit
 from proof.simulation.weather import Fate
@@ -68,6 +69,7 @@ class Server:
         self._held: dict[tuple[SimulatedLoop, int, int], float] = {}
         """Trees that each process knows to be paused, in which epoch, and since when."""
         self.queues = QueueAudit(world, self.roots)
+        self.deletions = DeletionAudit(world, self.state)
         self.looked: Callable[[], None] = lambda: None
         """Called after each write that was looked at."""
         self._read: dict[tuple[SimulatedLoop, int], set[int]] = {}
@@ -187,6 +189,7 @@ class Server:
                 self._check_looked(loop, args[0])
             return self._commit(loop, args[0])
         revisions = {name: row.revision for name, row in self.state.schedules.items()}
+        trees = self.deletions.begin(args[0]) if verb == "delete_trees" else {}
         answer = at_once(getattr(self.store, verb)(*args, **options))
         if verb == "read_journal":
             self._read.setdefault((loop, args[0]), set()).add(len(answer))
@@ -194,6 +197,8 @@ class Server:
             self.cell_changed(loop if is_heard else None, args[0], self.state.cells[args[0]], answer)
         elif verb == "claim_runs":
             self._claimed(loop, args, options, answer)
+        elif verb == "delete_trees":
+            self.deletions.end(trees, answer, ended_before=options["ended_before"])
         elif verb == "append_streams":
             self._appended(loop, args[0], answer)
         elif verb == "change_schedules":
@@ -321,6 +326,7 @@ class Server:
         for journal, tree in list(self.state.trees.items()):
             book = self.books.get(journal)
             if book is None:
+                self.deletions.check_new(tree.root)
                 book = self.books[journal] = Book(tree, self)
                 self.nonces[tree.root.nonce] = book
             elif book.is_current:

@@ -67,6 +67,8 @@ WANTED = (
     "run retried",
     "run timed out",
     "run waited in a queue",
+    "runs deleted",
+    "runs kept from a deletion",
     "runs of a schedule overlap",
     "saga rolled back",
     "saga rolled back by another worker",

@@ -24,7 +24,7 @@ from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.live import LiveTree
 from outlive._store import streams
 from outlive._store.contract import Change, Outcome
-from outlive._store.memory import MemoryStore
+from outlive._store.memory import MemoryStore, deleting
 from outlive._store.schedules import ScheduleChange
 from outlive._store.streams import Appended, StreamAppend, StreamLimits
 from outlive._store.tables.queueing import Held, Serving
@@ -162,6 +162,16 @@ def _with_short_forks() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _without_need() -> Iterator[None]:
+    """The store deletes what has ended, whatever open runs need of it."""
+    with (
+        replaced(deleting, "_needed_ids", lambda state: set()),
+        replaced(deleting, "_needs_starter", lambda state, tree: False),
+    ):
+        yield
+
+
 SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "fence": _without_fence,
     "read-back": partial(replaced, CommitRetry, "read_back", _never_read_back),
@@ -176,13 +186,15 @@ SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "slots": _with_one_slot,
     "share": _without_share,
     "rate": _without_rate,
+    "need": _without_need,
     **MACHINE_SWITCHES,
 }
 """What can be switched off: the compare-and-swap of the store; reading back a commit whose outcome is unknown, either
 taking it for not done or taking it for done; the durable budget of attempts; the marks of appends to streams; that one
 settlement of a promise counts; that asks with one key are one; that a fork has all results; that only the owner appends
 to a stream; that a change of a schedule is made of what is there; that a queue gives all its slots, to one worker no
-more than its share, and to all no more than the rate; and what `machines.switches` has."""
+more than its share, and to all no more than the rate; that nothing is deleted that an open run needs; and what
+`machines.switches` has."""
 
 
 def without(name: str | None) -> AbstractContextManager[None]:

@@ -38,6 +38,7 @@ from proof.simulation.play import QUEUED, play, rare
 from proof.simulation.process import Process, SimulatedEngine
 from proof.simulation.program import Case, Question, Signal
 from proof.simulation.promises import Settlers
+from proof.simulation.purges import Purgers
 from proof.simulation.request import NotYetError, UserRequest, Verb
 from proof.simulation.retries import Repairers
 from proof.simulation.schedules import Schedulers
@@ -97,6 +98,7 @@ class Users:
         self.forkers = Forkers(world, self._later)
         self.pausers = Pausers(world, self._later)
         self.schedulers = Schedulers(world, self._later, roots)
+        self.purgers = Purgers(world, self._later)
 
     @property
     def is_answered(self) -> bool:

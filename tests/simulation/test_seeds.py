@@ -18,8 +18,8 @@ from proof.simulation.weather import Fate
 
 SEEDS = 100
 MANY_SEEDS = 1_000
-FIRST = {"share": 110}
-"""Where to begin for what the first hundred do not find: few of them have a queue of which a worker has a share."""
+FIRST = {"need": 40, "share": 110}
+"""Where to begin for what the first seeds do not find: few of them have a queue of which a worker has a share."""
 BY_PLAN = {"epoch"}
 
 
