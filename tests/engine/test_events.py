@@ -112,6 +112,8 @@ async def test_a_program_without_the_code_sends_events(place: Place) -> None:
             pass
         sent = await client.events.send("truck.left", id="evt-1")
         assert ["events.audit"] == new(sent)
+        (info,) = [info for info in await client.events.triggers() if info.workflow == "events.audit"]
+        assert (1, ["parcel.*", "truck.left"], []) == (info.version, info.events, info.webhooks)
         async with place.engine() as engine:
             assert "audit truck.left" == await in_time(engine.get(sent.runs[0].run_id).result())
         newer = registry_of(ship, audit)
@@ -122,6 +124,8 @@ async def test_a_program_without_the_code_sends_events(place: Place) -> None:
             # Nor by a program that still has the older code.
             async with place.engine(worker=False) as older:
                 assert [] == (await older.events.send("truck.left", id="evt-3")).runs
+        assert [True, False] == [await client.events.forget("events.ship") for _ in range(2)]
+        assert [] == (await client.events.send("parcel.packed", {"id": "p"}, id="evt-4")).runs
 
 
 @pytest.mark.any_store

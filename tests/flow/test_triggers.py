@@ -13,6 +13,7 @@ from outlive import flow
 from outlive._define.registry import REGISTRY
 from outlive._model.trigger import Sent
 from outlive.flow import FlowError
+from outlive.http import Webhooks
 from outlive.testing import TestEngine
 
 ORDERS = """
@@ -201,3 +202,40 @@ async def test_a_stored_flow_whose_schedule_cannot_work_is_not_published(monkeyp
     monkeypatch.setenv("TRIGGERED_NEEDED", "north")
     name = flow.parse(needy).name
     assert [name] == [each.name for _, each in REGISTRY.schedules() if each.name == name]
+
+
+WAITS = """
+name: triggered.waits
+triggers:
+  - schedule: "0 * * * *"
+  - event: triggered.waits.now
+  - webhook: /hooks/waits
+steps:
+  ready: { use: wait_for_signal, with: { name: go } }
+"""
+
+
+async def test_an_event_does_not_wait_for_the_run_of_a_schedule() -> None:
+    """A tick is skipped while the run before it is open; runs of events and webhooks begin beside it. [FB-R7 FB-R8]"""
+    flow.parse(WAITS)
+    async with TestEngine(schedules=True) as engine:
+        await engine.skip(hours=3)
+        (open_,) = await engine.list(workflow="triggered.waits")
+        sent = await engine.events.send("triggered.waits.now")
+        scope = {"type": "http", "method": "POST", "path": "/hooks/waits", "headers": []}
+        said: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b""}
+
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        await Webhooks(engine)(scope, receive, send)
+        assert 202 == said[0]["status"]
+        runs = await engine.list(workflow="triggered.waits")
+        assert (3, 1) == (len(runs), len([run for run in runs if "schedule" in run.tags]))
+        for run in runs:
+            await engine.signal(run.id, "go")
+            await engine.get(run.id).result()
+        assert {open_.id, sent.runs[0].run_id} <= {run.id for run in runs}

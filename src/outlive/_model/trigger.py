@@ -124,3 +124,15 @@ class Sent(msgspec.Struct, frozen=True):
     """Workflows that were not started, because the data does not fit what they take or their trigger cannot read it."""
     deliveries: list[StartedRun] = []
     """The runs of `outlive.delivery` that deliver it to HTTP sinks."""
+
+
+class TriggerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What starts runs of a workflow, beside schedules and people."""
+
+    workflow: str
+    version: int
+    """Of the runs that it starts."""
+    events: list[str] = []
+    """Types of events, and patterns."""
+    webhooks: list[str] = []
+    """Paths."""

@@ -8,6 +8,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+DIGITS_MAX = 18
+"""Of a number in a header: longer ones are none that mean something, and reading them takes time."""
+
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -51,7 +54,7 @@ class Request:
         length = self.headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal():
             raise Refused(400, "the header Content-Length is no number")
-        if int(length) > bytes_max:
+        if len(length) > DIGITS_MAX or int(length) > bytes_max:
             raise too_large
         parts: list[bytes] = []
         size = 0

@@ -24,7 +24,7 @@ from outlive.client.events.signing import (
     signatures,
     signed_headers,
 )
-from outlive.http.exchange import Refused
+from outlive.http.exchange import DIGITS_MAX, Refused
 
 __all__ = ["ID", "WINDOW_SECONDS", "check_signature", "check_token", "signed_headers"]
 
@@ -64,7 +64,7 @@ def check_signature(secret: str, headers: Mapping[str, str], body: bytes, *, now
 
 def _check_standard(secret: str, headers: Mapping[str, str], body: bytes, now_seconds: float) -> str:
     delivery, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
-    if not delivery or not (timestamp.isascii() and timestamp.isdecimal()):
+    if not delivery or not (timestamp.isascii() and timestamp.isdecimal()) or len(timestamp) > DIGITS_MAX:
         raise Refused(401, f"a signed request has the headers {ID} and {TIMESTAMP}, whole seconds since 1970")
     if abs(now_seconds - int(timestamp)) > WINDOW_SECONDS:
         raise Refused(401, f"the time of the signature is more than {WINDOW_SECONDS // 60} minutes away")

@@ -6,6 +6,7 @@ import msgspec
 
 from outlive._model.trigger import fits
 from outlive._store.contract import CellStore
+from outlive.errors import StoreError
 
 CELL = "@sinks"
 
@@ -35,9 +36,14 @@ def sinks_in(held: bytes | None) -> Sinks:
     """What the cell holds.
 
     Raises:
-        ValueError: it is damaged. It is not taken for an empty one: events would be delivered nowhere, silently.
+        StoreError: it is damaged. It is not taken for an empty one: events would be delivered nowhere, silently.
     """
-    return {} if not held else _decode(held)
+    try:
+        return {} if not held else _decode(held)
+    except msgspec.MsgspecError as error:
+        raise StoreError(
+            f"the sinks of events cannot be read ({error}); delete the cell {CELL}, and add them"
+        ) from None
 
 
 async def read_sinks(store: CellStore) -> Sinks:

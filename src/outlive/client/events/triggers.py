@@ -16,6 +16,7 @@ from outlive._model.trigger import TriggerSet
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive.client.definitions import described_of
+from outlive.telemetry import log
 
 CELL = "@triggers"
 NONE = TriggerSet()
@@ -54,8 +55,10 @@ def triggers_in(held: bytes | None) -> Known:
     """What the cell holds."""
     try:
         return {} if held is None else _decode(held)
-    except msgspec.MsgspecError:
-        return {}  # Written by a later release, or damaged: workers write it again.
+    except msgspec.MsgspecError as error:
+        # Written by a later release, or damaged: workers write it again.
+        log.error("the triggers of workflows cannot be read (%s); restart a worker that has their code", error)
+        return {}
 
 
 def declared_in(registry: Registry, *, at: int = 0) -> Known:
@@ -95,3 +98,13 @@ def _is_newer(mine: Triggers, known: Triggers | None) -> bool:
     if (known.rank, known.at) > (mine.rank, mine.at):
         return False
     return msgspec.structs.replace(mine, at=known.at) != known
+
+
+async def forget(store: Store, workflow: str) -> bool:
+    """Forget the triggers of a workflow that no code has any more; whether there were any."""
+
+    def change(held: bytes | None, _: int) -> tuple[bytes, bool]:
+        known = triggers_in(held)
+        return _encode({name: each for name, each in known.items() if name != workflow}), workflow in known
+
+    return await store.change_cell(CELL, change)

@@ -23,6 +23,7 @@ from outlive._model.trigger import (
     Sent,
     SentEvent,
     StartedRun,
+    TriggerInfo,
 )
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
@@ -31,7 +32,7 @@ from outlive.client.events.delivering import deliver
 from outlive.client.events.library import LibraryTriggers
 from outlive.client.events.matching import Match, Webhook, match
 from outlive.client.events.sinks import Sink, Sinks, drop_sink, put_sink, read_sinks
-from outlive.client.events.triggers import CELL, Known, declared_in, triggers_in
+from outlive.client.events.triggers import CELL, Known, declared_in, forget, triggers_in
 from outlive.client.placing import Wanted
 from outlive.client.starting import Starter
 from outlive.errors import InvalidArgumentError
@@ -111,6 +112,25 @@ class Events:
             for each, outcome in zip(births, outcomes, strict=True)
         ]
         return Sent(event.id, started[: len(matches)], refused, started[len(matches) :])
+
+    async def triggers(self) -> list[TriggerInfo]:
+        """What events and webhooks start, by the name of the workflow."""
+        return [
+            TriggerInfo(
+                workflow=name,
+                version=each.version,
+                events=[trigger.event for trigger in each.all.events],
+                webhooks=[trigger.path for trigger in each.all.webhooks],
+            )
+            for name, each in sorted((await self._triggers()).items(), key=itemgetter(0))
+            if each.all
+        ]
+
+    async def forget(self, workflow: str) -> bool:
+        """Start no runs of a workflow whose code is gone for good; whether it had triggers. They come back when a
+        worker starts that has it; a flow of the library is disabled or deleted there instead."""
+        name = given.text("engine.events.forget", "workflow", workflow, like="order")
+        return await forget(self._access.store, name)
 
     # -- Delivering events over HTTP -------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ class SendEvent:
     name = "event"
     arguments = EventArguments
     is_control = True
-    result = MAP({"id": STRING, "runs": ANY, "refused": ANY})
+    result = MAP({"id": STRING, "runs": ANY, "refused": ANY, "deliveries": ANY})
 
     async def run(self, call: Call, given: EventArguments) -> Any:
         """See `BuiltIn`."""
