@@ -101,6 +101,7 @@ lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=-
 	$(call LOCK,run.txt)
 	$(call LOCK,dev.txt,--extra dev --constraint requirements/run.txt)
 	$(call LOCK,bench.txt,--extra bench --constraint requirements/run.txt)
+	echo pip | $(COMPILE) - --output-file requirements/pip.txt
 
 clean: ## Remove the virtual environments and everything that was generated.
 	rm -rf .venv .venv-bench .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .mutation build dist htmlcov
@@ -114,13 +115,17 @@ clean: ## Remove the virtual environments and everything that was generated.
 # The locks name everything, so pip has nothing to work out; and Python compiles what it uses when it uses it.
 INSTALL = $(@D)/bin/python -m pip install --quiet --no-deps --no-compile
 INSTALL_OUTLIVE = $(INSTALL) --no-index --no-build-isolation --editable .
+# The pip that comes with Python 3.11 compares every file of every release with all tags of this machine, which is a third
+# of all that it does. It can do without a newer one.
+RENEW_PIP = -@$(INSTALL) --require-hashes -r requirements/pip.txt
 
 $(RUN): requirements/run.txt pyproject.toml | .venv/bin/pip
 	$(INSTALL) --require-hashes -r requirements/run.txt
 	$(INSTALL_OUTLIVE)
 	@touch $@
 
-$(DEV): requirements/dev.txt pyproject.toml | .venv/bin/pip
+$(DEV): requirements/dev.txt requirements/pip.txt pyproject.toml | .venv/bin/pip
+	$(RENEW_PIP)
 	$(INSTALL) --require-hashes -r requirements/dev.txt
 	$(INSTALL_OUTLIVE)
 	@touch $@ $(RUN)
@@ -148,6 +153,7 @@ $(BENCH): requirements/bench.txt pyproject.toml | .venv-bench/bin/pip
 # The locks hold for Python 3.11 and newer on every platform, and name no index.
 LOCK = .venv-lock/bin/python -c 'import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
-	.venv-lock/bin/uv pip compile pyproject.toml - --output-file requirements/$(1) $(2) \
+	$(COMPILE) pyproject.toml - --output-file requirements/$(1) $(2)
+COMPILE = .venv-lock/bin/uv pip compile \
 	--quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-annotate --no-strip-extras --custom-compile-command "make lock" $(ARGS)
