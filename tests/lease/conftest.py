@@ -19,16 +19,16 @@ Opener = Callable[..., Awaitable[EtcdLeases]]
 prefixes = count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def etcd_server(etcd_program: None) -> Iterator[EtcdServer]:
-    """One node for all tests that do it no harm."""
+    """One node for all tests of a file that do it no harm. To start it costs less than to keep it for the others."""
     with EtcdServer() as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running_cluster(etcd_program: None) -> Iterator[EtcdCluster]:
-    """Three nodes for all tests of a process."""
+    """Three nodes for all tests of a file: even idle ones use a twentieth of a core."""
     with EtcdCluster(3) as cluster:
         yield cluster
 
