@@ -9,10 +9,13 @@ from typing import Any
 
 import asyncpg
 import pytest
+import pytest_asyncio
 
-from outlive._store.postgres import PostgresStore
+from outlive._store.contract import Store
+from outlive._store.postgres import PostgresStore, pool
 from outlive.testing.conformance import PersistentFactory, StoreConformance, StoreFactory
 from outlive.testing.postgres import PostgresServer
+from tests.store.lasting import LastingConnections
 
 _schemas = count(1)
 
@@ -35,8 +38,32 @@ class PostgresFactory(PersistentFactory):
     shared_transaction: Callable[[], AbstractAsyncContextManager[Any]] | None = None
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+async def lasting_connections() -> AsyncIterator[None]:
+    """Connections stay open from test to test; those of other processes do not."""
+    connections = LastingConnections()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "connect", connections.connect)
+        yield
+    await connections.close()
+
+
 class TestPostgresStore(StoreConformance):
     """One server, several connections, several processes."""
+
+    @pytest_asyncio.fixture(loop_scope="module")
+    async def store(self, factory: StoreFactory) -> AsyncIterator[Store]:
+        """The store under test, on the loop of its connections."""
+        store = await factory.open()
+        yield store
+        await store.close()
+
+    @pytest_asyncio.fixture(loop_scope="module")
+    async def other(self, factory: StoreFactory) -> AsyncIterator[Store]:
+        """The store of a second worker."""
+        other = await factory.open()
+        yield other
+        await other.close()
 
     @pytest.fixture
     def factory(self, request: pytest.FixtureRequest, postgres_server: PostgresServer) -> StoreFactory:
