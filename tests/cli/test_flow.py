@@ -180,7 +180,7 @@ def test_run_of_a_stored_flow(ask: Ask) -> None:
 
 
 def test_batch_of_a_flow(ask: Ask) -> None:
-    """One result for each line; the same id goes on; one that fails is its own. [SF batch]"""
+    """One result for each line; the same id goes on; one that fails is its own."""
     Path("in.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in range(10, 15)))
     first = ask("batch", "double.flow.yaml", "in.jsonl", "--id", "b-1", "-o", "out.jsonl", *STORE)
     assert (1, True) == (first.exit_code, "5 items done, 1 of them failed" in first.stderr), first.output

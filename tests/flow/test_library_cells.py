@@ -48,7 +48,7 @@ async def history(library: Library) -> list[tuple[int, str]]:
 
 @pytest.mark.every_store
 async def test_revisions_are_counted_and_listed(library: Library, store: Store) -> None:
-    """The same content again is no revision, and the old documents stay. [FB-S11]"""
+    """The same content again is no revision, and the old documents stay. [FB-S11, SF-B5]"""
     assert [1, 1, 2, 3] == [await publish(library, digits) for digits in (FIRST, FIRST, SECOND, THIRD)]
 
     assert [(1, FIRST), (2, SECOND), (3, THIRD)] == await history(library)

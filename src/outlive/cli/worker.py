@@ -38,7 +38,7 @@ log = logging.getLogger("outlive.worker")
 
 
 @click.command()
-@click.argument("app")
+@click.argument("app", required=False)
 @click.option("--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="Where the runs are.")
 @click.option("--lease", metavar="KIND", help="Who keeps the lease: store (default), none, or etcd://host:2379,...")
 @click.option("--name", help="A name that is this worker's alone: it takes its own runs back when it is started again.")
@@ -66,7 +66,7 @@ log = logging.getLogger("outlive.worker")
 )
 def worker(
     *,
-    app: str,
+    app: str | None,
     url: str | None,
     lease: str | None,
     name: str | None,
@@ -76,12 +76,12 @@ def worker(
     queues: str | None,
     log_level: str,
 ) -> None:
-    """Run the workflows of APP until asked to stop.
+    """Run the workflows of APP, and the flows of the store, until asked to stop.
 
     APP is a file (app.py), a module (shop.workflows), or either with the name of an Engine in it, or of a function that
     makes one (shop.app:engine). An engine of your own brings its own settings: codecs, limits, store; --name, --grace,
     --lease-seconds and --exit-when-stalled count for it all the same. Otherwise every workflow that the import defines
-    is run on the store.
+    is run on the store, and every flow there whose steps it has. Without APP: the flows that need no code.
 
     SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
     at once, exits with 0; about 5 seconds after the grace if the store is away. Once more: exits at once.
@@ -91,7 +91,7 @@ def worker(
     """
     from outlive.cli.app import load
 
-    module, found = load(app)
+    module, found = (None, None) if app is None else load(app)
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options = {
         "lease": lease,
@@ -102,7 +102,7 @@ def worker(
         "queues": None if queues is None else [name.strip() for name in queues.split(",") if name.strip()],
     }
     given = {option: value for option, value in options.items() if value is not None}
-    if isinstance(found, ModuleType):
+    if app is None or isinstance(found, ModuleType):
         engine = _engine_for(module, url, given)
     else:
         engine = _engine_from(app, found, given, is_store_given=_is_given("url"))
@@ -114,13 +114,14 @@ def _is_given(option: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-def _engine_for(module: ModuleType, url: str | None, given: dict[str, Any]) -> Engine:
+def _engine_for(module: ModuleType | None, url: str | None, given: dict[str, Any]) -> Engine:
     """An engine that runs what the import has defined."""
     from outlive._define.registry import REGISTRY, RESERVED
     from outlive.engine import Engine
     from outlive.errors import OutliveError
 
-    if not any(not name.startswith(RESERVED) or name.count(":") for name in REGISTRY.definitions()):
+    has_workflows = any(not name.startswith(RESERVED) for name in REGISTRY.definitions())
+    if module is not None and not has_workflows and not REGISTRY.step_names():
         raise Mistake(f"{module.__name__} defines no workflow; decorate one with @outlive.workflow")
     if not url:
         raise Mistake("there is no store; give --store URL or set OUTLIVE_STORE")
