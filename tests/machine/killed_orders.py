@@ -1,4 +1,4 @@
-"""The same order process as a function and as a machine, refused by each of its steps or by none: what
+"""The same order process as a function, as a machine and as a flow, refused by each of its steps or by none: what
 `test_same_ledger` compares, and a job of `tests.machine.killing`.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import outlive
-from outlive import All
+from outlive import All, flow
 from outlive._define.workflow import Workflow
 from tests.machine.killing import Runs, ledger
 
@@ -125,7 +125,20 @@ async def charge(data: Order) -> S:
     return S.DONE
 
 
-FORMS: dict[str, Workflow[..., Any]] = {"function": killed_order_function, "machine": machine}
+# -- As a flow ---------------------------------------------------------------------------------------------------------
+
+document = flow.parse("""
+name: killed-order
+steps:
+  reserve: { use: killed_order_reserve, with: { order: "${{ input }}" } }
+  truck: { use: killed_order_truck, with: { order: "${{ steps.reserve }}" } }
+  label: { use: killed_order_label, with: { order: "${{ steps.reserve }}" } }
+  cool: { use: sleep, with: { seconds: 10ms }, after: [truck, label] }
+  charge: { use: killed_order_charge, with: { order: "${{ input }}" }, after: [cool] }
+output: "${{ steps.charge == null ? 'done' : 'charged twice' }}"
+""")
+
+FORMS: dict[str, Workflow[..., Any]] = {"function": killed_order_function, "machine": machine, "flow": document}
 
 
 def runs(trial: str) -> Runs:

@@ -1,4 +1,4 @@
-"""The same order process as a function and as a machine: the same ledger, wherever the process dies."""
+"""The same order process as a function, a machine and a flow: the same ledger, wherever the process dies."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ async def test_every_death_leaves_the_same_ledger(
 
 
 async def check_orders(place: Place, path: Path, trials: Collection[str]) -> None:
-    """Whatever was killed: as a function and as a machine it holds the same, all or nothing, and ended the same."""
+    """Whatever was killed: in every form it holds the same, all or nothing, and ended the same."""
     ends, ledger = await read_ends(place), Ledger(path)
     for trial in trials:
         for refusal in killed_orders.REFUSALS:
             names = [f"{trial}-{form}-{refusal}" for form in killed_orders.FORMS]
             held = [sorted(ledger.held(name)) for name in names]
-            assert held == 2 * [[] if refusal else killed_orders.WHOLE], names
+            assert held == len(names) * [[] if refusal else killed_orders.WHOLE], names
             assert {ends[name] for name in names} == {RunStatus.FAILED if refusal else RunStatus.SUCCEEDED}
 
 
 @pytest.mark.timeout(120)  # Some ten seconds where nobody else is busy: thirty processes.
 @pytest.mark.parametrize("moment", ["AFTER", pytest.param("BEFORE", marks=pytest.mark.slow)])
 async def test_every_kill_leaves_the_same_ledger(meeting_place: Place, tmp_path: Path, moment: str) -> None:
-    """The same with SIGKILL: both forms side by side, in processes that die at every commit. [CA-X8 CA-X10]"""
+    """The same with SIGKILL: all forms side by side, in processes that die at every commit. [CA-X8 CA-X10]"""
     path = tmp_path / "ledger.db"
     trials = kill_everywhere("killed_orders", meeting_place, path, moment, "grouped", seconds_max=110)
 
