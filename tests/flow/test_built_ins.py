@@ -214,7 +214,7 @@ output: "${{{{ steps.fan }}}}"
 
 
 async def test_map_calls_a_step_for_each_item() -> None:
-    """In the order of the items, whatever ends first; the journal knows each by its place. [SF map]"""
+    """In the order of the items, whatever ends first; the journal knows each by its place."""
     parsed = flow.parse(MAP.format(name="all", tolerate=0))
     async with TestEngine() as engine:
         run = await engine.start(parsed)
@@ -227,7 +227,7 @@ async def test_map_calls_a_step_for_each_item() -> None:
 
 @pytest.mark.parametrize("tolerate", ["1", "25%", "0.25"])
 async def test_a_map_tolerates_some_failures(tolerate: str) -> None:
-    """One item's failure is its own. [SF batch items]"""
+    """One item's failure is its own."""
     shop.FAILURES["no21"] = [ValueError("no")]
     parsed = flow.parse(MAP.format(name="some", tolerate=tolerate))
     async with TestEngine() as engine:
@@ -277,7 +277,7 @@ output: "${{ steps.fan.results }}"
 
 
 async def test_iterate_goes_on_until_there_is_a_result() -> None:
-    """Each turn durable, with a durable pause between. [SF iterate]"""
+    """Each turn durable, with a durable pause between."""
     text = """
 name: built-in-iterate
 steps:
@@ -302,7 +302,7 @@ output: "${{ steps.poll }}"
 
 
 async def test_iterate_is_bounded() -> None:
-    """It says that it was stopped. [SF iterate]"""
+    """It says that it was stopped."""
     step = "{ use: iterate, with: { start: 1, max_iterations: 5, use: noop, with: { next: '${{ item + 1 }}' } } }"
     assert await result_of("bounded", step) == {"result": 6, "iterations": 5, "terminated": True}
 

@@ -10,11 +10,9 @@ FACTOR_MAX = 1.5
 
 def counting(steps: int) -> flow.Flow:
     """A chain of steps, each with the result of the one before."""
-    lines = [
-        f'  s{number}: {{ use: add_counted, with: {{ number: "${{{{ {f"steps.s{number - 1}" if number else "input"} }}}}" }} }}'
-        for number in range(steps)
-    ]
-    body = "\n".join(lines)
+    sources = ["input", *(f"steps.s{number}" for number in range(steps))]
+    line = '  s{}: {{ use: add_counted, with: {{ number: "${{{{ {} }}}}" }} }}'
+    body = "\n".join(line.format(number, sources[number]) for number in range(steps))
     return flow.parse(f'name: counting-{steps}\nsteps:\n{body}\noutput: "${{{{ steps.s{steps - 1} }}}}"\n')
 
 

@@ -83,7 +83,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_flow_survives_a_crash(shape: str) -> None:
-    """At any commit: the same end, and no step again whose outcome was known. [SF-U8 SF-U14 SF-U15 FB-R9]"""
+    """At any commit: the same end, and no step again whose outcome was known. [SF-U8 SF-U15 FB-R9]"""
     flow.parse(SHAPES["chain"])
     report = await crash_everywhere(flow.parse(SHAPES[shape]), max_points=POINTS)
 

@@ -35,7 +35,7 @@ def saying(options: str, *, name: str) -> str:
 
 
 async def test_a_default_takes_the_place_of_a_result() -> None:
-    """And may say what happened. [SF useDefault]"""
+    """And may say what happened."""
     shop.FAILURES["it"] = [ValueError("no")]
     text = saying('on_error: { use_default: { was: "${{ error.type }}: ${{ error.message }}" } }', name="default")
 
@@ -49,7 +49,7 @@ async def test_a_default_of_null_is_a_default() -> None:
 
 
 async def test_a_failure_fails_the_flow() -> None:
-    """With the error of the step, and no second attempt: the step has answered. [SF fail]"""
+    """With the error of the step, and no second attempt: the step has answered."""
     shop.FAILURES["it"] = [ValueError("no")]
     with pytest.raises(RunFailed, match="ValueError: no"):
         await output_of(saying("on_error: fail", name="fail"))
@@ -59,7 +59,7 @@ async def test_a_failure_fails_the_flow() -> None:
 
 @pytest.mark.parametrize("error", [ConnectionError("away"), TimeoutError("slow")])
 async def test_an_error_of_transport_is_tried_again_without_being_asked(error: Exception) -> None:
-    """Three times: it says nothing about the step. [SF retry classes]"""
+    """Three times: it says nothing about the step."""
     shop.FAILURES["it"] = [error, error, error]
     assert await output_of(saying("once: false", name="transport")) == "it"
     assert shop.CALLS == ["it"] * 4
@@ -82,7 +82,7 @@ async def test_a_step_that_is_called_once_is_not_tried_again() -> None:
 
 @pytest.mark.parametrize("option", ["on_error: { retry: { attempts: 3, first: 1m } }", "retry: { attempts: 3 }"])
 async def test_a_retry_is_for_the_errors_of_the_step_too(option: str) -> None:
-    """As many attempts as the document says. [SF retry]"""
+    """As many attempts as the document says."""
     shop.FAILURES["it"] = [ValueError("no")] * 2
     assert await output_of(saying(option, name="retry")) == "it"
 
@@ -229,7 +229,7 @@ output: "${{ steps.audit.id }}"
 
 
 async def test_a_limit_holds_for_all_steps_that_name_it() -> None:
-    """Three calls of two a minute take half a minute. [SF back-pressure]"""
+    """Three calls of two a minute take half a minute."""
     text = """
 name: failing-limit
 steps:

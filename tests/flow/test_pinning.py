@@ -51,7 +51,7 @@ def having(*flows: flow.Flow) -> Registry:
 
 
 async def test_a_file_that_changes_does_not_change_a_run_under_way(tmp_path: Path) -> None:
-    """The next run has the new document. [FB defect 6]"""
+    """The next run has the new document."""
     file, store = tmp_path / "pinned.flow.yaml", f"sqlite:{tmp_path / 'pinned.db'}"
     file.write_text(FIRST)
     first = flow.load(file)
@@ -72,7 +72,7 @@ async def test_a_file_that_changes_does_not_change_a_run_under_way(tmp_path: Pat
 
 
 async def test_a_worker_that_has_only_the_new_document_leaves_the_run_alone(tmp_path: Path) -> None:
-    """It waits, and says what is missing; a worker that has the document goes on with it. [FB defect 6]"""
+    """It waits, and says what is missing; a worker that has the document goes on with it."""
     first, second, store = flow.parse(FIRST), flow.parse(SECOND), f"sqlite:{tmp_path / 'pinned.db'}"
     async with outlive.Engine(store, registry=having(first)) as old:
         await waits(await old.start(first, id="old"))
@@ -109,7 +109,7 @@ output: "${{ steps.one }}"
 
 
 async def test_vars_and_overrides_are_arguments_of_the_run() -> None:
-    """A merge patch: objects are merged, null removes, other things replace. [SF overrides]"""
+    """A merge patch: objects are merged, null removes, other things replace."""
     parsed = flow.parse(OVERRIDDEN)
     patch = {"one": {"with": {"what": {"kept": None, "more": "${{ vars.shop }}!"}}, "retry": {"attempts": 2}}}
     async with TestEngine() as engine:

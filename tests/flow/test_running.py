@@ -100,7 +100,7 @@ output: "${{ steps.a + steps.b + steps.c }}"
 
 
 async def test_a_step_that_is_not_needed_does_not_run() -> None:
-    """Unless it must; and what that needs runs too. [SF lazy]"""
+    """Unless it must; and what that needs runs too."""
     text = """
 name: running-lazy
 steps:
@@ -153,7 +153,7 @@ steps:
 
 @pytest.mark.parametrize(("order", "expected"), [("breadth", "abcAC"), ("depth", "aAbcC")])
 async def test_which_of_the_ready_steps_begins_first(order: str, expected: str) -> None:
-    """Where only one runs at a time: all that are ready, or first what a step has made ready. [SF]"""
+    """Where only one runs at a time: all that are ready, or first what a step has made ready."""
     text = f"""
 name: running-{order}
 order: {order}

@@ -1,0 +1,7 @@
+"""Flows live where every other workflow lives: in memory, on a file and on a server."""
+
+from __future__ import annotations
+
+from tests.engine.conftest import engine, nobody_left, place
+
+__all__ = ["engine", "nobody_left", "place"]
