@@ -1,4 +1,4 @@
-"""Flowbot's seven defects, with flows: each as a test that we do not have it. The sixth is in `tests.flow.test_pinning`."""
+"""Flowbot's seven defects, with flows: each as a test that we do not have it; the sixth is in `test_pinning`."""
 
 from __future__ import annotations
 
