@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outlive import flow
+from outlive import RunStatus, flow
 from outlive._journal.event import RunClaimed
 from outlive.errors import RunNotFoundError, RunNotParkedError
 from tests.engine.inside import crash
@@ -117,7 +117,7 @@ async def test_a_run_whose_worker_was_lost_is_parked_if_its_flow_says_so(place: 
         run = second.get("run-1")
 
         async def is_parked() -> bool:
-            return (await run.status()).value == "parked"
+            return await run.status() is RunStatus.PARKED
 
         await until(is_parked)
         await second.resume("run-1")
