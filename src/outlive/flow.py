@@ -8,8 +8,11 @@ run = await engine.start(orders, {"order": {"id": 7}}, id="order-7")
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from outlive._define.flow.builder import Builder, Reference
 from outlive._define.flow.checking import parse_document
@@ -34,6 +37,7 @@ __all__ = [
     "parse",
     "reveal",
     "schema",
+    "using",
 ]
 
 
@@ -52,3 +56,19 @@ def parse(text: str | bytes, *, file: str = "") -> Flow:
     flow = Flow(parse_document(text, file, known=known_here()), file=file)
     flow.register()
     return flow
+
+
+@contextmanager
+def using(table: Mapping[str, Any]) -> Iterator[None]:
+    """Let the flows of this process have these settings for a while, in place of `[flows]` in `outlive.toml`: in tests.
+
+    Args:
+        table: as the table `[flows]` is: `{"http": {"allow_hosts": ["localhost"]}}`.
+
+    Raises:
+        SettingsError: it cannot be used.
+    """
+    from outlive._define.flow import settings
+
+    with settings.using(settings.read(dict(table), file="outlive.flow.using")):
+        yield

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import datetime
 import gzip
+import random
 import ssl
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from outlive._define.flow.answer import read_answer
 from outlive._define.flow.fetching import Fetcher, Reach, Request
 from outlive._define.flow.reach import parse_url
 from outlive.errors import (
@@ -224,6 +226,40 @@ async def test_an_answer_that_cannot_be_taken(raw: bytes, error: type[Exception]
     async with serving(lambda _: raw) as web:
         with pytest.raises(error, match=complaint):
             await Fetcher(LOCAL).fetch(Request(url=web.url(), bytes_max=1_000))
+
+
+async def test_no_bytes_confuse_the_reader_of_answers() -> None:
+    """They are an answer within its bounds, or an error of ours."""
+    chance = random.Random(7)
+    for _ in range(500):
+        data = b"HTTP/1.1 200 OK\r\n" + b"".join(chance.choice(PARTS) for _ in range(chance.randint(0, 8)))
+        reader = asyncio.StreamReader(limit=1_000)
+        reader.feed_data(data)
+        reader.feed_eof()
+        try:
+            found = await read_answer(reader, origin="it", method="GET", bytes_max=10)
+        except (AnswerError, EOFError):
+            continue
+        assert len(found.body) <= 10, data
+
+
+PARTS = [
+    b"Content-Length: 5\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"\r\n",
+    b"\n",
+    b": x\r\n",
+]
+PARTS += [
+    b"5\r\nhello\r\n",
+    b"0\r\n\r\n",
+    b"hello",
+    b"\x00\xff",
+    b"ffffffffffff\r\n",
+    b"X: y\r\n",
+    b"HTTP/1.1 100 Go\r\n",
+]
 
 
 async def test_what_does_not_answer_is_not_waited_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -110,3 +111,33 @@ def test_an_operator_may_name_the_only_hosts() -> None:
         reach.check(parse_url("https://other.example/"), ["8.8.8.8"])
     with pytest.raises(AddressRefusedError):
         reach.check(parse_url("https://api.example/"), ["127.0.0.1"])
+
+
+def test_no_text_gets_past_the_reader_of_urls() -> None:
+    """It is refused, or it has one meaning: what is read is read the same way again."""
+    chance = random.Random(7)
+    for _ in range(2_000):
+        url = "http://" + "".join(chance.choice(PIECES) for _ in range(chance.randint(1, 7)))
+        try:
+            target = parse_url(url)
+        except UrlError:
+            continue
+        assert parse_url(target.url) == target, url
+        assert "@" not in target.authority, url
+        assert not set(target.url) & set("\\\r\n \0"), url
+
+
+PIECES = [
+    *"@:/?#\\.[]%-1e",
+    "127.0.0.1",
+    "localhost",
+    "[::1]",
+    "%25eth0",
+    "80",
+    "0x7f",
+    "0177",
+    "a.example",
+    "\0",
+    "\r\n",
+]
+PIECES += ["::ffff:1.2.3.4", "65536", "xn--p1ai", "\u0663", "\u3002", " "]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from outlive import flow
 from outlive._define.flow import settings
 from outlive._define.flow.settings import Route, Settings, load, read
 from outlive.errors import SettingsError
@@ -122,6 +123,14 @@ def test_a_mistake_names_the_file_and_the_key(table: Any, complaint: str) -> Non
     """Also in a profile that is not used here."""
     with pytest.raises(SettingsError, match=complaint):
         read(table)
+
+
+def test_settings_for_a_while() -> None:
+    """For tests of users; a mistake is one as in a file."""
+    with flow.using({"vars": {"a": 2}}):
+        assert settings.current().vars == {"a": 2}
+    with pytest.raises(SettingsError, match=r"outlive\.flow\.using: flows: .*`htp`"), flow.using({"htp": 1}):
+        pass
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
