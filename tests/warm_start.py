@@ -48,6 +48,8 @@ class WarmPopen(subprocess.Popen[Any]):
     """A program; see above."""
 
     nursery: ClassVar[Nursery | None] = None
+    beginning: ClassVar[threading.Lock] = threading.Lock()
+    """Two threads that start the first programs at once begin one nursery."""
 
     def __init__(self, args: Any, **options: Any) -> None:
         self._order: dict[str, Any] | None = None
@@ -59,8 +61,9 @@ class WarmPopen(subprocess.Popen[Any]):
         if self._order is None:
             super()._execute_child(args, *rest)  # type: ignore[misc]
             return
-        if WarmPopen.nursery is None:
-            WarmPopen.nursery = Nursery()
+        with WarmPopen.beginning:
+            if WarmPopen.nursery is None:
+                WarmPopen.nursery = Nursery()
         pipes = rest[9:15]
         theirs = [pipe if pipe != -1 else number for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
         self.pid = WarmPopen.nursery.fork(self._order, theirs)
