@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from outlive.testing import TestEngine
 from tests.engine.dying import deaths
 from tests.engine.support import Place, in_time
 
+OPEN = ("pending", "running", "waiting")
 KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
@@ -125,6 +126,25 @@ async def test_a_sink_that_does_not_want_an_event_is_not_asked_again(receiver: R
         with pytest.raises(outlive.RunFailed, match="no such sink"):
             await engine.get(sent.deliveries[0].run_id).result()
         assert [] == await engine.events.sinks()
+
+
+async def test_a_key_that_this_worker_does_not_have_yet_is_waited_for(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent unsigned, and nothing is given up for it; what is pending is found by its age. [FB-S7]"""
+    async with TestEngine() as engine:
+        await engine.events.add_sink("crm", receiver.url, secret="late_key")
+        sent = await engine.events.send("deliveries.sold")
+        run = engine.get(sent.deliveries[0].run_id)
+        await engine.skip(seconds=30)
+        await engine.events.send("deliveries.sold")
+        assert [] == receiver.requests
+        assert "next attempt of outlive.deliver" in await run.why()
+        old = datetime.fromtimestamp(engine.clock.now() / 1_000_000 - 10, UTC)
+        pending = await engine.list(workflow="outlive.delivery", status=OPEN, until=old, limit=1)
+        assert [run.id] == [each.id for each in pending]
+        monkeypatch.setenv("OUTLIVE_SECRET_LATE_KEY", KEY)
+        assert 200 == await run.result()
 
 
 async def test_a_slow_sink_does_not_hold_up_the_others(receiver: Receiver) -> None:

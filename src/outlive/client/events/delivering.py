@@ -11,7 +11,14 @@ from outlive._model.trigger import SentEvent
 from outlive._store.contract import Store
 from outlive.client.events.signing import ID, signed_headers
 from outlive.client.events.sinks import read_sinks
-from outlive.errors import DeliveryRefusedError, HttpStatusError, OutliveError, SecretError, UnreachableError
+from outlive.errors import (
+    DeliveryRefusedError,
+    HttpStatusError,
+    OutliveError,
+    SecretError,
+    SettingsError,
+    UnreachableError,
+)
 
 TOTAL_SECONDS = 30.0
 ANSWER_BYTES_MAX = 64 * 1024
@@ -55,8 +62,8 @@ async def deliver(store: Store, name: str, event: SentEvent) -> int:
         answer = await settings.current().fetcher.fetch(request)
     except UnreachableError:
         raise
-    except SecretError as error:
-        # The worker next door may have it, and so may this one when its environment is right.
+    except (SecretError, SettingsError) as error:
+        # Another worker may have what is missing, and so may this one when its environment is right.
         raise UnreachableError(f"sink {name}", f"cannot be sent anything: {error}") from None
     except OutliveError as error:
         raise DeliveryRefusedError(name, event.id, str(error)) from None
