@@ -9,6 +9,7 @@ finding has the number of its input: `--first 1234 --inputs 1` shows it again.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import resource
 import signal
@@ -28,7 +29,7 @@ from outlive._define.flow.expression.types import ANY
 from outlive._define.flow.known import Known, shape_of
 from outlive._define.flow.problems import FlowError
 from outlive.errors import ExpressionError
-from proof.fuzz.documents import document
+from proof.fuzz.documents import GOOD, document
 from proof.fuzz.grammar import SCOPE, Grammar
 from proof.fuzz.nonsense import nonsense, plain_data
 from proof.fuzz.oracle import difference
@@ -56,6 +57,7 @@ def main() -> int:
         # The first of each kind loads modules and makes environments, which is not what is measured.
         with suppress(ExpressionError, FlowError):
             attempt(make(random.Random(0)))
+    _check(json.dumps(GOOD))  # If it is refused, changing something in it shows nothing.
     start, slowest, found = _memory(), (0.0, 0), 0
     for number in range(given.first, given.first + given.inputs):
         make, attempt = KINDS[number % len(KINDS)]

@@ -13,7 +13,7 @@ import yaml
 from proof.fuzz.grammar import Grammar
 from proof.fuzz.nonsense import nonsense, plain_data
 
-_GOOD: dict[str, Any] = {
+GOOD: dict[str, Any] = {
     "name": "orders",
     "description": "of a shop",
     "input": {
@@ -39,7 +39,7 @@ _GOOD: dict[str, Any] = {
             "use": "http",
             "if": "${{ steps.charge != null }}",
             "must_run": True,
-            "with": {"value": "${{ vars.hook }}"},
+            "with": {"url": "${{ vars.hook }}"},
         },
         "wait": {
             "use": "sleep",
@@ -52,7 +52,7 @@ _GOOD: dict[str, Any] = {
     "output": "${{ steps.charge }}",
     "tests": [{"name": "free", "input": {"order": {"id": "1", "cents": 0}}, "mocks": {"reserve": {"result": 1}}}],
 }
-_TOP = [*_GOOD, "resumable", "timeout", "concurrency", "order", "on_failure", "retry", "queue", "metadata", "language"]
+_TOP = [*GOOD, "resumable", "timeout", "concurrency", "order", "on_failure", "retry", "queue", "metadata", "language"]
 _FIELDS = [
     "use",
     "with",
@@ -97,7 +97,7 @@ def document(rng: random.Random) -> str:
 
 
 def _changed_data(rng: random.Random) -> str:
-    data = copy.deepcopy(_GOOD)
+    data = copy.deepcopy(GOOD)
     for _ in range(rng.randrange(1, 4)):
         _change(rng, data)
     return _written(rng, data)
@@ -142,7 +142,7 @@ def _value(rng: random.Random) -> Any:
 
 
 def _changed_text(rng: random.Random) -> str:
-    letters = list(_written(rng, _GOOD))
+    letters = list(_written(rng, GOOD))
     for _ in range(rng.randrange(1, 6)):
         at = rng.randrange(len(letters) + 1)
         new = rng.choice(
