@@ -292,6 +292,18 @@ async def test_what_does_not_answer_is_not_waited_for() -> None:
         await Fetcher(LOCAL).fetch(Request(url=url))
 
 
+async def test_the_next_address_is_tried() -> None:
+    """When one refuses, or leads nowhere; each gets its share of the time."""
+
+    async def two(host: str, port: int) -> list[str]:
+        return ["127.0.0.2", "127.0.0.1"]
+
+    async with serving(lambda _: answer(200, b"second")) as web:
+        got = await Fetcher(LOCAL, resolve=two).fetch(Request(url=web.url(host="two.example")))
+
+    assert got.body == b"second"
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [

@@ -139,6 +139,25 @@ async def test_a_server_in_trouble_is_asked_again_with_the_same_key() -> None:
     assert 100 <= took < 130
 
 
+async def test_a_time_of_day_is_that_of_the_server() -> None:
+    """Whatever the clock of the worker says."""
+    times = {"Date": "Mon, 01 Jan 2001 10:00:00 GMT", "Retry_After": "Mon, 01 Jan 2001 10:01:30 GMT"}
+    replies = [answer(503, **times), answer(200)]
+    made = asking("http_date", url="${{ input.url }}")
+    async with serving(lambda _: replies.pop(0)) as web, TestEngine() as engine:
+        begin = engine.now()
+        await (await engine.start(made, {"url": web.url()})).result()
+        assert 90 <= (engine.now() - begin).total_seconds() < 110
+
+
+async def test_json_without_an_end_is_an_error_of_the_answer() -> None:
+    """However deep it is."""
+    async with serving(lambda _: answer(200, "[" * 90_000, Content_Type="application/json")) as web:
+        failure = await failure_of(asking("http_deep", url="${{ input.url }}"), web.url())
+
+    assert failure.type == "outlive.errors.AnswerError"
+
+
 async def test_what_is_worth_another_attempt() -> None:
     """Unless `on` names others, a client error is not; 501 is not; a lost connection is."""
     counts = {}

@@ -138,13 +138,15 @@ class Fetcher:
         timeout = asyncio.timeout(seconds)
         try:
             async with timeout:
-                return await self._connect_checked(target)
+                return await self._connect_checked(target, seconds)
         except TimeoutError:
             if not timeout.expired():
                 raise
             raise UnreachableError(target.origin, f"could not be connected to within {seconds:g} s") from None
 
-    async def _connect_checked(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_checked(
+        self, target: Target, seconds: float
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         addresses = [str(target.address)]
         if target.address is None:
             self.reach.check(target, [])  # A host that may not be reached is not asked for either.
@@ -156,14 +158,16 @@ class Fetcher:
         reason = "has no address"
         for address in addresses:
             try:
-                return await asyncio.open_connection(
-                    address,
-                    target.port,
-                    limit=HEAD_BYTES_MAX,
-                    ssl=self._tls_context() if target.scheme == "https" else None,
-                    server_hostname=target.host if target.scheme == "https" else None,
-                )
-            except OSError as error:  # TLS too. The next address may be better.
+                # Each gets its share of the time: many machines have an IPv6 address that leads nowhere.
+                async with asyncio.timeout(seconds / len(addresses)):
+                    return await asyncio.open_connection(
+                        address,
+                        target.port,
+                        limit=HEAD_BYTES_MAX,
+                        ssl=self._tls_context() if target.scheme == "https" else None,
+                        server_hostname=target.host if target.scheme == "https" else None,
+                    )
+            except OSError as error:  # TLS and timeouts too. The next address may be better.
                 reason = f"could not be connected to: {_text(error)}"
         raise UnreachableError(target.origin, reason)
 

@@ -104,7 +104,7 @@ def _answer_in(lines: list[bytes], id: int) -> dict[str, Any] | None:
     for line in lines:
         try:
             found = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if isinstance(found, dict) and found.get("id") == id and ("result" in found or "error" in found):
             return found

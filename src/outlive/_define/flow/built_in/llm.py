@@ -157,7 +157,7 @@ class _Completion(msgspec.Struct):
 def _result(answer: Answer, base: str, revealed: Revealed, *, is_data: bool) -> dict[str, Any]:
     try:
         completion = msgspec.json.decode(answer.body, type=_Completion)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise AnswerError(base, f"is no completion: {error}") from None
     choice, usage = completion.choices[0], completion.usage
     text = choice.message.get("content")
@@ -177,7 +177,7 @@ def _result(answer: Answer, base: str, revealed: Revealed, *, is_data: bool) -> 
     if is_data:
         try:
             result["data"] = msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             excerpt = str(revealed.blot(text))[:200]
             raise AnswerError(base, f"is no JSON, which its schema asks for: {error}: {excerpt}") from None
     return result
