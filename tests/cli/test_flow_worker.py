@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 
+import pytest
+
 import outlive
 from tests.cli.conftest import Command
 from tests.engine.support import in_time, waits
@@ -18,6 +20,7 @@ output: "${{ steps.say.text }}"
 """
 
 
+@pytest.mark.slow
 async def test_killed_worker_and_a_new_revision(command: Callable[..., Command], url: str) -> None:
     """A worker without any program runs stored flows. The one that takes a run over after a kill -9 has never seen a
     file, and goes on with the document that the run was started with. [FB-R1]"""

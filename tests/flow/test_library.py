@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._store.contract import Store
-from outlive.client.flows.records import DOCUMENT_CELLS, INDEX_CELL
+from outlive.client.flows.records import DOCUMENT_CELLS, HISTORY_CELLS, INDEX_CELL
 from outlive.client.moving import move_store
 from outlive.errors import (
+    FlowDamagedError,
     FlowDisabledError,
     FlowInUseError,
     FlowNotFoundError,
@@ -47,6 +47,12 @@ output: "${{ steps.say.text }}"
 async def only_there(number: int) -> int:
     """A step that some workers have."""
     return number + 1
+
+
+@outlive.workflow
+async def lib_plain(number: int) -> int:
+    """What is no flow."""
+    return await only_there(number)
 
 
 @pytest.mark.every_store
@@ -213,14 +219,43 @@ async def test_deletion_respects_open_runs() -> None:
             await run.info()
 
 
-async def test_damaged_document_costs_its_own_runs_only() -> None:
-    """The worker says so in its log, and runs the other flows."""
-    async with TestEngine() as engine:
-        store: Store = store_of(engine)
-        bad = await engine.flows.apply(WAITING)
+@pytest.mark.any_store
+async def test_damaged_document_costs_its_own_runs_only(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """The worker says so once, and runs the other flows. To apply the document again repairs it."""
+    async with place.engine(worker=False) as people:
+        store = store_of(people)
+        bad = await people.flows.apply(WAITING)
+        run = await people.flows.start("lib-waiting")
         await store.change_cell(DOCUMENT_CELLS + bad.hash, lambda held, _: (b"\0", None))
-        await engine.flows.apply(GREETING)
-        assert "Hello, Ann!" == await (await engine.flows.start("greeting", {"who": "Ann"})).result()
+        await people.flows.apply(GREETING)
+        await store.change_cell(HISTORY_CELLS + "greeting", lambda held, _: (b"\0", None))
+        async with place.engine() as engine:
+            assert "Hello, Ann!" == await in_time((await engine.flows.start("greeting", {"who": "Ann"})).result())
+            assert "its runs wait" in caplog.text
+            with pytest.raises(FlowDamagedError):
+                await people.flows.start("lib-waiting")
+
+            assert bad.hash == (await engine.flows.apply(WAITING)).hash
+            await run.signal("go")
+            assert "ONE" == await in_time(run.result())
+
+
+@pytest.mark.any_store
+async def test_damaged_index_stops_no_worker(place: Place) -> None:
+    """It starts, runs what is no flow, and the flows again when the index was written again."""
+    async with place.engine(worker=False) as people:
+        store = store_of(people)
+        await people.flows.apply(GREETING)
+        good = await store.read_cell(INDEX_CELL)
+        await store.change_cell(INDEX_CELL, lambda held, _: (b"[]", None))
+        async with place.engine() as engine:
+            assert 3 == await in_time((await engine.start(lib_plain, 2)).result())
+            with pytest.raises(FlowDamagedError, match="the index of flows cannot be read"):
+                await engine.flows.list()
+            await store.change_cell(INDEX_CELL, lambda held, _: (good or b"", None))
+            await engine.flows.disable("greeting")
+            await engine.flows.enable("greeting")
+            assert "Hello, Ann!" == await in_time((await engine.flows.start("greeting", {"who": "Ann"})).result())
 
 
 async def test_flow_calls_another_flow_of_the_library() -> None:

@@ -22,7 +22,7 @@ from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import INDEX_CELL, FlowEntry, Index, index_in, version_of
 from outlive.client.schedules.of_flows import declare_flows
-from outlive.errors import OutliveError, StoreError
+from outlive.errors import FlowDamagedError, OutliveError, StoreError
 from outlive.telemetry import log
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class FlowLoader:
         """The documents that each flow is loaded with, by the name of the flow."""
         self._loaded: dict[tuple[str, str], Flow | None] = {}
         """By the name of the flow and the hash of the document; None for one that cannot be read."""
+        self._unreadable: set[tuple[str, str]] = set()
+        """Those: they are tried again with every look, because a person may have written them again."""
 
     async def run_once(self) -> float:
         """Load what has changed; see `Service`."""
@@ -69,15 +71,21 @@ class FlowLoader:
     async def look(self) -> None:
         """Compare the index with what is loaded, and load what is new."""
         data = await self._store.read_cell(INDEX_CELL)
-        if data == self._data:
+        if data == self._data and not self._unreadable:
             return
-        index = index_in(data)
+        try:
+            index = index_in(data)
+        except FlowDamagedError as error:
+            # The flows that are loaded run on, and so does everything that is no flow.
+            log.error("%s; no flow is loaded before that is repaired", error)
+            self._data = data
+            return
         for name, entry in index.items():
             if self._index.get(name) != entry:
                 self._hashes[name] = await self._find_hashes(name, entry)
         wanted = {(name, digits) for name, hashes in self._hashes.items() for digits in hashes}
         loaded = self._loaded
-        self._loaded = {key: loaded[key] if key in loaded else await self._load(*key) for key in sorted(wanted)}
+        self._loaded = {key: loaded.get(key) or await self._load(*key) for key in sorted(wanted)}
         published = {name: entry.current.version for name, entry in index.items() if entry.current is not None}
         self._registry.set_flows([flow.spec for flow in self._loaded.values() if flow is not None], published)
         await self._redefine()
@@ -85,6 +93,7 @@ class FlowLoader:
             flows = {name: (entry, self._find_published(name, entry)) for name, entry in index.items()}
             await declare_flows(self._store, flows, nonce=self._nonce)
         self._data, self._index = data, index
+        self._unreadable &= wanted
 
     def _find_published(self, name: str, entry: FlowEntry) -> Flow | None:
         return None if entry.current is None else self._loaded.get((name, entry.current.hash))
@@ -93,7 +102,11 @@ class FlowLoader:
         """The documents of a flow that runs may be pinned to, the published one first."""
         if entry.deleted is not None and not entry.has_open_runs:
             return []
-        revisions = await self._library.revisions(name, entry)
+        try:
+            revisions = await self._library.revisions(name, entry)
+        except FlowDamagedError as error:
+            log.error("%s; runs of its earlier revisions wait", error)
+            revisions = [] if entry.current is None else [entry.current]
         hashes = list(dict.fromkeys(revision.hash for revision in reversed(revisions)))
         if len(hashes) <= EARLIER_MAX:
             return hashes
@@ -115,9 +128,13 @@ class FlowLoader:
         from outlive._define.flow.flow import Flow
 
         try:
-            return Flow(from_canonical((await self._library.document(name, digits)).canonical))
+            flow = Flow(from_canonical((await self._library.document(name, digits)).canonical))
         except StoreError:
             raise
         except (OutliveError, msgspec.MsgspecError) as error:
-            log.error("flow %s (%s) cannot be loaded, and its runs wait: %s", name, digits, error)
+            if (name, digits) not in self._unreadable:
+                self._unreadable.add((name, digits))
+                log.error("flow %s (%s) cannot be loaded, and its runs wait: %s", name, digits, error)
             return None
+        self._unreadable.discard((name, digits))
+        return flow

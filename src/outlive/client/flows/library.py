@@ -123,7 +123,10 @@ class Library:
         """
 
         def put(held: bytes | None, _: int) -> tuple[bytes, None]:
-            there = document_in(digits, held)
+            try:
+                there = document_in(digits, held)
+            except FlowDamagedError:
+                there = None  # This repairs it.
             if there is not None and there.canonical != document.canonical:
                 raise FlowHashError(name, digits)
             return (data if there != document or held is None else held), None
