@@ -103,7 +103,9 @@ class Drafter:
             consumed=write.consumed,
             # A tree goes on as a new one when it knows all its children: one that is ahead of the oracle does not yet.
             starts=[
-                _plant(start, oracle, known.runs if start.successor_of else None)
+                _plant(start, oracle, known.runs)
+                if start.successor_of
+                else _plant(start, oracle, notify=known.runs[0].id)
                 for start in write.starts
                 if not (start.successor_of and write.lag)
             ],
@@ -150,6 +152,7 @@ def _snapshot(root: Run, seq: int, now: int) -> SnapshotTaken:
         input=value(root.id),
         nonce=root.nonce,
         tags=root.tags,
+        notify=root.parent_id or "",
     )
     return SnapshotTaken(
         at=now,
@@ -164,7 +167,7 @@ def _snapshot(root: Run, seq: int, now: int) -> SnapshotTaken:
     )
 
 
-def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None) -> Draft:
+def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None, *, notify: str = "") -> Draft:
     event = RunCreated(
         at=oracle.now(),
         workflow=WORKFLOW,
@@ -174,6 +177,7 @@ def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None) -
         # A store may forget a session that has ended and owns nothing.
         worker=new.worker if oracle.is_live(new.worker) else "",
         tags=new.tags,
+        notify=notify,
     )
     fold = Fold(new.id)
     fold.apply(event)

@@ -235,6 +235,28 @@ class Oracle:
                     self.world.watches[watch.run_id, watch.watcher] = watch.key
         return runs
 
+    def delete(self, journals: Sequence[int], ended_before: int) -> list[int]:
+        """Trees that ended before, unless an open run needs them."""
+        gone = [journal for journal in journals if journal in self.world.trees and self.may_go(journal, ended_before)]
+        for journal in gone:
+            root = self.world.trees.pop(journal).runs[0]
+            self.world.watches = {pair: key for pair, key in self.world.watches.items() if pair[1] != root.id}
+        return gone
+
+    def may_go(self, journal: int, ended_before: int) -> bool:
+        """Whether a tree may be deleted."""
+        tree = self.world.trees[journal]
+        root, ids = tree.runs[0], {run.id for run in tree.runs.values()}
+        is_old = tree.has_ended and root.finished_at is not None and root.finished_at < ended_before
+        is_needed = False
+        for other in self.world.trees.values():
+            if other.has_ended:
+                continue
+            starts = {run.id for run in other.runs.values() if run.created_at <= root.created_at}
+            waits = {wait.name for run in other.runs.values() for wait in run.waits}
+            is_needed |= root.parent_id in starts or other.runs[0].parent_id in ids or bool(waits & ids)
+        return is_old and not is_needed
+
     def append_streams(self, appends: Sequence[StreamAppend], limits: StreamLimits) -> list[Appended]:
         """One by one, each by the owner of its tree alone."""
         answers = []

@@ -140,6 +140,12 @@ class Player:
         runs = await self.store.watch_ends(watches_of(plan.operation))
         return {id: comparable_run(run) for id, run in runs.items()}
 
+    async def _delete(self, plan: Plan) -> Any:
+        seconds, *numbers = plan.operation.numbers
+        handles = {await self._handle(number): number for number in numbers}
+        ended_before = self._oracle.now() - seconds * 1_000_000
+        return sorted(handles[each] for each in await self.store.delete_trees([*handles], ended_before=ended_before))
+
     async def _hire(self, plan: Plan) -> Any:
         (lease_seconds,) = plan.operation.numbers
         await self.store.register_worker(worker_of(plan.operation, self._oracle.now()), lease_seconds=lease_seconds)

@@ -64,6 +64,11 @@ class Prophet:
             case "gaze":
                 runs = oracle.watch_ends(watches_of(operation))
                 return {id: comparable_run(run) for id, run in runs.items()}
+            case "delete":
+                seconds, *numbers = operation.numbers
+                journals = {self._number(number): number for number in numbers}
+                gone = oracle.delete([*journals], oracle.now() - seconds * 1_000_000)
+                return sorted(journals[each] for each in gone)
             case "hire":
                 return oracle.register(worker_of(operation, oracle.now()), operation.numbers[0])
             case "retire":

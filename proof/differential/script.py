@@ -48,6 +48,7 @@ class Author:
         self._random_of_lists = Random(f"{seed} lists")
         """A list changes nothing, so what it asks for must not change what happens after it."""
         self._talk = Random(f"{seed} talk")
+        self._purges = Random(f"{seed} purges")
         self._oracle = oracle
         self._trees = 0
         self._names = 0
@@ -78,6 +79,8 @@ class Author:
             "list": 12,
             "read": 8,
         }
+        if self._purges.random() < 0.02:
+            return self._delete()
         if self._talk.random() < 0.2:
             return self._talk.choice((self._say, self._say, self._refuse, self._gaze, self._retry))()
         (verb,) = self._random.choices(list(verbs), list(verbs.values()))
@@ -388,6 +391,15 @@ class Author:
         owner = chosen[0][0].runs[0].owner if chosen else ""
         worker = owner if owner and talk.random() < 0.8 else talk.choice(WORKERS)
         return Operation("refuse", worker=worker, ids=tuple(name for _, name in chosen) or ("m1",), numbers=(1,))
+
+    def _delete(self) -> Operation:
+        """Trees that have ended, mostly, some of them too short a time ago."""
+        chance, trees = self._purges, self._oracle.world.trees.values()
+        ended = [tree.runs[0].nonce for tree in trees if tree.has_ended]
+        others = [tree.runs[0].nonce for tree in trees]
+        chosen = chance.sample(ended, min(len(ended), chance.choice([1, 2, 4])))
+        chosen += chance.sample(others, min(len(others), chance.choice([0, 0, 1, 2])))
+        return Operation("delete", numbers=(chance.choice([0, 0, 1, 20]), *chosen, *chance.sample([1, 2], 1)))
 
     def _gaze(self) -> Operation:
         """Watches of runs, mostly of open ones."""

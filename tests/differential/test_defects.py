@@ -215,6 +215,31 @@ class ReopensTheLiving(Defective):
         return super()._find_writable(replace(change, reopens=False) if change.reopens else change)
 
 
+# -- Trees that are deleted ----------------------------------------------------------------------------------
+
+
+class DeletesWhatIsNeeded(Defective):
+    """Everything that has ended goes."""
+
+    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+        gone = await super().delete_trees(journals, ended_before=ended_before)
+        for journal in {*journals} - {*gone}:
+            tree = self._state.trees.get(journal)
+            if tree is not None and tree.is_over and (tree.root.finished_at or 0) < ended_before:
+                del self._state.trees[journal]
+                for run in tree.runs.values():
+                    del self._state.runs[run.id]
+                gone.append(journal)
+        return gone
+
+
+class DeletesTheYoung(Defective):
+    """Does not look when a tree ended."""
+
+    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+        return await super().delete_trees(journals, ended_before=self.now() + 1)
+
+
 # -- Cells ---------------------------------------------------------------------------------------------------
 
 

@@ -51,13 +51,20 @@ HAPPENS_MIN = {
     "says, there already": 19,
     "says, late": 3,
     "says, lost": 50,
-    "says, full": 4,
+    "says, full": 1,
     "a workflow says": 90,
     "a workflow says, there already": 4,
     "watches": 100,
     "watches, not kept": 14,
     "a watched run ends": 9,
     "a watched run goes on": 10,
+    # Trees that are deleted.
+    "deletes": 14,
+    "deletes, kept: it is open": 30,
+    "deletes, kept: it ended later": 10,
+    "deletes, kept: it is needed": 9,
+    "deletes, not there": 25,
+    "an id is free again": 1,
     # Cells.
     "cell, new": 50,
     "cell, changed": 85,
@@ -90,6 +97,7 @@ async def test_everything_happens_often() -> None:
 async def play(seed: str) -> Any:
     """Everything that happens in a script, played on the oracle alone."""
     appended: set[Any] = set()
+    deleted: set[str] = set()
     async with Episode.open({}) as episode:
         oracle = episode.oracle
         author = Author(seed, oracle)
@@ -105,6 +113,9 @@ async def play(seed: str) -> Any:
                         list_changes(operation, truth, before, oracle.world),
                         list_talk(operation, truth, before, oracle.world),
                     )
+                case "delete":
+                    happenings = list_deleted(operation, truth, before)
+                    deleted |= {by_number(before)[number].runs[0].id for number in truth}
                 case "say" | "refuse" | "gaze":
                     happenings = list_said(operation, truth, before, oracle.world)
                 case "claim" | "read":
@@ -117,6 +128,10 @@ async def play(seed: str) -> Any:
                     continue
             for happening in happenings:
                 yield happening
+            for tree in oracle.world.trees.values():
+                if tree.runs[0].id in deleted:
+                    deleted.remove(tree.runs[0].id)
+                    yield "an id is free again"
 
 
 def list_changes(operation: Operation, truth: Any, before: World, after: World) -> Iterator[str]:
@@ -173,6 +188,22 @@ def list_talk(operation: Operation, truth: Any, before: World, after: World) -> 
         watched = [run_id for run_id, _ in before.watches if run_id == trees[part.tree].runs[0].id]
         if watched and now[part.tree].has_ended:
             yield "a watched run ends" if len(after.watches) < len(before.watches) else "a watched run goes on"
+
+
+def list_deleted(operation: Operation, truth: Any, before: World) -> Iterator[str]:
+    """What became of deletions."""
+    trees = by_number(before)
+    for number in {*operation.numbers[1:]}:
+        if number in truth:
+            yield "deletes"
+        elif number not in trees:
+            yield "deletes, not there"
+        elif not trees[number].has_ended:
+            yield "deletes, kept: it is open"
+        elif operation.numbers[0]:
+            yield "deletes, kept: it ended later"
+        else:
+            yield "deletes, kept: it is needed"
 
 
 def list_said(operation: Operation, truth: Any, before: World, after: World) -> Iterator[str]:
