@@ -22,7 +22,7 @@ PLAIN = ("work",) * 9 + ("thread", "flaky", "slow", "pieces", "broken", "nap", "
 KINDLY = ("once", "once", "transaction", "transaction", "publish", "patched", "lapse", "stream")
 SIMPLE = PLAIN + KINDLY * 3 + ("process",)
 """Processes are slow to start, so there are few of them."""
-NESTED = ("gather", "gather", "race", "child", "saga", "saga", "map", "map_runs")
+NESTED = ("gather", "gather", "race", "child", "saga", "saga", "map", "map_runs", "flow")
 WORLDLY = ("signal", "patience", "detached", "orphan", "lineage", "approval", "ask", "promise")
 """Only in programs that run to their end and outside races: elsewhere it is not known whether they happen."""
 DETACHED = ("detached", "orphan", "lineage")
@@ -149,7 +149,7 @@ def predict(ops: Sequence[Op], signals: Iterator[int]) -> int:
         match op.kind:
             case "signal" | "patience":
                 total += next(signals)
-            case "gather" | "child" | "detached" | "map" | "map_runs":
+            case "gather" | "child" | "detached" | "map" | "map_runs" | "flow":
                 total += predict(op.parts, signals)
             case "item":
                 total += 0 if op.fails else op.value

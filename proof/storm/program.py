@@ -1,4 +1,4 @@
-"""The workflows of a storm: an interpreter of little programs, and a run of several generations.
+"""The workflows of a storm: an interpreter of little programs, a run of several generations, and a flow.
 
 A program is data: a list of operations, some with parts. Each adds a known number, so the result of a program is
 known before it runs, whatever happens to the workers meanwhile. The operations are the things people write: steps of
@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import replace
 
 import outlive
+from outlive import flow
 from proof.storm import steps
 from proof.storm.op import EMITTED, Booked, Op, Program, Relay
 
@@ -58,6 +59,20 @@ async def relay(plan: Relay) -> int:
     except asyncio.CancelledError:
         await steps.tidy(-plan.place)
         raise
+
+
+document = flow.parse("""
+name: storm-flow
+steps:
+  mark: { use: storm.work, with: { place: "${{ input.place }}", value: 1 } }
+  nap: { use: sleep, with: { seconds: 20ms } }
+  each:
+    use: map
+    with: { items: "${{ input.parts }}", concurrency: 2, use: storm.program, with: { plan: { ops: ["${{ item }}"] } } }
+  total: { use: noop, with: { sum: "${{ steps.each.results.sum() }}" }, after: [mark, nap] }
+output: "${{ steps.total.sum }}"
+""")
+"""The parts of an operation as a flow: steps, a timer and children side by side."""
 
 
 async def perform(op: Op) -> int:
@@ -140,6 +155,9 @@ async def perform_nested(op: Op) -> int:
             return sum(await outlive.map(program, [Program((part,)) for part in op.parts], concurrency=MAP_CONCURRENCY))
         case "child":
             return await program(Program(op.parts))
+        case "flow":
+            total: int = await document({"place": op.place, "parts": list(op.parts)})
+            return total
         case "detached":
             child = await outlive.start(program, Program(op.parts), detached=True, id=op.id)
             return await child.result()
