@@ -36,7 +36,7 @@ def _fits(order: list[Any], value: Any) -> bool:
             return bool(value == [2 * number for number in range(count)])
         case ["await_or", *_]:
             return value in (7, "timeout")
-        case ["child", program]:
+        case ["child", program, *_]:
             return is_right(program, value)
         case ["detached", _, program, waits]:
             return is_right(program, value) if waits else bool(value == "started")

@@ -7,6 +7,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from outlive import flow
 from outlive._define.approval import wait_for_approval
 from outlive._define.asks import asks
 from outlive._define.decide import continue_as_new, emit
@@ -187,6 +188,8 @@ async def _do(order: list[Any]) -> Any:
                 return "timeout"
         case ["child", program]:
             return json.loads(await play(json.dumps(program)))
+        case ["child", program, "flow"]:
+            return json.loads(await document({"program": json.dumps(program)}))
         case ["detached", run_id, program, waits]:
             child = await start(play, json.dumps(program), detached=True, id=run_id)
             # Every other one is waited for as if another program had started it: by a watch in the store.
@@ -305,6 +308,18 @@ async def play(program: str) -> str:
     return json.dumps(await _play(json.loads(program)))
 
 
+document = flow.parse("""
+name: simulated-flow
+steps:
+  nap: { use: sleep, with: { seconds: 50ms } }
+  echo: { use: simulated.play, with: { program: "[]" } }
+  play: { use: simulated.play, with: { program: "${{ input.program }}" } }
+  both: { use: noop, with: { given: "${{ steps.play }}" }, after: [nap, echo] }
+output: "${{ steps.both.given }}"
+""")
+"""A flow around a program: a timer and two children side by side."""
+
+
 @workflow(name="simulated.rare", strict_arguments=True)
 async def rare(program: str) -> str:
     """The same, on the workers that have it."""
@@ -348,7 +363,7 @@ QUEUED = dict(zip(QUEUES, (play_one, play_two, play_keyed, play_mine, play_rated
 def registry(*, has_rare: bool) -> Registry:
     """What a worker can run."""
     made = Registry()
-    for it in (play, *QUEUED.values(), *([rare] if has_rare else [])):
+    for it in (play, document, *QUEUED.values(), *([rare] if has_rare else [])):
         made.add_workflow(it.spec)
     add_machines(made)
     for known in (work, once, unbook, book, item, echo, advance, poison, post, speak, fragile):

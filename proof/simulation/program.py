@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -245,7 +246,10 @@ class Writer:
         return ["fragile", self._tag(), self._millis(1000)]
 
     def _child(self, depth: int) -> Order:
-        return ["child", self._orders(self._chance.randint(1, 2), depth + 1)]
+        program = self._orders(self._chance.randint(1, 2), depth + 1)
+        # Not by chance: the programs of all seeds stay as they were.
+        is_flow = crc32(msgspec.json.encode(program)) % 3 == 0
+        return ["child", program, "flow"] if is_flow else ["child", program]
 
     def _detached(self, depth: int) -> Order:
         run_id = f"{self._tag()}d"
@@ -313,7 +317,9 @@ def each_order(program: Program) -> Iterator[Order]:
             case ["gather", programs]:
                 for inner in programs:
                     yield from each_order(inner)
-            case ["child" | "continue", inner] | ["timeout", _, inner] | ["detached", _, inner, _]:
+            case (
+                ["child" | "continue", inner] | ["child", inner, _] | ["timeout", _, inner] | ["detached", _, inner, _]
+            ):
                 yield from each_order(inner)
             case _:
                 pass
