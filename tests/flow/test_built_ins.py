@@ -249,6 +249,15 @@ async def test_a_map_that_tolerates_nothing_fails_with_its_item() -> None:
     assert len(shop.CALLS) <= 2
 
 
+async def test_a_map_says_how_many_items_have_failed_when_that_is_too_many() -> None:
+    """Each with its place."""
+    shop.FAILURES |= {name: [ValueError("no")] for name in ("no10", "no21", "no32")}
+    parsed = flow.parse(MAP.format(name="many", tolerate=1))
+    async with TestEngine() as engine:
+        with pytest.raises(RunFailed, match="ToleranceExceededError: 2 "):
+            await (await engine.start(parsed)).result()
+
+
 async def test_a_map_runs_steps_that_are_written_in_place() -> None:
     """With references to each other, to the item, and to the steps around; nested too."""
     text = """

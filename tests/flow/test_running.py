@@ -186,6 +186,16 @@ output: { stamp: "${{ steps.stamp }}", audit: "${{ steps.audit }}", year: "${{ s
     assert found == {"stamp": stamp, "audit": {"id": 3, "cents": 6}, "year": "2026-01-02T00:00:00Z"}
 
 
+async def test_a_field_may_be_called_like_a_tag_of_the_journal() -> None:
+    """Plain data is plain data, on its way in and out."""
+    text = """
+name: running-dollar
+steps: { one: { use: shop.say, with: { what: "${{ input.given }}" } } }
+output: "${{ steps.one }}"
+"""
+    assert await output_of(text, {"given": {"$": ["no", "tag"]}}) == {"$": ["no", "tag"]}
+
+
 @pytest.mark.parametrize(
     ("with_", "use", "says"),
     [

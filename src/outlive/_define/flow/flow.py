@@ -18,7 +18,7 @@ from outlive._define.flow.document import Document, canonical, hash_of, seconds_
 from outlive._define.flow.driver import driver_of
 from outlive._define.flow.given import given_input, given_vars
 from outlive._define.flow.overrides import overridden
-from outlive._define.flow.plain_data import PlainCodec, plain_value
+from outlive._define.flow.plain_data import PlainCodec, plain_of, plain_value
 from outlive._define.flow.plan import Plan
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.secrets import SECRETS, references_of
@@ -26,9 +26,10 @@ from outlive._define.flow.triggers import schedules_in, triggers_in
 from outlive._define.registry import REGISTRY
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
+from outlive._journal.value import Stored
 from outlive._model.queue import check_queue
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import ExpressionError
+from outlive.errors import ExpressionError, UnreadableError, WrongArgumentsError
 from outlive.telemetry import log
 
 PLANS_MAX = 64
@@ -170,3 +171,14 @@ class FlowSignature(Signature):
         values = given_vars(flow.document, _with_settings(flow.document, given.get("vars") or {}), os.environ)
         named = {key: value for key, value in (("vars", values), ("overrides", overrides)) if value}
         return msgspec.json.encode({"a": [taken], "k": named} if named else [taken])
+
+    def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
+        """See `Signature`: plain data, as everything in a flow."""
+        what = f"the arguments of flow {self._flow.name}"
+        plain = plain_of(data, what)
+        args, kwargs = (plain["a"], plain["k"]) if isinstance(plain, dict) else (plain, {})
+        try:
+            self._check_fit(args, kwargs)
+        except WrongArgumentsError as error:
+            raise UnreadableError(what, "an input, vars and overrides", error.reason) from error
+        return args, kwargs

@@ -7,6 +7,7 @@ so a step gets its dataclass or model. What it returns is written by its own typ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from inspect import Parameter
 from typing import Any
 
@@ -19,6 +20,7 @@ from outlive.errors import UnreadableError, UnserialisableError
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _TAG = b'{"$":'
+_DOLLAR = b'"$":'
 
 
 def plain_of(data: Stored, what: str) -> Any:
@@ -28,9 +30,11 @@ def plain_of(data: Stored, what: str) -> Any:
         UnreadableError: it is no JSON.
     """
     try:
-        # A value without a type may be written with tags: a datetime, a tuple. Plain data has text and lists for them.
         if _TAG in memoryview(data).tobytes():
-            return _decode(_encode(TAGGED.decode(data, what)))
+            # A value without a type may be written with tags: a datetime, a tuple. Plain data has text and lists for
+            # them. A field that is really called `$` is no tag.
+            with suppress(UnreadableError, msgspec.MsgspecError, TypeError, ValueError):
+                return _decode(_encode(TAGGED.decode(data, what)))
         return _decode(data)
     except (msgspec.MsgspecError, TypeError) as error:
         raise UnreadableError(what, "plain data", str(error)) from error
@@ -108,9 +112,17 @@ class PlainArguments(Signature):
         if left or len(values) != self._count or self._needs_keywords:
             self._check_fit(values, left)
         data = _encode({"a": values, "k": left} if left else values)
+        if _DOLLAR in data:
+            values = [self._marked(name, each) for name, each in zip(self._order, values, strict=False)]
+            left = {name: self._marked(name, each) for name, each in left.items()}
+            data = _encode({"a": values, "k": left} if left else values)
         if self._is_checked:
             self._own.decode(data)
         return data
+
+    def _marked(self, name: str, value: Any) -> Any:
+        """An argument with a field that is called `$`, which a parameter without a type would take for a tag."""
+        return msgspec.Raw(TAGGED.encode(value, name)) if self._codec_of(name) is TAGGED else value
 
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
         """See `Signature`."""

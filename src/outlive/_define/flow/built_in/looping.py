@@ -121,7 +121,7 @@ class _Items:
         self._next = 0
         self._results: list[Any] = [None] * len(given.items)
         self._errors: dict[int, Exception] = {}
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
 
     async def run(self) -> Any:
         place, items = SCOPE.get(), self._given.items
@@ -137,7 +137,7 @@ class _Items:
             raise
         for lane in lanes:
             if not lane.cancelled():
-                lane.result()
+                self._error = self._error or lane.exception()  # Of a lane: what is no failure of an item.
         if self._error is not None:
             raise self._error
         errors = [{"index": index, **error_data(error)} for index, error in sorted(self._errors.items())]
