@@ -10,6 +10,7 @@ import pytest
 
 import outlive
 from outlive import flow
+from outlive._define.flow import settings
 from outlive._define.registry import REGISTRY
 from outlive._model.trigger import Sent
 from outlive.flow import FlowError
@@ -39,7 +40,7 @@ async def results(engine: outlive.Engine, sent: Sent) -> list[Any]:
 
 async def test_an_event_starts_a_flow_with_what_its_trigger_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first trigger whose condition is true; its input is mapped, else it is the data without what the flow does
-    not know; variables come from the environment of the sender. [FB-R3]"""
+    not know; variables come from the settings and the environment of the sender. [FB-R3]"""
     monkeypatch.setenv("TRIGGERED_REGION", "south")
     flow.parse(ORDERS)
     async with TestEngine() as engine:
@@ -51,6 +52,9 @@ async def test_an_event_starts_a_flow_with_what_its_trigger_says(monkeypatch: py
         assert [] == (await send("triggered.order.created", {"id": 7, "cents": 5}, id="e2")).runs
         bare = await send("triggered.order.bare", {"order": {"id": 8}, "more": 1}, id="e3")
         assert [{"id": 8, "rush": False, "region": "south"}] == await results(engine, bare)
+        with settings.using(settings.read({"vars": {"region": "west"}})):
+            third = await send("triggered.order.bare", {"order": {"id": 9}}, id="e4")
+        assert [{"id": 9, "rush": False, "region": "west"}] == await results(engine, third)
 
 
 async def test_an_event_that_a_flow_cannot_read_says_why() -> None:

@@ -7,7 +7,6 @@ it the one that is meant by the name.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +15,7 @@ import msgspec
 
 from outlive._define.flow.document import Document, canonical, hash_of, seconds_of, version_of
 from outlive._define.flow.driver import driver_of
-from outlive._define.flow.given import given_input, given_vars
+from outlive._define.flow.given import given_input, given_vars, vars_here
 from outlive._define.flow.overrides import overridden
 from outlive._define.flow.plain_data import PlainCodec, plain_of, plain_value
 from outlive._define.flow.plan import Plan
@@ -133,16 +132,6 @@ class Flow(Workflow[..., Any]):
         return f"<flow {self.spec.name} {self.hash}>"
 
 
-def _with_settings(document: Document, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The values that a start gives, and for the others what the settings of this environment say."""
-    if not document.vars:
-        return given
-    from outlive._define.flow import settings
-
-    own = settings.current().vars
-    return {**{name: own[name] for name, each in document.vars.items() if name in own and not each.secret}, **given}
-
-
 class FlowSignature(Signature):
     """A flow takes its input, the values of its variables, and changes of its steps: plain data, checked when a run is
     started."""
@@ -168,7 +157,7 @@ class FlowSignature(Signature):
         if overrides:
             flow.plan_for(overrides).resolve()
         taken = given_input(flow.document, given["input"])
-        values = given_vars(flow.document, _with_settings(flow.document, given.get("vars") or {}), os.environ)
+        values = vars_here(flow.document, given.get("vars") or {})
         named = {key: value for key, value in (("vars", values), ("overrides", overrides)) if value}
         return msgspec.json.encode({"a": [taken], "k": named} if named else [taken])
 

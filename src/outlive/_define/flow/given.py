@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -345,6 +346,22 @@ def given_vars(document: Document, given: Mapping[str, Any], environ: Mapping[st
     if problems:
         raise FlowInputError(document.name, problems)
     return found
+
+
+def vars_here(document: Document, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables of a run that this process starts: what was given, else what the settings of this environment say,
+    else the environment, else the default; see `given_vars`."""
+    return given_vars(document, _with_settings(document, given), os.environ)
+
+
+def _with_settings(document: Document, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values that a start gives, and for the others what the settings of this environment say."""
+    if not document.vars:
+        return given
+    from outlive._define.flow import settings
+
+    own = settings.current().vars
+    return {**{name: own[name] for name, each in document.vars.items() if name in own and not each.secret}, **given}
 
 
 def variable_schema(variable: Variable) -> Schema:

@@ -6,8 +6,6 @@ steps of the flow: the document is enough.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +14,7 @@ from msgspec import UNSET
 
 from outlive._define.flow.document import Condition, Document, Trigger, canonical_json, from_canonical, seconds_of
 from outlive._define.flow.expression import Template, compile_value
-from outlive._define.flow.given import given_input, given_vars
+from outlive._define.flow.given import given_input, vars_here
 from outlive._define.flow.problems import FlowError, Problem
 from outlive._define.schedule import cron, tick
 from outlive._journal.described import Described
@@ -112,7 +110,7 @@ def arguments_for(document: bytes, value: Any, *, drop_unknown: bool) -> bytes:
     """
     flow = _document(document)
     taken = given_input(flow, value, drop_unknown=drop_unknown)
-    values = given_vars(flow, {}, os.environ)
+    values = vars_here(flow, {})
     return msgspec.json.encode({"a": [taken], "k": {"vars": values}} if values else [taken])
 
 
@@ -124,17 +122,15 @@ def _document(canonical: bytes) -> Document:
 # -- When it is time ---------------------------------------------------------------------------------------
 
 
-def schedules_in(document: Document, *, environ: Mapping[str, str] | None = None) -> list[Schedule]:
+def schedules_in(document: Document) -> list[Schedule]:
     """The schedules of a flow: the first has its name, the others a number behind that.
-
-    Variables have the values of `environ`, that of this process unless given.
 
     Raises:
         FlowError: one cannot be a schedule.
         FlowInputError: there is no value of a variable.
     """
     has_schedules = any(trigger.schedule is not None for trigger in document.triggers)
-    values = given_vars(document, {}, os.environ if environ is None else environ) if has_schedules else {}
+    values = vars_here(document, {}) if has_schedules else {}
     found: list[Schedule] = []
     names = schedule_names(document.name)
     for index, trigger in enumerate(document.triggers):
