@@ -150,6 +150,15 @@ async def test_missing_step_is_named_with_its_worker(place: Place) -> None:
         assert 2 == await in_time((await engine.flows.start("lib-lacking")).result())
 
 
+async def test_batch_needs_no_code_where_it_is_started() -> None:
+    """Its items wait for a worker that has the steps."""
+    text = "name: lib-items\nsteps: { one: { use: lib.elsewhere, with: { number: 1 } } }\n"
+    async with TestEngine(worker=False) as engine:
+        await engine.flows.apply(text)
+        batch = await engine.start_batch(await engine.flows.find("lib-items"), [{}, {}], id="items")
+        assert "outlive.batch" == (await batch.run.info()).workflow
+
+
 async def test_disabled_flow_starts_nothing() -> None:
     """Until it is enabled; a run under way goes on."""
     async with TestEngine() as engine:
@@ -161,6 +170,8 @@ async def test_disabled_flow_starts_nothing() -> None:
         assert (False, "disabled by ann: the bank is closed") == (info.is_enabled, info.why_disabled)
         with pytest.raises(FlowDisabledError, match="is disabled by ann: the bank is closed; it starts"):
             await engine.flows.start("lib-waiting")
+        with pytest.raises(FlowDisabledError):
+            await engine.flows.find("lib-waiting")
         await run.signal("go")
         assert "ONE" == await run.result()
         assert (await engine.flows.enable("lib-waiting")).is_enabled

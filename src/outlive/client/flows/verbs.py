@@ -251,14 +251,18 @@ class Flows:
     # -- Starting runs ---------------------------------------------------------------------------------------
 
     async def find(self, name: str, *, revision: int | None = None) -> Flow:
-        """A flow of the library as a workflow, for `engine.start_batch` and `engine.schedules.set`.
+        """A flow of the library as a workflow, for `engine.start_batch`. Its steps need not be here.
 
         Raises:
-            FlowNotFoundError: there is no such flow, or not this revision of it.
+            FlowNotFoundError: there is no such flow, or not this revision of it. FlowDisabledError: it starts no runs.
         """
-        from outlive._define.flow.flow import Flow
+        from outlive.client.flows.startable import LibraryFlow
 
-        return Flow((await self.get(name, revision=revision)).document)
+        name = _name("engine.flows.find", name)
+        entry = await self._library.entry(name)
+        if entry.disabled is not None:
+            raise FlowDisabledError(name, disabled_text(entry.disabled))
+        return LibraryFlow((await self.get(name, revision=revision)).document)
 
     async def start(
         self,
@@ -283,11 +287,6 @@ class Flows:
             FlowNotFoundError. FlowDisabledError: it starts no runs. FlowInputError: the input or a variable does not
             fit.
         """
-        where = "engine.flows.start"
-        name = _name(where, name)
-        entry = await self._library.entry(name)
-        if entry.disabled is not None:
-            raise FlowDisabledError(name, disabled_text(entry.disabled))
         flow = await self.find(name, revision=revision)
         named = {key: value for key, value in (("vars", vars), ("overrides", overrides)) if value}
         place = {option: options.pop(option, None) for option in _PLACE}  # type: ignore[misc]
