@@ -260,6 +260,18 @@ def test_a_document_of_neither_is_refused(text: str) -> None:
         import_document(text)
 
 
+def test_a_document_that_is_broken_itself_is_refused_with_its_lines() -> None:
+    """All that is wrong with it, as of one of ours."""
+    with pytest.raises(FlowError) as caught:
+        import_document("name: x\nsteps:\n- {id: a, component: /b, onError: {action: 5}}\n- {component: 7}\n", "x.yaml")
+
+    assert str(caught.value).splitlines() == [
+        "x.yaml:3:44: steps[0].onError.action is 5; expected text",
+        "x.yaml:4:3: `id` of steps[1] is missing",
+        "x.yaml:4:15: steps[1].component is 7; expected text",
+    ]
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from outlive._define.flow.document import SPAN
+import msgspec
+
+from outlive._define.flow.document import SPAN, Identifier
 from outlive._define.flow.imported import Imported, Names, literal, name_of
 from outlive._define.flow.problems import Path
 
@@ -21,6 +23,70 @@ _TYPES = {"string": "string", "number": "number", "boolean": "boolean", "json": 
 _ERRORS: dict[str, str | int] = {"timeout": "TimeoutError", "rate_limited": 429, "unavailable": 503}
 _STEP_FIELDS = {"name", "capability", "operation", "params", "retry", "describe", "description"}
 _TASK_FIELDS = {"id", "action", "params", "conn", "retry", "describe", "vars"}
+
+
+class _Retry(msgspec.Struct):
+    max_attempts: int | None = None
+    delay: int | str | None = None
+    backoff: str | None = None
+    max_delay: int | str | None = None
+    retry_on: list[str] | None = None
+
+
+class _Trigger(msgspec.Struct):
+    type: str
+    enabled: bool | None = None
+    event: str | None = None
+    cron: str | None = None
+    cron_timeout: int | str | None = None
+    webhook: dict[str, Any] | None = None
+    rule: dict[str, Any] | None = None
+
+
+class _Step(msgspec.Struct):
+    name: str
+    capability: str
+    operation: str
+    params: dict[str, Any] | None = None
+    retry: _Retry | None = None
+
+
+class _Pipeline(msgspec.Struct):
+    name: str
+    steps: list[_Step]
+    enabled: bool | None = None
+    resumable: bool | None = None
+    triggers: list[_Trigger] | None = None
+
+
+class _Input(msgspec.Struct):
+    name: Identifier
+    type: str = "string"
+    required: bool | None = None
+
+
+class _Task(msgspec.Struct):
+    id: str
+    action: str
+    params: dict[str, Any] | None = None
+    conn: list[str] | None = None
+    retry: _Retry | None = None
+
+
+class _Workflow(msgspec.Struct):
+    name: str
+    tasks: list[_Task]
+    enabled: bool | None = None
+    resumable: bool | None = None
+    max_concurrency: int | None = None
+    inputs: list[_Input] | None = None
+    triggers: list[_Trigger] | None = None
+    pipeline: list[str] | None = None
+
+
+def shape_of_flowbot(data: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """What a document of Flowbot must look like, as far as we use it."""
+    return _Workflow if isinstance(data.get("tasks"), list) else _Pipeline
 
 
 def is_flowbot(data: Mapping[str, Any]) -> bool:
@@ -88,7 +154,8 @@ def _add_triggers(imported: Imported, triggers: Any) -> None:
 
 def _webhook(imported: Imported, rule: Mapping[str, Any], path: Path) -> dict[str, Any]:
     said = {**rule, **(rule.get("webhook") or {})}
-    said |= said.get("auth") or {}
+    auth = said.get("auth")
+    said |= auth if isinstance(auth, dict) else {}
     made: dict[str, Any] = {"webhook": "/" + str(said.get("path", "")).strip("/")}
     for word, ours, variable in (("token", "token", "webhook_token"), ("hmac_secret", "hmac", "webhook_hmac")):
         if said.get(word):

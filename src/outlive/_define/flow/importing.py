@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from outlive._define.flow.flowbot import from_flowbot, is_flowbot
+from outlive._define.flow.flowbot import from_flowbot, is_flowbot, shape_of_flowbot
 from outlive._define.flow.imported import Imported
 from outlive._define.flow.positions import Positions
 from outlive._define.flow.problems import FlowError, Problem
 from outlive._define.flow.reading import read
+from outlive._define.flow.stepflow import SHAPE as STEPFLOW_SHAPE
 from outlive._define.flow.stepflow import from_stepflow, is_stepflow
+from outlive._define.flow.validating import misfits
 
 
 def import_document(text: str | bytes, file: str = "") -> Imported:
@@ -22,15 +24,18 @@ def import_document(text: str | bytes, file: str = "") -> Imported:
     reading = read(text, file)
     data = reading.data
     if isinstance(data, dict) and is_stepflow(data):
-        imported = from_stepflow(data)
+        shape, make = STEPFLOW_SHAPE, from_stepflow
     elif isinstance(data, dict) and is_flowbot(data):
-        imported = from_flowbot(data)
+        shape, make = shape_of_flowbot(data), from_flowbot
     else:
         message = (
             "this is a document of neither Stepflow (`steps` with a `component` each) nor Flowbot (`steps` with a "
         )
         problem = Problem(code="unknown-format", message=f"{message}`capability` each, or `tasks`)")
         raise FlowError([problem.at(1, 1)], file)
+    if wrong := list(misfits(data, shape)):
+        raise FlowError(located(wrong, reading.positions), file)
+    imported = make(data)
     imported.problems = located(imported.problems, reading.positions)
     return imported
 

@@ -11,10 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+import msgspec
+
 from outlive._define.flow.expression.stepflow import reference
 from outlive._define.flow.given import KEYWORDS
 from outlive._define.flow.imported import Imported, Names, literal, name_of
 from outlive._define.flow.problems import Path
+from outlive._define.flow.validating import misfits
 from outlive.errors import ExpressionError
 
 Given: TypeAlias = Mapping[str, Any]
@@ -25,6 +28,40 @@ _BLOBS = {"put_blob"}
 _LOOPS = {"map", "iterate"}
 _RENAMED = {("put_blob", "blob_id"): "id", ("openai", "response"): "text"}
 """Fields of results that have another name here."""
+
+
+class _OnError(msgspec.Struct):
+    action: str
+    maxRetries: int | None = None  # noqa: N815 (as Stepflow writes it)
+
+
+class _Step(msgspec.Struct):
+    id: str
+    component: str
+    onError: _OnError | str | None = None  # noqa: N815
+    mustExecute: bool | None = None  # noqa: N815
+
+
+class _Case(msgspec.Struct):
+    name: str | None = None
+    description: str | None = None
+
+
+class _Test(msgspec.Struct):
+    cases: list[_Case] | None = None
+
+
+class _Flow(msgspec.Struct):
+    steps: list[_Step] | dict[str, dict[str, Any]]
+    name: str | None = None
+    description: str | None = None
+    metadata: dict[str, Any] | None = None
+    schemas: dict[str, Any] | None = None
+    test: _Test | None = None
+
+
+SHAPE: type[msgspec.Struct] = _Flow
+"""What a document of Stepflow must look like, as far as we use it."""
 
 
 def is_stepflow(data: Mapping[str, Any]) -> bool:
@@ -60,6 +97,11 @@ def _properties(schema: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _names(schema: Any) -> list[Any]:
+    found = schema.get("required") if isinstance(schema, dict) else None
+    return found if isinstance(found, list) else []
+
+
 def _kept(imported: Imported, schema: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """A schema without the keywords that we do not check."""
     found: dict[str, Any] = {}
@@ -84,7 +126,7 @@ def _add_input(imported: Imported, schema: Any) -> None:
         message = f"the input is a {schema['type']}, and the input of a flow has names"
         imported.note(message, ("schemas",), "any input is taken as it is")
         return
-    required = schema.get("required") or []
+    required = _names(schema)
     found: dict[str, Any] = {}
     for name, each in _properties(schema).items():
         own = _kept(imported, each, ("schemas",)) if isinstance(each, dict) else {}
@@ -94,7 +136,7 @@ def _add_input(imported: Imported, schema: Any) -> None:
 
 
 def _add_variables(imported: Imported, schema: Any) -> None:
-    required = schema.get("required", []) if isinstance(schema, dict) else []
+    required = _names(schema)
     for name, each in _properties(schema).items():
         own = dict(each) if isinstance(each, dict) else {}
         path: Path = ("schemas", "properties", "variables", "properties", name)
@@ -125,7 +167,8 @@ def _add_tests(imported: Imported, test: Any) -> None:
         if isinstance(expected, dict) and expected.get("outcome") == "success":
             own["output"] = expected.get("result")
         elif isinstance(expected, dict) and expected.get("outcome") == "failed":
-            error = expected.get("error") or {}
+            error = expected.get("error")
+            error = error if isinstance(error, dict) else {}
             own["error"] = {"message": str(error["message"])} if "message" in error else {}
         elif expected is not None:
             imported.note("what this test expects is not known here", ("test", "cases", index, "output"))
@@ -181,7 +224,7 @@ class _Body:
             given = step.get("input") or {}
             stored = given.get("data") if isinstance(given, dict) else None
             flow = stored.get("$literal", stored) if isinstance(stored, dict) else None
-            if isinstance(stored, dict) and isinstance(flow, dict) and isinstance(flow.get("steps"), list):
+            if isinstance(stored, dict) and isinstance(flow, dict) and _is_flow(flow):
                 at = (*path, "input", "data", "$literal") if "$literal" in stored else (*path, "input", "data")
                 self._flows[str(step.get("id"))] = (flow, at)
 
@@ -213,16 +256,19 @@ class _Body:
     def _on_error(self, said: Any, made: dict[str, Any], path: Path) -> None:
         if said is None:
             return
-        match said.get("action") if isinstance(said, dict) else said:
+        given: Given = said if isinstance(said, dict) else {}
+        match given.get("action", said):
             case "fail" | "terminate":
                 pass
             case "useDefault":
-                made["on_error"] = {"use_default": literal(said.get("defaultValue"))}
+                made["on_error"] = {"use_default": literal(given.get("defaultValue"))}
             case "skip":
                 made["on_error"] = {"use_default": None}
                 self._imported.note("a skipped step has the result null here", path, "steps that use it see null")
             case "retry":
-                made["on_error"] = {"retry": {"attempts": int(said.get("maxRetries", 3)) + 1}}
+                made["on_error"] = {
+                    "retry": {"attempts": (given["maxRetries"] if given.get("maxRetries") is not None else 3) + 1}
+                }
             case other:
                 self._imported.note(f"the action {other!r} is not known", path)
 
@@ -302,8 +348,10 @@ class _Body:
         """The flow that a component is given: in place, or by the step that put it into a blob."""
         for word in ("workflow", "flow"):
             found = given.get(word)
-            if isinstance(found, dict):
-                return (found["$literal"], (*path, word, "$literal")) if "$literal" in found else (found, (*path, word))
+            if isinstance(found, dict) and _is_flow(found):
+                return found, (*path, word)
+            if isinstance(found, dict) and _is_flow(found.get("$literal")):
+                return found["$literal"], (*path, word, "$literal")
         by_id = given.get("flow_id")
         step = by_id.get("$step") if isinstance(by_id, dict) else None
         return self._flows.get(str(step), (None, path))
@@ -366,6 +414,10 @@ class _Body:
             return self._reference("$input", {"$input": value.get("path", "$")}, path)
         self._imported.note("this reference cannot be read", path)
         return None
+
+
+def _is_flow(value: Any) -> bool:
+    return isinstance(value, dict) and "steps" in value and not any(misfits(value, SHAPE))
 
 
 def _renamed(given: Given, names: Mapping[str, str]) -> dict[str, Any]:
