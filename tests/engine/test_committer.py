@@ -58,7 +58,6 @@ def expected(name: str) -> list[str]:
     return [f"{name} {number}" for number in (1, 2, 3, 4)]
 
 
-@pytest.mark.every_store
 async def test_a_store_that_is_away_for_a_while_delays_and_loses_nothing(place: Place) -> None:
     """Runs under way wait, and go on when it is back; what they had done is not done again."""
     stores: list[FaultyStore] = []
@@ -120,7 +119,6 @@ async def test_looking_up_is_tried_until_it_is_answered(place: Place) -> None:
         assert 1 == engine.counters.unknowns
 
 
-@pytest.mark.every_store
 async def test_an_unexpected_refusal_is_tried_again(place: Place) -> None:
     """An error of the store that says nothing about a change does not leave its runs stuck."""
     stores: list[FaultyStore] = []
@@ -133,7 +131,6 @@ async def test_an_unexpected_refusal_is_tried_again(place: Place) -> None:
     assert {1} == set(Counter(stage.calls).values())
 
 
-@pytest.mark.every_store
 async def test_a_timer_waits_until_its_run_exists(place: Place) -> None:
     """A run whose creation takes longer than its first timer goes on all the same."""
     stores: list[FaultyStore] = []
@@ -169,7 +166,6 @@ async def test_a_claim_that_goes_wrong_loses_no_run(place: Place, fault: str) ->
     assert {1} == set(Counter(stage.calls).values())
 
 
-@pytest.mark.every_store
 async def test_the_sender_of_a_signal_gets_the_refusal_of_the_store(place: Place) -> None:
     """Nothing was accepted, and with a key it may be sent again whatever happened the first time. [FB-R16]"""
     stores: list[FaultyStore] = []
@@ -191,7 +187,6 @@ async def test_the_sender_of_a_signal_gets_the_refusal_of_the_store(place: Place
         assert 1 == await in_time(other.result())
 
 
-@pytest.mark.every_store
 async def test_an_engine_stops_although_its_store_is_away(place: Place) -> None:
     """It waits for no run, the callers that wait for it get an error, and another engine goes on with its runs."""
     stores: list[FaultyStore] = []
@@ -215,7 +210,6 @@ async def test_an_engine_stops_although_its_store_is_away(place: Place) -> None:
         assert "a" == await in_time(second.get("run-1").result())
 
 
-@pytest.mark.every_store
 async def test_an_engine_stops_although_its_store_goes_away_meanwhile(place: Place) -> None:
     """The store may fail at the very moment at which the engine releases its runs."""
     stores: list[FaultyStore] = []
@@ -231,7 +225,6 @@ async def test_an_engine_stops_although_its_store_goes_away_meanwhile(place: Pla
         assert "a" == await in_time(second.get("run-1").result())
 
 
-@pytest.mark.every_store
 async def test_a_dropped_start_leaves_no_trace(place: Place) -> None:
     """A caller that stops waiting for its start has started the run all the same, and nothing of it runs twice."""
     stores: list[FaultyStore] = []
@@ -250,7 +243,6 @@ async def test_a_dropped_start_leaves_no_trace(place: Place) -> None:
         assert expected("a") == await in_time(engine.get("run-1").result())
 
 
-@pytest.mark.every_store
 async def test_a_bad_run_does_not_hurt_its_neighbours(place: Place) -> None:
     """Of runs that are committed together one may be impossible; the others go on."""
     async with place.engine() as engine:
