@@ -15,6 +15,7 @@ from outlive.errors import (
     ConfigurationError,
     DefinitionError,
     DuplicateDefinitionError,
+    FlowNotFoundError,
     LocalDefinitionError,
     UnserialisableError,
 )
@@ -210,12 +211,15 @@ def test_an_engine_that_cannot_work_is_refused(options: dict[str, Any], match: s
 
 
 async def test_only_workflows_are_started(engine: outlive.Engine) -> None:
-    """A step, or a plain function, is refused in words."""
+    """A step, or a plain function, is refused in words. A text is the name of a flow."""
     for wrong in (take, some_function, "bad_nothing"):
         with pytest.raises(TypeError, match="is not a workflow"):
-            await engine.start(wrong, 1)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="is not a workflow"):
             await engine.signal("run-1", "go", start=(wrong, 1))
+    for wrong in (take, some_function):
+        with pytest.raises(TypeError, match="is not a workflow"):
+            await engine.start(wrong, 1)  # type: ignore[arg-type]
+    with pytest.raises(FlowNotFoundError, match=r"engine\.start_by_name"):
+        await engine.start("bad_nothing", 1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="give all of them there"):
         await engine.start(bad_nothing.bind(1), 2)
 

@@ -75,7 +75,7 @@ VERBS: dict[str, tuple[Callable[[Any, Any], Any], Bad]] = {
     "start timeout": (lambda e, bad: e.start(door_workflow, timeout=bad), SECONDS),
     "start tags": (lambda e, bad: e.start(door_workflow, tags=bad), TAGS),
     "start on_conflict": (lambda e, bad: e.start(door_workflow, on_conflict=bad), ["x", 5, None, ["attach"]]),
-    "start workflow": (lambda e, bad: e.start(bad), [door_step, plain, "x", None]),
+    "start workflow": (lambda e, bad: e.start(bad), [door_step, plain, None]),
     "get run_id": (lambda e, bad: e.get(bad), TEXT),
     "get_batch batch_id": (lambda e, bad: e.get_batch(bad), TEXT),
     "start_batch work": (lambda e, bad: e.start_batch(bad, [1]), [plain, "x", None]),

@@ -19,7 +19,8 @@ class FlowNotFoundError(OutliveError):
         elif newest:
             what = f"flow {name} has no revision {revision}; its newest is {newest}"
         else:
-            meant = f"did you mean {' or '.join(near)}?" if near else "`outlive flow list` shows those that are there"
+            others = "`outlive flow list` shows those that are there; engine.start_by_name starts a workflow by its name"
+            meant = f"did you mean {' or '.join(near)}?" if near else others
             what = f"there is no flow {name} in this store; {meant}"
         super().__init__(what)
 
