@@ -19,7 +19,7 @@ class FlowNotFoundError(OutliveError):
         elif newest:
             what = f"flow {name} has no revision {revision}; its newest is {newest}"
         else:
-            others = "`outlive flow list` shows those that are there; engine.start_by_name starts a workflow by its name"
+            others = "`outlive flow list` shows what is there; engine.start_by_name starts a workflow by its name"
             meant = f"did you mean {' or '.join(near)}?" if near else others
             what = f"there is no flow {name} in this store; {meant}"
         super().__init__(what)
