@@ -476,3 +476,14 @@ async def test_a_start_into_a_queue_wakes_the_worker_of_the_same_process_once_it
         await in_time((await engine.start(single_visit, "first")).result())
         # Nothing else is under way that could make the worker look again by chance.
         assert await in_time((await engine.start(single_visit, "second")).result()) == "second"
+
+
+async def test_queue_that_no_one_knows_is_logged_with_what_may_be_meant(caplog: pytest.LogCaptureFixture) -> None:
+    """Once; those of the code and of the store are known."""
+    async with TestEngine(queues=["single", "sinlge", "nowhere", "default"]):
+        pass
+
+    assert [record.getMessage() for record in caplog.records if "takes from" in record.getMessage()] == [
+        "this worker takes from queue 'sinlge', which neither its code nor the store knows; did you mean 'single'?",
+        "this worker takes from queue 'nowhere', which neither its code nor the store knows; it may come later",
+    ]

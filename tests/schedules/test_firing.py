@@ -9,10 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
+from outlive._model.pause import MOVER
 from outlive._model.schedule import Overlap
 from outlive._runtime.services.scheduler import Scheduler
 from outlive._store.contract import Outcome, Store
 from outlive._store.schedules import ScheduleChange
+from outlive.client.fsck import Kind, check_store
 from outlive.errors import StoreUnavailableError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
@@ -314,3 +316,33 @@ async def test_an_engine_without_schedules_asks_for_none_on_its_way() -> None:
             await (await engine.start(tick_plain)).result()
 
     assert [] == asked
+
+
+async def test_store_that_was_moved_away_starts_no_runs(world: World) -> None:
+    """Its schedules tick in the other store. A pause of everything by a person lets runs of ticks wait."""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
+        await engine.pause(all=True, by=MOVER, reason="moved to elsewhere")
+        await engine.skip(hours=2)
+        assert await hours_of(engine, "digest") == []
+
+        await engine.resume(all=True)
+        await engine.skip(hours=1)
+        assert len(await hours_of(engine, "digest")) == 2  # The latest that was missed, and the next one.
+
+
+async def test_damaged_schedule_is_found_by_fsck(world: World) -> None:
+    """It would not tick, and its worker can only log that."""
+    async with world.engine(schedules=True) as engine:
+        for name in ("digest", "sound"):
+            await engine.schedules.set(name, outlive.every(hours=1), tick_plain)
+        store = store_of(engine)
+        assert await check_store(store) == []
+        row = (await store.find_schedules(["digest"]))["digest"]
+        change = ScheduleChange(name="digest", revision=row.revision, next_revision=row.revision + 1, data=b"x")
+        assert await store.change_schedules([change]) == [Outcome.COMMITTED]
+
+        (problem,) = await check_store(store)
+        assert (problem.kind, str(problem).count("schedule digest: its checksum does not fit")) == (Kind.SCHEDULE, 1)
+        gone = replace(change, revision=row.revision + 1, next_revision=row.revision + 2, data=None)
+        assert await store.change_schedules([gone]) == [Outcome.COMMITTED]

@@ -15,6 +15,8 @@ PAUSED = "paused"
 CELL = "outlive.pauses"
 EVERYTHING = "*"
 """Instead of the name of a workflow: all of them."""
+MOVER = "outlive move"
+"""Who has paused a store that was left."""
 
 
 class Pause(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,6 +48,12 @@ def pauses_in(data: bytes | None) -> dict[str, Pause]:
         return _decode(data) if data else {}
     except msgspec.MsgspecError:
         return {}
+
+
+def moved_away(pauses: Pauses) -> Pause | None:
+    """The pause of a store whose runs go on in another one, if it is such a store."""
+    pause = pauses.get(EVERYTHING)
+    return pause if pause is not None and pause.by == MOVER else None
 
 
 def pauses_data(pauses: Pauses) -> bytes:

@@ -36,6 +36,10 @@ class OwnWorker(Protocol):
     def discard_tree(self, journal: int) -> None:
         """A client has ended a tree: stop what runs of it there."""
 
+    @property
+    def pauses(self) -> Pauses:
+        """What is known of workflows that are paused."""
+
     def set_pauses(self, pauses: Pauses) -> None:
         """A client has paused workflows, or let them go on."""
 

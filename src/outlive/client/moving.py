@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import NamedTuple
 
-from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, pauses_data, pauses_in
+from outlive._model.pause import CELL, EVERYTHING, MOVER, Pause, Pauses, moved_away, pauses_data, pauses_in
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
 from outlive._store.schedules import ScheduleChange
@@ -29,8 +29,6 @@ from outlive.client.tree_copy import TreeCopy, read_copy, write_copy
 from outlive.errors import OutliveError
 
 PAGE = 100
-BY = "outlive move"
-"""Who has paused a store that was left."""
 
 
 class Moved(NamedTuple):
@@ -92,8 +90,8 @@ async def _refuse_live_workers(source: Store) -> None:
 
 
 async def _refuse_moved(store: Store, which: str, *, allowed: str = "") -> None:
-    pause = pauses_in(await store.read_cell(CELL)).get(EVERYTHING)
-    if pause is not None and pause.by == BY and pause.reason != allowed:
+    pause = moved_away(pauses_in(await store.read_cell(CELL)))
+    if pause is not None and pause.reason != allowed:
         raise OutliveError(
             f"{which} was {pause.reason} before, and its runs go on there; "
             f"if they do not, call engine.resume(all=True) on it and move again"
@@ -136,7 +134,7 @@ def _pauses_of_people(data: bytes | None) -> dict[str, Pause]:
     """The pauses in a cell, without that of an earlier move."""
     pauses = pauses_in(data)
     whole = pauses.get(EVERYTHING)
-    if whole is not None and whole.by == BY:
+    if whole is not None and whole.by == MOVER:
         del pauses[EVERYTHING]
         if whole.replaced is not None:
             pauses[EVERYTHING] = whole.replaced
@@ -148,7 +146,7 @@ async def _leave(source: Store, reason: str) -> None:
 
     def pause(data: bytes | None, now_at: int) -> tuple[bytes, None]:
         people = _pauses_of_people(data)
-        moved = Pause(now_at, BY, reason, replaced=people.get(EVERYTHING))
+        moved = Pause(now_at, MOVER, reason, replaced=people.get(EVERYTHING))
         return pauses_data({**people, EVERYTHING: moved}), None
 
     await source.change_cell(CELL, pause)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Protocol
 
 import msgspec
 
@@ -26,6 +27,14 @@ from outlive._model.queue import (
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import CellStore
 from outlive.errors import InvalidArgumentError
+from outlive.telemetry import log
+
+
+class QueueTable(Protocol):
+    """What is asked of a store here."""
+
+    async def list_queues(self) -> list[str]:
+        """See `Store`."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +105,17 @@ def queue_names(where: str, queues: Sequence[Queue | str]) -> tuple[str, ...]:
     if not names:
         raise InvalidArgumentError(where, "queues", queues, "name at least one, or leave it out to take from all")
     return names
+
+
+async def warn_of_unknown(store: QueueTable, names: Sequence[str], specs: list[WorkflowSpec]) -> None:
+    """Say which of the queues that a worker takes from no one knows: they may come later, or be misspelt."""
+    own = {spec.queue.name if isinstance(spec.queue, Queue) else spec.queue for spec in specs if spec.queue}
+    left = [name for name in names if name and name not in own]
+    known = {*own, *await store.list_queues()} if left else own
+    for name in (name for name in left if name not in known):
+        close = get_close_matches(name, sorted(known), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "it may come later"
+        log.warning("this worker takes from queue %r, which neither its code nor the store knows; %s", name, hint)
 
 
 class Placer:

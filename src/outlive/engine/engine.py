@@ -64,7 +64,7 @@ from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle
-from outlive.client.placing import queue_names, wanted_place
+from outlive.client.placing import queue_names, wanted_place, warn_of_unknown
 from outlive.client.purging import Purge
 from outlive.client.queues import Queues, only_queue
 from outlive.client.recovery import Incomplete
@@ -372,6 +372,8 @@ class Engine:
 
     async def _start_services(self) -> None:
         assert self._client is not None
+        if self._queues is not None:
+            await warn_of_unknown(self._store, self._queues, self._registry.workflows())
         if self._registry.triggers():
             await declare_triggers(self._registry, self._store, began_at=self._store.now())
         if self._has_schedules and self._registry.has_schedules():

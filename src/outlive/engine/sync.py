@@ -236,6 +236,7 @@ class SyncEngine(Blocking):
             timeout: float | None = None,
             tags: dict[str, str] | None = None,
             headers: dict[str, str] | None = None,
+            connection: Any = None,
             queue: Queue | str | None = None,
             key: str | None = None,
             priority: int | None = None,

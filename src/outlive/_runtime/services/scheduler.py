@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from outlive._model.pause import moved_away
 from outlive._model.schedule import StoredSchedule, run_id_of, schedule_in
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._store.contract import Outcome
@@ -58,6 +59,9 @@ class Scheduler:
                 if due.next_at is None:
                     return pause
                 return min(pause, max(0.0, (due.next_at - store.now()) / MICROSECONDS))
+            worker = self._access.worker
+            if worker is not None and moved_away(worker.pauses) is not None:
+                return LOOK_SECONDS  # They tick in the store to which they were moved.
             if not await self._start(due.rows, due.now_at):
                 return CONFLICT_SECONDS * (0.5 + self._clock.random())
         return 0.0

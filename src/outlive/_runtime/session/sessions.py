@@ -219,6 +219,11 @@ class WorkerSessions:
         if self._worker is not None:
             self._worker.discard_tree(journal)
 
+    @property
+    def pauses(self) -> Pauses:
+        """What is known of workflows that are paused."""
+        return {} if self._worker is None else self._worker.mail.pauses
+
     def set_pauses(self, pauses: Pauses) -> None:
         """A client has paused workflows, or let them go on."""
         self._pauses = pauses

@@ -10,7 +10,7 @@ only what stays wrong is a problem.
 
     reading        one journal from its first event on: checksums, gaps, and what its rows must be
     tree_problems  what is wrong with a tree
-    checker        all trees and checkpoints, a few at a time; repairs write derived rows and never a journal
+    checker        all trees, checkpoints and schedules, a few at a time; repairs write derived rows and never a journal
 
 Not everything can be known. A message has no checksum: what it says can be damaged in a way that no check sees.
 """

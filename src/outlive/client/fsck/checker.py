@@ -13,6 +13,7 @@ from outlive._journal.checkpoint import open_checkpoint
 from outlive._journal.codec import Row, nonce_in
 from outlive._journal.stream import open_lines
 from outlive._model import RunStatus, WaitKind
+from outlive._model.schedule import schedule_in
 from outlive._store.contract import Store, WorkerInfo
 from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
 from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
@@ -49,7 +50,7 @@ class Checker:
         self.events = 0
 
     async def problems(self) -> AsyncIterator[Problem]:
-        """Everything that is wrong, tree by tree, then checkpoints; with `repair`, also what was wrong."""
+        """All that is wrong, tree by tree, then checkpoints and schedules; with `repair`, also what was wrong."""
         for line in await self._examiner.check_database():
             yield Problem("", line, kind=Kind.DATABASE)
         for worker in await self._ask_workers():
@@ -64,6 +65,8 @@ class Checker:
                     yield problem
             after = page[-1]
         async for problem in find_damaged_checkpoints(self._store):
+            yield problem
+        async for problem in find_damaged_schedules(self._store):
             yield problem
 
     async def _ask_workers(self) -> list[WorkerInfo]:
@@ -246,6 +249,18 @@ class Checker:
 
 def _is_child(row: RunRow) -> bool:
     return row.number > 0
+
+
+async def find_damaged_schedules(store: Store) -> AsyncIterator[Problem]:
+    """Every schedule that is not what was written, or that this release cannot read, by its own checksum."""
+    after = ""
+    while page := await store.list_schedules(after=after, limit=TREES_MAX):
+        for row in page:
+            try:
+                schedule_in(row.data)
+            except ValueError as error:
+                yield Problem("", f"schedule {row.name}: {error}", None, Kind.SCHEDULE)
+        after = page[-1].name
 
 
 async def find_damaged_checkpoints(store: Store) -> AsyncIterator[Problem]:

@@ -28,6 +28,8 @@ class Kind(enum.Enum):
     """Items that a run has emitted are damaged or missing."""
     CHECKPOINT = "checkpoint"
     """A row of a program that keeps its own state is damaged."""
+    SCHEDULE = "schedule"
+    """A schedule is damaged: it does not tick."""
 
 
 REPAIRABLE = frozenset({Kind.ROW, Kind.WAKE})
