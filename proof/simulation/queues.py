@@ -47,6 +47,10 @@ class Bucket:
             self._tokens, self._at = min(float(self._bucket.burst), self._tokens + more), now_at
         return self._tokens
 
+    def may_be_empty(self, now_at: int) -> bool:
+        """Whether a claim need not find a token: not while a clock that was set back is behind the last one, either."""
+        return now_at < self._at or self.tokens(now_at) < 1 + GRAIN
+
     def take(self, count: int, now_at: int) -> bool:
         """Take some; whether they were there."""
         self._tokens = self.tokens(now_at) - count
@@ -86,7 +90,7 @@ class QueueAudit:
             own = sum(run.owner == worker_id for run in held)
             is_full = queue.concurrency is not None and len(held) >= queue.concurrency
             is_full |= queue.per_worker is not None and own >= queue.per_worker
-            if is_full or (name in self._buckets and self._buckets[name].tokens(now_at) < 1 + GRAIN):
+            if is_full or (name in self._buckets and self._buckets[name].may_be_empty(now_at)):
                 continue
             keys = Counter(run.queue_key for run in held if run.queue_key)
             for run in roots:
