@@ -201,6 +201,40 @@ steps:
     assert shop.CALLS == ["audit 1 1", "bad", "undo 5"]
 
 
+RETRIED = """
+name: failing-retried
+steps:
+  first: { use: shop.say, with: { what: first } }
+  bad: { use: shop.say, with: { what: bad }, after: [first] }
+output: "${{ steps.first + ' ' + steps.bad }}"
+"""
+
+
+async def test_a_flow_that_has_failed_goes_on_at_the_step_that_failed() -> None:
+    """`engine.retry`: the same run; what was done stays."""
+    shop.FAILURES["bad"] = [ValueError("bad")]
+    parsed = flow.parse(RETRIED)
+    async with TestEngine() as engine:
+        run = await engine.start(parsed, id="retried")
+        with pytest.raises(RunFailed, match="ValueError: bad"):
+            await run.result()
+        await engine.retry("retried")
+
+        assert await run.result() == "first bad"
+    assert shop.CALLS == ["first", "bad", "bad"]
+
+
+async def test_a_flow_is_forked_at_a_step() -> None:
+    """By its id in the flow; a result can be set."""
+    parsed = flow.parse(RETRIED)
+    async with TestEngine() as engine:
+        await (await engine.start(parsed, id="forked")).result()
+        fork = await engine.fork("forked", at="bad", set={"first": "other"}, id="fork")
+
+        assert await fork.result() == "other bad"
+    assert shop.CALLS == ["first", "bad", "bad"]
+
+
 async def test_nothing_is_undone_when_all_went_well() -> None:
     """The saga is the whole flow."""
     text = """
