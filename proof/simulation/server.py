@@ -230,7 +230,10 @@ class Server:
                 self.happened("writer lost the compare-and-swap")
                 if change.journal and not is_owner:
                     self.happened("zombie refused")
-                    if change.after < self.state.trees[change.journal].rows[0][0]:
+                    tree = self.state.trees.get(change.journal)
+                    if tree is None:
+                        self.happened("zombie found its run deleted")
+                    elif change.after < tree.rows[0][0]:
                         self.happened("zombie found its place put away by a snapshot")
             elif change.journal and not is_owner and not may_be_ended and not _may_be_anyones(change, owner):
                 who = f"which {owner} owns" if owner else "which no process owns"
