@@ -27,6 +27,12 @@ async def tick_plain() -> str:
     return "done"
 
 
+@outlive.workflow(queue=outlive.Queue("ticks", priorities=True, ageing=10))
+async def tick_queued() -> str:
+    """Waits for its turn."""
+    return "done"
+
+
 @outlive.workflow
 async def tick_slow() -> str:
     """Takes two hours and a half, and cleans up."""

@@ -21,7 +21,16 @@ from outlive.testing.watched_store import WatchedStore
 from tests.engine.inside import client_of, give_store, store_of, wrap_inner
 from tests.engine.support import stage
 from tests.limits.world import World, die
-from tests.schedules.flows import hours_of, registry_with, started, tick_failing, tick_noted, tick_plain, tick_slow
+from tests.schedules.flows import (
+    hours_of,
+    registry_with,
+    started,
+    tick_failing,
+    tick_noted,
+    tick_plain,
+    tick_queued,
+    tick_slow,
+)
 
 FIRST = 23
 """The hour of the first tick: the clock of a test begins at 22:00 of November 14, 2023, in UTC."""
@@ -346,3 +355,19 @@ async def test_damaged_schedule_is_found_by_fsck(world: World) -> None:
         assert (problem.kind, str(problem).count("schedule digest: its checksum does not fit")) == (Kind.SCHEDULE, 1)
         gone = replace(change, revision=row.revision + 1, next_revision=row.revision + 2, data=None)
         assert await store.change_schedules([gone]) == [Outcome.COMMITTED]
+
+
+async def test_runs_of_a_schedule_have_its_key_and_priority_in_their_queue(world: World) -> None:
+    """Also if the workflow is known by its name only, and if the schedule is set again without them."""
+    async with world.engine(schedules=True) as engine:
+        await engine.start(tick_queued)
+        for name, workflow in (("digest", tick_queued), ("named", "tick_queued")):
+            await engine.schedules.set(name, outlive.every(hours=1, key="ann", priority=2), workflow)
+        await engine.skip(hours=1)
+        await engine.schedules.set("digest", outlive.every(hours=1))
+        await engine.skip(hours=1)
+        runs = {run.id: (run.queue, run.queue_key, run.lead) for run in await engine.list(workflow="tick_queued")}
+
+    first, second = "2023-11-14T23:00:00Z", "2023-11-15T00:00:00Z"
+    assert [runs[f"digest@{first}"], runs[f"named@{first}"]] == [("ticks", "ann", 20_000_000)] * 2
+    assert runs[f"digest@{second}"] == ("ticks", "", 0)

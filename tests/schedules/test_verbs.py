@@ -253,6 +253,9 @@ async def no_day(day: date) -> None:
         ({"jitter": -1}, "jitter"),
         ({"name": "no spaces"}, "letters, digits"),
         ({"tags": {"schedule": "x"}}, "the name of the schedule"),
+        ({"args": {"day": "2026-01-01"}, "key": "x"}, "runs with a queue"),
+        ({"args": {"day": "2026-01-01"}, "priority": 1}, "runs with a queue"),
+        ({"priority": "high"}, "priority"),
     ],
 )
 def test_a_schedule_that_cannot_work_is_refused_where_it_is_written(options: dict[str, Any], said: str) -> None:

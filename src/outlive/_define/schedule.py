@@ -12,7 +12,7 @@ import msgspec
 from outlive._journal.described import describe, input_of
 from outlive._model import given
 from outlive._model.instant import instant_of, microseconds_of
-from outlive._model.queue import Queue
+from outlive._model.queue import PRIORITY_MAX, Queue, QueueLimits, lead_of, queue_key
 from outlive._model.schedule import CATCH_UP_MAX, TAG, Overlap, Schedule, Target, tick_text
 from outlive._model.ticks import SECOND, checked_cron, span_of, zone_of
 from outlive._replay.command import WorkflowSpec
@@ -63,6 +63,8 @@ class ScheduleOptions(TypedDict, total=False):
     jitter: given.Span
     trip_after: int | None
     tags: Mapping[str, str] | None
+    key: str | None
+    priority: int | None
 
 
 def cron(expression: str, *more: str, **options: Unpack[ScheduleOptions]) -> Schedule:
@@ -83,6 +85,8 @@ def cron(expression: str, *more: str, **options: Unpack[ScheduleOptions]) -> Sch
         jitter: up to how many seconds later than its tick a run starts; always equally late, by a hash of the name.
         trip_after: after so many failed runs in a row it stops until a person resumes it; never unless given.
         tags: of its runs.
+        key: of its runs in the queue of the workflow.
+        priority: the same.
     """
     where = "outlive.cron"
     return _schedule(where, crons=tuple(_cron(where, "expression", each) for each in (expression, *more)), **options)
@@ -130,6 +134,8 @@ def _schedule(
     jitter: given.Span = 0,
     trip_after: int | None = None,
     tags: Mapping[str, str] | None = None,
+    key: str | None = None,
+    priority: int | None = None,
 ) -> Schedule:
     given.one_of(where, "overlap", overlap, get_args(Overlap))
     own_tags = given.tags(where, tags)
@@ -153,6 +159,8 @@ def _schedule(
         trip_after=0 if trip_after is None else given.whole(where, "trip_after", trip_after),
         args=_template(where, args),
         tags=own_tags,
+        key="" if key is None else queue_key(where, key),
+        priority=None if priority is None else given.whole(where, "priority", priority, least=-PRIORITY_MAX),
     )
 
 
@@ -267,4 +275,22 @@ def target_of(where: str, spec: WorkflowSpec, schedule: Schedule) -> Target:
     queue = spec.queue
     name = queue.name if isinstance(queue, Queue) else queue or ""
     frees_slot = isinstance(queue, Queue) and queue.hold == "running"
-    return Target(spec.name, spec.version, described.positional, spec.timeout_seconds, name, frees_slot)
+    if isinstance(queue, str) and queue and schedule.priority is not None:
+        wanted = f"queue {queue} is known by its name only here: give the workflow the outlive.Queue itself"
+        raise InvalidArgumentError(where, "priority", schedule.priority, wanted)
+    lead = lead_in(where, schedule, name, queue.limits if isinstance(queue, Queue) else QueueLimits())
+    return Target(spec.name, spec.version, described.positional, spec.timeout_seconds, name, frees_slot, lead)
+
+
+def lead_in(where: str, schedule: Schedule, queue: str, limits: QueueLimits) -> int:
+    """By how many microseconds the runs of a schedule are brought forward in the queue of their workflow.
+
+    Raises:
+        InvalidArgumentError: it says a key or a priority, and the workflow has no queue; or that has no priorities.
+    """
+    if queue:
+        return lead_of(where, queue, limits, schedule.priority)
+    for name, value in (("key", schedule.key or None), ("priority", schedule.priority)):
+        if value is not None:
+            raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give the workflow one")
+    return 0

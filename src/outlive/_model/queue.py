@@ -262,6 +262,22 @@ def queue_key(where: str, key: object) -> str:
     return text
 
 
+def lead_of(where: str, name: str, limits: QueueLimits, priority: Any) -> int:
+    """By how many microseconds a priority brings a run of this queue forward.
+
+    Raises:
+        InvalidArgumentError: the queue has no priorities, or not this one.
+        ArgumentTypeError: it is no whole number.
+    """
+    if priority is None:
+        return 0
+    level = given.whole(where, "priority", priority, least=-PRIORITY_MAX, most=PRIORITY_MAX)
+    if not limits.priorities:
+        wanted = f"queue {name} has no priorities: declare it with Queue({name!r}, priorities=True)"
+        raise InvalidArgumentError(where, "priority", priority, wanted)
+    return round(level * limits.ageing * MICROSECONDS)
+
+
 def check_queue(where: str, queue: object) -> Queue | str | None:
     """A queue as it was given: itself, or its name; empty for no queue.
 

@@ -62,6 +62,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     args: dict[str, Any] = {}
     """The arguments by name as plain JSON, with `{"$tick": form}` where the time of the tick belongs."""
     tags: dict[str, str] = {}
+    key: str = ""
+    """Of its runs in the queue of the workflow."""
+    priority: int | None = None
+    """The same."""
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,6 +80,8 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """The queue of the workflow, in which its runs wait for their turn."""
     frees_slot: bool = False
     """Whether they give their slot back while they wait for something."""
+    lead: int = 0
+    """By how many microseconds their priority brings them forward there."""
 
 
 class Declared(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -14,11 +14,11 @@ from outlive._model import given
 from outlive._model.queue import (
     MICROSECONDS,
     NOWHERE,
-    PRIORITY_MAX,
     Place,
     Queue,
     QueueLimits,
     check_queue,
+    lead_of,
     queue_cell,
     queue_data,
     queue_in,
@@ -145,7 +145,7 @@ class Placer:
             start_at=start_at,
             queue=name,
             queue_key="" if wanted.key is None else queue_key(where, wanted.key),
-            lead=_lead(where, name, limits, wanted.priority),
+            lead=lead_of(where, name, limits, wanted.priority),
             frees_slot=limits.hold == "running",
         )
 
@@ -181,16 +181,6 @@ def _start_at(where: str, wanted: Wanted, now_at: int) -> int:
     if wanted.start_at is not None:
         at = round(given.instant(where, "start_at", wanted.start_at).timestamp() * MICROSECONDS)
     return at if at > now_at else 0
-
-
-def _lead(where: str, name: str, limits: QueueLimits, priority: Any) -> int:
-    if priority is None:
-        return 0
-    level = given.whole(where, "priority", priority, least=-PRIORITY_MAX, most=PRIORITY_MAX)
-    if not limits.priorities:
-        wanted = f"queue {name} has no priorities: declare it with Queue({name!r}, priorities=True)"
-        raise InvalidArgumentError(where, "priority", priority, wanted)
-    return round(level * limits.ageing * MICROSECONDS)
 
 
 def declared_queues(specs: list[WorkflowSpec]) -> dict[str, QueueLimits]:

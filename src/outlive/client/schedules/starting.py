@@ -35,6 +35,8 @@ def start_of(
         tags={**schedule.tags, TAG: name},
         headers={TAG: name, TICK: tick_text(tick)},
         queue=target.queue,
+        queue_key=schedule.key,
+        lead=target.lead,
         frees_slot=target.frees_slot,
     )
     return birth(run_id, event, [blob] if blob else [])

@@ -9,12 +9,13 @@ from typing import Any, Literal, get_args
 
 from msgspec.structs import replace
 
-from outlive._define.schedule import filled, target_of
+from outlive._define.schedule import filled, lead_in, target_of
 from outlive._define.workflow import Workflow
 from outlive._journal.described import find_argument_mismatch
 from outlive._model import Run, given
 from outlive._model.instant import microseconds_of
 from outlive._model.pause import Pause
+from outlive._model.queue import QueueLimits, queue_cell, queue_in
 from outlive._model.schedule import (
     BUFFER_MAX,
     Overlap,
@@ -111,7 +112,11 @@ class Schedules:
         mismatch = find_argument_mismatch(described, filled(schedule.args, self._access.store.now(), schedule.tz))
         if mismatch is not None:
             raise InvalidArgumentError(where, "args", schedule.args, f"{chosen} does not take it: {mismatch}")
-        return Target(chosen, version, described.positional, described.timeout_seconds, described.queue)
+        limits = QueueLimits()
+        if schedule.priority is not None and described.queue:
+            limits = queue_in(await self._access.store.read_cell(queue_cell(described.queue))).declared
+        lead = lead_in(where, schedule, described.queue, limits)
+        return Target(chosen, version, described.positional, described.timeout_seconds, described.queue, lead=lead)
 
     def _new(self, schedule: Schedule, target: Target, before: StoredSchedule | None) -> NewSchedule:
         now = self._access.store.now()
