@@ -177,6 +177,19 @@ output: ["${{ steps.named }}", "${{ steps.used }}", "${{ steps.plain }}"]
     assert calls == ["", "named/built-in-inner", "used", "plain"]
 
 
+async def test_a_flow_of_the_library_uses_another_one_by_its_name() -> None:
+    """As it is published when it is called."""
+    steps = "steps: {{ a: {{ use: noop, with: {{ text: {} }} }} }}\n"
+    greet = f"name: built-in-greet\n{steps}output: '${{{{{{{{ steps.a.text }}}}}}}}'\n"
+    caller = "name: built-in-caller\nsteps: { inner: { use: built-in-greet } }\noutput: '${{ steps.inner }}'\n"
+    async with TestEngine() as engine:
+        await engine.flows.apply(greet.format("hello"))
+        await engine.flows.apply(caller)
+        assert await (await engine.flows.start("built-in-caller")).result() == "hello"
+        await engine.flows.apply(greet.format("hi"))
+        assert await (await engine.flows.start("built-in-caller")).result() == "hi"
+
+
 async def test_start_starts_a_run_of_its_own() -> None:
     """Its result is the id; the run outlives the flow."""
     flow.parse(INNER)

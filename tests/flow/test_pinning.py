@@ -180,3 +180,38 @@ async def test_a_run_that_is_started_by_name_is_checked_when_it_begins() -> None
         assert await right.result() == 4
         with pytest.raises(RunFailed, match="by-name does not take this"):
             await wrong.result()
+
+
+INNER_OLD = """
+name: pinned-inner
+steps: { paid: { use: wait_for_signal, with: { name: paid }, must_run: true } }
+output: old
+"""
+INNER_NEW = """
+name: pinned-inner
+input: { more: string }
+steps: { paid: { use: noop } }
+output: new
+"""
+OUTER = """
+name: pinned-outer
+steps:
+  used: { use: pinned-inner }
+  named: { use: flow, with: { name: pinned-inner } }
+output: ["${{ steps.used }}", "${{ steps.named }}"]
+"""
+
+
+async def test_a_child_goes_on_with_the_document_that_it_started_with(tmp_path: Path) -> None:
+    """Also where the new one would not take its input."""
+    store = f"sqlite:{tmp_path / 'pinned.db'}"
+    flow.parse(INNER_OLD)
+    outer = flow.parse(OUTER)
+    async with outlive.Engine(store) as engine:
+        await waits(await engine.start(outer, id="outer"))
+
+    flow.parse(INNER_NEW)
+    async with outlive.Engine(store) as engine:
+        for child in ("outer~1", "outer~2"):
+            await engine.signal(child, "paid")
+        assert await in_time(engine.get("outer").result()) == ["old", "old"]

@@ -78,6 +78,14 @@ class Scope(msgspec.Struct, eq=False):
         occurrence = name if count == 1 else f"{name}#{count}"
         return f"{self._path}/{occurrence}" if self._path else occurrence
 
+    def peek(self, name: str) -> str:
+        """What `call` would say, without calling."""
+        counts = dict(self._counts)
+        try:
+            return self.call(name)
+        finally:
+            self._counts = counts
+
     def branch(self) -> Scope:
         """The scope of the next task made here."""
         self._branches += 1

@@ -1,10 +1,11 @@
 """What an execution must know of a journal before it is fed with it: how far the run has come already.
 
-Everything else of a replay follows from one event after the other. Three things ask for more. Code that reaches a mark
+Everything else of a replay follows from one event after the other. Four things ask for more. Code that reaches a mark
 (`outlive.patched`) which the journal does not have must know whether it walks where older code has been before, and
 takes the old way, or whether it is the first one here. And code that takes a message must know whether the run has set
 it aside or refused it, which the journal says behind the message (see `set_aside` and `serving`). And what a retry
-has taken back (`RunRetried.undone`) must not reach the code.
+has taken back (`RunRetried.undone`) must not reach the code. And a call that names a workflow without a version must
+mean the version that the child has.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ wrote it had come to rest beyond every event before."""
 class Lookahead:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("answered", "last", "passed", "patches", "seen", "set_aside", "undone", "written")
+    __slots__ = ("answered", "children", "last", "passed", "patches", "seen", "set_aside", "undone", "written")
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.undone = undone_in(events)
@@ -47,6 +48,9 @@ class Lookahead:
         """Messages that the code of their time could not read, by their run and their place in the journal."""
         self.answered = {(event.run, event.call): event for event in valid if isinstance(event, AskAnswered)}
         """Asks that the code of their time has answered, by their run and the call of the answer."""
+        self.children = {(each.parent, each.call): each.version for each in valid if type(each) is RunCreated}
+        """The versions of the children that were started, by their parent and their call: code that names a workflow
+        without a version means the one that it meant the first time."""
         last = len(events) - 1
         while last >= 0 and isinstance(events[last], _SAYS_NOTHING):
             last -= 1

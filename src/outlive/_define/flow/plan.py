@@ -14,6 +14,7 @@ the steps may be imported later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -29,18 +30,20 @@ from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean
 from outlive._define.flow.target import (
     BuiltInTarget,
     ControlTarget,
+    FlowTarget,
     RoutedTarget,
     StepTarget,
     Target,
     UndoTarget,
     WorkflowTarget,
 )
-from outlive._define.registry import REGISTRY
+from outlive._define.registry import BY_NAME, REGISTRY
 from outlive._journal.arguments import Signature
 from outlive._model import Retry
 from outlive._model.guard import Guard
+from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
-from outlive.errors import FlowStepError
+from outlive.errors import FlowStepError, WorkflowNotFoundError
 
 if TYPE_CHECKING:
     from outlive._define.flow.call import BuiltIn
@@ -215,7 +218,7 @@ class Plan:
         spec = REGISTRY.find_step(use)
         if spec is not None:
             return self._step(step, spec, undo)
-        workflow = REGISTRY.find_workflow(use)
+        workflow = _find_workflow(use)
         if workflow is not None:
             return self._workflow(step, workflow, undo)
         known = [*NAMES, *REGISTRY.step_names(), *(each.name for each in REGISTRY.workflows())]
@@ -254,15 +257,11 @@ class Plan:
         if not takes_input:
             self._check_arguments(step, spec.name, spec.signature)
         self.is_saga = True  # What it does may have to be undone.
-        return WorkflowTarget(
-            step.name,
-            spec,
-            retry=_retry(wanted),
-            seconds=_seconds(wanted.timeout),
-            queue=wanted.queue,
-            undo=undo,
-            takes_input=takes_input,
-        )
+        options: dict[str, Any] = {"retry": _retry(wanted), "seconds": _seconds(wanted.timeout)}
+        options |= {"queue": wanted.queue, "undo": undo}
+        if takes_input:
+            return FlowTarget(step.name, spec.name, **options)
+        return WorkflowTarget(step.name, spec, **options)
 
     def _built_in(self, step: PlannedStep, built_in: BuiltIn, undo: UndoTarget | None) -> Target:
         wanted = step.document
@@ -351,6 +350,15 @@ def routes_of(use: str) -> list[Route]:
 def _with_variables(template: Template) -> frozenset[Reference]:
     """What a template refers to, if a variable is among it: that may be a secret."""
     return template.references if any(each[0] == "vars" for each in template.references) else frozenset()
+
+
+def _find_workflow(name: str) -> WorkflowSpec | None:
+    """The workflow of this name; in a run also one that only its engine has, of the library in its store."""
+    found, execution = REGISTRY.find_workflow(name), current_execution()
+    if found is None and execution is not None:
+        with suppress(WorkflowNotFoundError):
+            return execution.resolve(name, BY_NAME)
+    return found
 
 
 def _steps_in(references: Iterable[Reference]) -> frozenset[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -18,8 +19,9 @@ from outlive._define.flow.built_in import find_built_in
 from outlive._define.flow.call import BuiltIn, Call, plain_call
 from outlive._define.flow.plain_data import PlainArguments, RenderedArguments, plain_of
 from outlive._define.flow.policies import TRANSPORT_RETRY
+from outlive._define.flow.problems import did_you_mean
 from outlive._define.flow.secrets import check_data, granting, grants_in
-from outlive._define.registry import REGISTRY
+from outlive._define.registry import BY_NAME, REGISTRY
 from outlive._define.step import NO_RESULT, UNDO_RETRY, as_undo
 from outlive._journal.arguments import Signature
 from outlive._journal.value import codec_for
@@ -38,7 +40,7 @@ from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.saga import find_saga
-from outlive.errors import FlowStepError
+from outlive.errors import FlowStepError, WorkflowNotFoundError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -142,6 +144,38 @@ class WorkflowTarget:
     def _plain(self, result: Any) -> Any:
         what = f"result of {self._spec.name}"
         return plain_of(self._result.encode(result, what), what)
+
+
+class FlowTarget:
+    """Another flow, by its name: the version that is current when it is called."""
+
+    has_own_scope = False
+
+    def __init__(self, id: str, use: str, **options: Any) -> None:
+        self._id, self._use, self._options = id, use, options
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """See `Target`."""
+        spec = workflow_meant(execution, self._id, self._use)
+        takes_input = getattr(spec.signature, "takes_input", False)
+        target = WorkflowTarget(self._id, spec, takes_input=takes_input, **self._options)
+        return await target.run(execution, scope, given)
+
+
+def workflow_meant(execution: Execution, call: str, name: str) -> WorkflowSpec:
+    """The workflow that a call means which names no version: in a replay the one that it meant the first time, else the
+    current one, by the registry of the engine, which has the flows of the library in its store too.
+
+    Raises:
+        FlowStepError: this process does not have it.
+    """
+    place = SCOPE.get()
+    first = execution.ahead.children.get((place.frame.number, place.peek(call)), BY_NAME)
+    for version in dict.fromkeys((first, BY_NAME)):
+        with suppress(WorkflowNotFoundError):
+            return execution.resolve(name, version)
+    advice = did_you_mean(name, {each.name for each in REGISTRY.workflows()})
+    raise FlowStepError(call, f"no flow or workflow is called {name!r} here; {advice}")
 
 
 async def _detached_result(execution: Execution, spec: WorkflowSpec, run_id: str) -> Any:

@@ -9,28 +9,11 @@ import msgspec
 from outlive._define.flow.call import BuiltIn, Call
 from outlive._define.flow.expression import ANY, STRING
 from outlive._define.flow.plain_data import PlainArguments
-from outlive._define.flow.problems import did_you_mean
-from outlive._define.flow.target import WorkflowTarget
-from outlive._define.registry import BY_NAME, REGISTRY
+from outlive._define.flow.target import WorkflowTarget, workflow_meant
 from outlive._model import check_run_id
 from outlive._model import given as checked
 from outlive._replay.ask import start_detached, this_execution
-from outlive._replay.command import WorkflowSpec
-from outlive.errors import FlowStepError, WorkflowNotFoundError
-
-
-def workflow_called(id: str, name: str) -> WorkflowSpec:
-    """The workflow that a built-in names when it runs.
-
-    Raises:
-        FlowStepError: this process does not have it.
-    """
-    try:
-        # By the registry of the engine: it has the flows of the library in its store too.
-        return this_execution(id).resolve(name, BY_NAME)
-    except WorkflowNotFoundError:
-        advice = did_you_mean(name, {each.name for each in REGISTRY.workflows()})
-        raise FlowStepError(id, f"no flow or workflow is called {name!r} here; {advice}") from None
+from outlive.errors import FlowStepError
 
 
 class FlowArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +35,7 @@ class RunFlow:
 
     async def run(self, call: Call, given: FlowArguments) -> Any:
         """See `BuiltIn`."""
-        spec = workflow_called(call.id, given.name)
+        spec = workflow_meant(this_execution(call.id), given.name, given.name)
         takes_input = getattr(spec.signature, "takes_input", False)
         if given.vars and not takes_input:
             raise FlowStepError(call.id, f"{given.name} is no flow, and takes no `vars`")
@@ -82,7 +65,7 @@ class Start:
 
     async def run(self, call: Call, given: StartArguments) -> str:
         """See `BuiltIn`."""
-        spec = workflow_called(call.id, given.name)
+        spec = workflow_meant(this_execution(call.id), given.name, given.name)
         args: tuple[Any, ...] = ()
         kwargs: dict[str, Any] = given.input
         if getattr(spec.signature, "takes_input", False):
