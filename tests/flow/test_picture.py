@@ -97,6 +97,58 @@ steps:
         assert {"child": "succeeded", "nap": "skipped"} == await states(run, parsed.document)
 
 
+async def test_what_never_began_has_not_succeeded() -> None:
+    """Neither behind a step that has failed, nor because nothing needs what comes behind it."""
+    own = """
+name: picture-of-a-failure
+steps:
+  wait: { use: wait_for_signal, with: { name: go } }
+  lookup: { use: fail, after: [wait], with: { message: no such person } }
+  account: { use: noop, after: [lookup] }
+  mail: { use: noop, if: "${{ true }}", after: [account] }
+  idle: { use: noop, after: [wait] }
+output: "${{ steps.mail }}"
+"""
+    parsed = flow.parse(own)
+    async with TestEngine() as engine:
+        run = await engine.start(parsed)
+        await engine.settle()
+        waiting = {"wait": "waiting", "lookup": "pending", "account": "pending", "mail": "pending", "idle": "skipped"}
+        assert waiting == await states(run, parsed.document)
+        await run.signal("go")
+        await engine.settle()
+        found = await states(run, parsed.document)
+        assert ("skipped", "skipped", "skipped") == (found["account"], found["mail"], found["idle"])
+
+
+async def test_map_has_run_if_its_items_have() -> None:
+    """Also one with an `if`: its own end is no event. One item that has ended is not the end of it."""
+    shop.clear()
+    own = """
+name: picture-of-a-map
+steps:
+  fan:
+    use: map
+    if: "${{ true }}"
+    with:
+      items: [1, 2]
+      do:
+        steps:
+          say: { use: shop.say, with: { what: "${{ item }}" } }
+          wait: { use: wait_for_signal, after: [say], with: { name: go } }
+output: "${{ steps.fan }}"
+"""
+    parsed = flow.parse(own)
+    async with TestEngine() as engine:
+        run = await engine.start(parsed)
+        await engine.settle()
+        assert {"fan": "waiting"} == await states(run, parsed.document)
+        await run.signal("go")
+        await run.signal("go")
+        await run.result()
+        assert {"fan": "succeeded"} == await states(run, parsed.document)
+
+
 def test_calls_belong_to_steps() -> None:
     """However often, and in whatever scope."""
-    assert ["a", "a", "a"] == [step_of(call) for call in ("a", "a#2", "a/@timer")]
+    assert ["a"] * 5 == [step_of(call) for call in ("a", "a#2", "a/@timer", "a.7", "a.7/b#2")]

@@ -46,8 +46,13 @@ _CALLS = (
 
 
 def step_of(call: str) -> str:
-    """The step of the flow that a call belongs to: `charge`, `charge#2` and `charge/@timer` are of `charge`."""
-    return call.partition("/")[0].partition("#")[0]
+    """The step of the flow that a call belongs to: `charge` of `charge`, `charge#2`, `charge/@timer` and `charge.7`."""
+    return call.partition("/")[0].partition("#")[0].partition(".")[0]
+
+
+def is_of_item(call: str) -> bool:
+    """Whether a call is made for one item of a map, or in one turn: the step goes on when it has ended."""
+    return "." in call.partition("/")[0]
 
 
 class Progress:
@@ -72,13 +77,16 @@ class Progress:
                 self._read_child(event)
             elif isinstance(event, RunCreated) and event.parent == self._number and event.call:
                 self._touched.add(step_of(event.call))
-                self._children[event.run] = step_of(event.call), event.at
+                if not is_of_item(event.call):
+                    self._children[event.run] = step_of(event.call), event.at
             elif event.run == self._number:
                 self._read_own(event)
 
     def _read_own(self, event: AnyEvent) -> None:
         if isinstance(event, _CALLS):
             self._touched.add(step_of(event.call))
+            if is_of_item(event.call):
+                return
         match event:
             case StepSucceeded() if "/" not in event.call:
                 self._end(step_of(event.call), StepState.SUCCEEDED, event.took, attempts=event.attempt)
@@ -120,10 +128,12 @@ class Progress:
             for other in node.needs:
                 followers[other].append(node.id)
         views: dict[str, StepView] = {}
-        # The deepest first: what is over is known by what comes behind it.
+        passed: set[str] = set()
+        # The deepest first: what is over is known by what has begun behind it, and not by what never will.
         for node in sorted(self._nodes, key=lambda node: -node.depth):
-            is_passed = any(id in self._touched or views[id].state in _OVER for id in followers[node.id])
-            views[node.id] = self._view(node, run, is_passed=is_passed)
+            if any(id in self._touched or id in passed for id in followers[node.id]):
+                passed.add(node.id)
+            views[node.id] = self._view(node, run, is_passed=node.id in passed)
         for node in sorted(self._nodes, key=lambda node: node.depth):
             is_next = views[node.id].state is StepState.PENDING and all(views[id].state in _OVER for id in node.needs)
             if is_next and not run.status.is_terminal:
