@@ -109,6 +109,36 @@ def test_tests_of_a_document(ask: Ask) -> None:
     assert DOUBLE.replace("output: 5", "output: 4") == Path("double.flow.yaml").read_text()
 
 
+def test_expected_outputs_are_written_over_maps_and_lists(ask: Ask) -> None:
+    """In braces or over several lines; the document is whole afterwards, with its comments."""
+    text = """name: cli-updated
+steps: { a: { use: noop, with: { x: 1, y: [1, 2] } } }
+output: "${{ steps.a }}"
+tests:
+  - name: braces
+    output: { x: { z: [] } }  # what it gives
+  - name: lines
+    output:
+      x: 1
+      y:
+        - 1   # the first
+
+    # The third one.
+  - { name: none, steps: { a: 5 } }
+  - name: left alone
+    output: { x: 1, y: [1, 2] }
+"""
+    Path("updated.yaml").write_text(text)
+    assert 1 == ask("test", "updated.yaml").exit_code
+    assert "3 expected outputs written" in ask("test", "updated.yaml", "--update").output
+
+    written = Path("updated.yaml").read_text()
+    found = '{"x":1,"y":[1,2]}'
+    expected = text.replace("{ x: { z: [] } }", found).replace("x: 1\n      y:\n        - 1 ", f"{found} ")
+    assert expected.replace("name: none", f"name: none, output: {found}") == written
+    assert 0 == ask("check", "updated.yaml").exit_code
+
+
 def test_one_step_with_given_data(ask: Ask) -> None:
     """Called for real; what it refers to is given, or asked for."""
     Path("two.yaml").write_text(

@@ -127,6 +127,9 @@ def _update(file: Path, results: list[CaseResult]) -> int:
             continue
         name = reading.positions.extents[("tests", number, "name")]
         assert name.key is not None
+        if not reading.positions.extents["tests", number].is_block:
+            edits.append((name.end.index, name.end.index, f", output: {value}"))
+            continue
         indent = " " * name.key.column
         line_end = text.find("\n", name.end.index)
         at = len(text) if line_end < 0 else line_end

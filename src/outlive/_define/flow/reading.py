@@ -122,6 +122,8 @@ class _Reader:
         self._text = text
         self._extents = self.positions.extents
         self._stack: list[_Open] = []
+        self._value_end: Mark | None = None
+        """Where the value ends that was read last."""
         self._documents = 0
 
     def read(self) -> None:
@@ -196,7 +198,12 @@ class _Reader:
         self._stack.append(_Open(path, value))
 
     def _end(self, event: Any) -> None:
-        self._stack.pop()
+        path = self._stack.pop().path
+        extent = self._extents[path]
+        # For the parser a map or list without braces goes on to what comes next, with the comments between.
+        is_bare = event.start_mark.index == event.end_mark.index
+        self._value_end = self._value_end if is_bare and self._value_end is not None else event.end_mark
+        self._extents[path] = Extent(extent.key, extent.begin, self._value_end, extent.is_block)
 
     def _placed(self, event: Any, *, is_block: bool) -> Path:
         """The path of the value that comes now; remembers where it is."""
@@ -211,6 +218,7 @@ class _Reader:
             else:
                 path, key_mark = (*top.path, top.key), top.key_mark
         self._extents[path] = Extent(key_mark, event.start_mark, event.end_mark, is_block)
+        self._value_end = event.end_mark
         return path
 
     def _put(self, value: Any) -> None:
