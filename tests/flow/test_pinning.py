@@ -198,7 +198,8 @@ name: pinned-outer
 steps:
   used: { use: pinned-inner }
   named: { use: flow, with: { name: pinned-inner } }
-output: ["${{ steps.used }}", "${{ steps.named }}"]
+  own: { use: start, with: { name: pinned-inner, id: own } }
+output: ["${{ steps.used }}", "${{ steps.named }}", "${{ steps.own }}"]
 """
 
 
@@ -214,4 +215,4 @@ async def test_a_child_goes_on_with_the_document_that_it_started_with(tmp_path: 
     async with outlive.Engine(store) as engine:
         for child in ("outer~1", "outer~2"):
             await engine.signal(child, "paid")
-        assert await in_time(engine.get("outer").result()) == ["old", "old"]
+        assert await in_time(engine.get("outer").result()) == ["old", "old", "own"]

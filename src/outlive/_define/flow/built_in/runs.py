@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from outlive._define.flow.call import BuiltIn, Call
 from outlive._define.flow.expression import ANY, STRING
 from outlive._define.flow.plain_data import PlainArguments
+from outlive._define.flow.problems import FlowInputError
 from outlive._define.flow.target import WorkflowTarget, workflow_meant
 from outlive._model import check_run_id
 from outlive._model import given as checked
@@ -65,15 +67,23 @@ class Start:
 
     async def run(self, call: Call, given: StartArguments) -> str:
         """See `BuiltIn`."""
-        spec = workflow_meant(this_execution(call.id), given.name, given.name)
+        execution = this_execution(call.id)
+        spec = workflow_meant(execution, given.name, given.name)
         args: tuple[Any, ...] = ()
         kwargs: dict[str, Any] = given.input
-        if getattr(spec.signature, "takes_input", False):
-            args, kwargs = (given.input,), {"vars": given.vars} if given.vars else {}
+        if not getattr(spec.signature, "takes_input", False):
+            spec = replace(spec, signature=PlainArguments(spec.signature, spec.name, is_checked=True))
         else:
-            spec = msgspec.structs.replace(spec, signature=PlainArguments(spec.signature, spec.name, is_checked=True))
+            args, kwargs = (given.input,), {"vars": given.vars} if given.vars else {}
+            try:
+                spec.signature.encode(args, kwargs)
+            except FlowInputError:
+                if not execution.is_replaying:
+                    raise
+                # The run was started long ago, with a document that took it: the journal does not say which.
+                spec = replace(spec, signature=PlainArguments(spec.signature, spec.name))
         return await start_detached(
-            this_execution(call.id),
+            execution,
             spec,
             args,
             kwargs,
