@@ -202,8 +202,9 @@ class _Reader:
         extent = self._extents[path]
         # For the parser a map or list without braces goes on to what comes next, with the comments between.
         is_bare = event.start_mark.index == event.end_mark.index
-        self._value_end = self._value_end if is_bare and self._value_end is not None else event.end_mark
-        self._extents[path] = Extent(extent.key, extent.begin, self._value_end, extent.is_block)
+        end: Mark = event.end_mark if self._value_end is None or not is_bare else self._value_end
+        self._value_end = end
+        self._extents[path] = Extent(extent.key, extent.begin, end, extent.is_block)
 
     def _placed(self, event: Any, *, is_block: bool) -> Path:
         """The path of the value that comes now; remembers where it is."""
@@ -304,6 +305,10 @@ class _Reader:
         self.problems.append(problem.at(*place_at(self._text, index)))
 
 
+_MISPLACED = ("did not find expected key", "expected <block end>, but found '<block mapping start>'")
+"""How the two parsers say that a line is indented otherwise than those before it."""
+
+
 def _advice_on_syntax(written: str, error: yaml.MarkedYAMLError) -> str:
     """What people most often meant."""
     if "\t" in written[: len(written) - len(written.lstrip())] or "'\\t'" in (error.problem or ""):
@@ -314,6 +319,8 @@ def _advice_on_syntax(written: str, error: yaml.MarkedYAMLError) -> str:
         return "put text that holds `: ` into quotes, and indent the fields of one map alike"
     if (error.context or "").endswith(("quoted scalar", "flow sequence", "flow mapping")):
         return "close what begins here"
+    if (error.problem or "") in _MISPLACED:
+        return "indent the fields of one map alike, and look for a brace or quote too many"
     return ""
 
 
