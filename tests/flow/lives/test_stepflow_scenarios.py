@@ -9,7 +9,7 @@ import pytest
 from outlive import RunStatus, flow
 from outlive._journal.event import AttemptFailed, RunCreated, StepSucceeded
 from outlive.errors import RunCancelled, RunFailed
-from tests.engine.inside import crash
+from tests.engine.inside import crash, trees_of
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
 from tests.flow import shop
 
@@ -173,6 +173,12 @@ async def test_a_paused_flow_begins_nothing_until_it_is_resumed(place: Place) ->
         run = await engine.start(CHAIN, id="run-1")
         await stage.gate("step2").reached()
         await engine.pause("run-1")
+
+        async def is_held() -> bool:
+            """Only a worker that has heard of it begins nothing more."""
+            return any(live.hold is not None for live in trees_of(engine))
+
+        await until(is_held)
         stage.gate("step2").open()
 
         async def is_paused() -> bool:
