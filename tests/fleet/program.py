@@ -119,6 +119,7 @@ WORKFLOWS: dict[str, Workflow[..., Any]] = {
 def registry_of(names: list[str]) -> Registry:
     """The workflows that this worker has."""
     registry = Registry()
+    registry.add_step(fleet_visit.spec)  # Flows find it by its name.
     for name in names or WORKFLOWS:
         registry.add_workflow(WORKFLOWS[name].spec)
     return registry

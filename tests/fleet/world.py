@@ -77,6 +77,7 @@ class World:
 
     def __init__(self, place: Place, folder: Path) -> None:
         self.place, self.folder = place, folder
+        self.program = "tests.fleet.program"
         self.calls: list[Call] = []
         self.workers: list[ChildProcess] = []
         self._gates: dict[str, Gate] = {}
@@ -105,7 +106,7 @@ class World:
         """A worker process that has begun to work."""
         paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
         worker = ChildProcess(
-            "tests.fleet.program",
+            self.program,
             self.place.url,
             name,
             *options,
