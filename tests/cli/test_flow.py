@@ -183,6 +183,24 @@ def test_library_of_a_store(ask: Ask) -> None:
     assert 2 == ask("history", "cli-double", "--store", "sqlite:nowhere.db").exit_code
 
 
+def test_apply_checks_steps_of_the_users_program(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --app, as `check` does; without it the warning says how."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    program = "import outlive\n\n@outlive.step(name='cli.applied')\nasync def applied(n: int) -> int:\n    return n\n"
+    Path("cli_applied.py").write_text(program)
+    text = DOUBLE.replace("cli.double", "cli.applied")
+    Path("good.yaml").write_text(text)
+    Path("bad.yaml").write_text(text.replace('with: { n: "${{ input.n }}" }', "with: { n: many }"))
+    assert "in the shell: --app FILE" in ask("apply", "good.yaml", *STORE).stderr
+    bad = ask("apply", "bad.yaml", "--app", "cli_applied.py", *STORE)
+    assert (1, True) == (bad.exit_code, "bad.yaml:4:" in bad.stderr), bad.output
+    good = ask("apply", "good.yaml", "--app", "cli_applied.py", *STORE)
+    assert (0, False) == (good.exit_code, "cli.applied" in good.stderr)
+    ask("draft", "bad.yaml", *STORE)
+    refused = ask("publish", "cli-double", "--app", "cli_applied.py", *STORE)
+    assert (1, True) == (refused.exit_code, "steps.twice.with.n" in refused.stderr), refused.output
+
+
 def test_run_of_a_stored_flow(ask: Ask) -> None:
     """Followed to its end, found again by its id, and drawn with its state."""
     ask("apply", "double.flow.yaml", *STORE)

@@ -16,7 +16,7 @@ import click
 
 from outlive.cli.edge import json_option, place_of, print_json, print_table, run, store_option
 from outlive.cli.flow_batch import batch
-from outlive.cli.flow_files import check, import_, new, read_file, schema
+from outlive.cli.flow_files import app_option, check, import_, load_apps, new, read_file, schema
 from outlive.cli.flow_runs import run_, step
 from outlive.cli.flow_tests import test
 
@@ -78,13 +78,25 @@ def _say(info: FlowInfo, what: str, *, as_json: bool) -> None:
 @by_option
 @note_option
 @expected_option
+@app_option
 @store_option
 @json_option
-def apply(*, files: tuple[Path, ...], by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
+def apply(
+    *,
+    files: tuple[Path, ...],
+    by: str,
+    note: str,
+    expected: int | None,
+    apps: tuple[str, ...],
+    url: str,
+    as_json: bool,
+) -> None:
     """Check documents and publish them as the next revisions of their flows.
 
-    What is published already changes nothing. Nothing is published if one of the FILES has a problem.
+    What is published already changes nothing. Nothing is published if one of the FILES has a problem. With --app, what
+    the steps of that program take is checked too.
     """
+    load_apps(apps)
     texts = [read_file(file) for file in files]
     found = []
 
@@ -202,10 +214,14 @@ def draft(*, file: Path, by: str, note: str, expected: int | None, url: str, as_
 @by_option
 @note_option
 @expected_option
+@app_option
 @store_option
 @json_option
-def publish(*, name: str, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
-    """Check the draft of a flow and publish it."""
+def publish(
+    *, name: str, by: str, note: str, expected: int | None, apps: tuple[str, ...], url: str, as_json: bool
+) -> None:
+    """Check the draft of a flow and publish it; with --app, also what the steps of that program take."""
+    load_apps(apps)
     info = _ask(place_of(url), lambda flows: flows.publish(name, by=by, note=note, expected=expected))
     _say(info, f"revision {info.revision} is published ({info.hash})", as_json=as_json)
 

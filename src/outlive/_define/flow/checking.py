@@ -188,7 +188,7 @@ class _Checker:
             return
         message = f"{name} is no built-in, and no step or workflow is registered as {name} here"
         near = did_you_mean(name, self._known.names)
-        advice = near if near.startswith("did") else "import the module that defines it"
+        advice = near if near.startswith("did") else "import the module that defines it (in the shell: --app FILE)"
         self.problems.append(
             Problem(code="unknown-use", message=message, path=path, suggestion=advice, is_warning=True)
         )
