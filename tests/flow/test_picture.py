@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from xml.etree import ElementTree
 
-from outlive import flow
+import msgspec
+
+from outlive import RunStatus, flow
 from outlive._define.flow.document import Document
 from outlive._define.flow.graph import Node, StepState, StepView, nodes_of
 from outlive._define.flow.picture import lines, mermaid, said, svg
@@ -147,6 +149,26 @@ output: "${{ steps.fan }}"
         await run.signal("go")
         await run.result()
         assert {"fan": "succeeded"} == await states(run, parsed.document)
+
+
+async def test_open_step_says_what_its_run_waits_for() -> None:
+    """With kind and name; and while no worker has the run, none of its steps runs."""
+    own = """
+name: picture-of-a-question
+steps:
+  asked: { use: approval, with: { name: door, title: "Let eve in?" } }
+output: "${{ steps.asked }}"
+"""
+    parsed = flow.parse(own)
+    async with TestEngine() as engine:
+        run = await engine.start(parsed)
+        await engine.settle()
+        progress = Progress(nodes_of(Plan(parsed.document)))
+        progress.read(await run.history(redacted=True))
+        info = await run.info()
+        assert "waiting for approval 'door' (\"Let eve in?\")" == said(progress.views(info)["asked"])
+        for status in (RunStatus.PENDING, RunStatus.PARKED):
+            assert "pending" == said(progress.views(msgspec.structs.replace(info, status=status))["asked"])
 
 
 def test_calls_belong_to_steps() -> None:

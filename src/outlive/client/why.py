@@ -106,13 +106,14 @@ def _ended(run: Run) -> str:
 def _waits(waits: tuple[Wait, ...], others: Mapping[str, Run]) -> str:
     # What an approval does while it waits is its own business: it says itself until when.
     waits = tuple(wait for wait in waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name)
-    shown = [_wait(wait, others) for wait in waits[:WAITS_SHOWN_MAX]]
+    shown = [wait_shown(wait, others) for wait in waits[:WAITS_SHOWN_MAX]]
     if len(waits) > WAITS_SHOWN_MAX:
         shown.append(f"{len(waits) - WAITS_SHOWN_MAX} more")
     return " or ".join(shown)
 
 
-def _wait(wait: Wait, others: Mapping[str, Run]) -> str:
+def wait_shown(wait: Wait, others: Mapping[str, Run] = NO_RUNS) -> str:
+    """One thing that a run waits for: its kind, its name, and what else is known of it."""
     until = "" if wait.until_at is None else f" at {instant(wait.until_at)}"
     match wait.kind:
         case WaitKind.TIMER:

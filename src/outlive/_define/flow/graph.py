@@ -20,7 +20,7 @@ class StepState(enum.Enum):
     """Where one step of a flow is, in one run."""
 
     PENDING = "pending"
-    """Steps before it have not ended."""
+    """Steps before it have not ended, or no worker runs its run."""
     RUNNING = "running"
     """It was begun, or is about to be."""
     WAITING = "waiting"

@@ -133,4 +133,6 @@ def said(view: StepView) -> str:
         words.append(f"attempt {view.attempts}")
     if view.took_seconds is not None:
         words.append(f"{view.took_seconds:.2f} s" if view.took_seconds < 100 else f"{view.took_seconds:.0f} s")
-    return ", ".join(words) + (f": {' '.join(view.note.split())}" if view.note else "")
+    # Before its next attempt the note is the error of the last one; else it names what the step waits for.
+    link = " for " if view.state is StepState.WAITING and not view.attempts else ": "
+    return ", ".join(words) + (f"{link}{' '.join(view.note.split())}" if view.note else "")

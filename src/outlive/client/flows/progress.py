@@ -28,6 +28,7 @@ from outlive._journal.event import (
     TimerFired,
 )
 from outlive._model import Run, RunStatus, Wait
+from outlive.client.why import wait_shown
 
 _OVER = frozenset((StepState.SUCCEEDED, StepState.FAILED, StepState.SKIPPED))
 _CALLS = (
@@ -138,7 +139,7 @@ class Progress:
             is_next = views[node.id].state is StepState.PENDING and all(views[id].state in _OVER for id in node.needs)
             if is_next and not run.status.is_terminal:
                 wait = waits.get(node.id) or (others[0] if len(others) == 1 else None)
-                views[node.id] = self._open_view(node, wait, is_suspended=run.status is RunStatus.WAITING)
+                views[node.id] = self._open_view(node, wait, run.status)
         return {node.id: views[node.id] for node in self._nodes}
 
     def _view(self, node: Node, run: Run, *, is_passed: bool) -> StepView:
@@ -156,11 +157,12 @@ class Progress:
             return StepView(state=StepState.FAILED if is_begun else StepState.SKIPPED, note=note)
         return StepView()
 
-    def _open_view(self, node: Node, wait: Wait | None, *, is_suspended: bool) -> StepView:
-        """A step that could go on. Of a run that is suspended, nothing runs."""
+    def _open_view(self, node: Node, wait: Wait | None, status: RunStatus) -> StepView:
+        """A step that could go on. Only of a run that a worker owns, a step runs."""
         if node.id in self._retried:
             return self._retried[node.id]
-        if not is_suspended:
+        if status is RunStatus.RUNNING:
             return StepView(state=StepState.RUNNING)
-        note = "" if wait is None else wait.detail or f"{wait.kind.value} {wait.name}"
-        return StepView(state=StepState.WAITING, note=note)
+        if status is RunStatus.WAITING:
+            return StepView(state=StepState.WAITING, note="" if wait is None else wait_shown(wait))
+        return StepView()
