@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive._define.registry import Registry
 from outlive.errors import SignalTypeError
-from tests.engine.support import Place, in_time, waits_for_another
+from tests.engine.support import Place, in_time, until, waits_for_another
 
 pytestmark = pytest.mark.any_store
 
@@ -70,6 +70,11 @@ async def test_an_undeclared_wrong_type_is_set_aside_and_the_receiver_waits_on(
         (found,) = await engine.set_aside("run-1")
         assert ("run-1", "signal", "paid", reason) == (found.run_id, found.kind, found.name, found.reason)
         assert {"cents": "five"} == found.value
+
+        async def is_logged() -> bool:
+            return any("was set aside" in record.message for record in caplog.records)
+
+        await until(is_logged)  # The log says it a moment after it is durable.
         (record,) = [record for record in caplog.records if "was set aside" in record.message]
         assert ("WARNING", "run-1", "listening_typed") == (record.levelname, record.run_id, record.workflow)  # type: ignore[attr-defined]
 
