@@ -8,7 +8,8 @@ twice, a script that is also imported).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chunk_name, chunk_spec
@@ -55,6 +56,20 @@ class Registry:
         own._triggers = self._triggers
         own._current, own._flows, own._published = self._current, dict(self._flows), dict(self._published)
         return own
+
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Forget at the end what is defined inside: for tests that make definitions, so that no other test has them."""
+        kept = (self._workflows, self._steps, self._schedules, self._current, self._triggers)
+        before = [dict(each) for each in kept]
+        try:
+            yield
+        finally:
+            for each, was in zip(kept, before, strict=True):
+                # In place: registries with flows of their own share them.
+                each.clear()
+                each.update(was)  # type: ignore[arg-type]
+            self._definitions = None
 
     def set_flows(self, flows: Iterable[WorkflowSpec], published: Mapping[str, int]) -> None:
         """The flows of the library as they are now, and which version of each is published."""
