@@ -60,7 +60,7 @@ class Registry:
     @contextmanager
     def forgetting(self) -> Iterator[None]:
         """Forget at the end what is defined inside: for tests that make definitions, so that no other test has them."""
-        kept = (self._workflows, self._steps, self._schedules, self._current, self._triggers)
+        kept: list[dict[Any, Any]] = [self._workflows, self._steps, self._schedules, self._current, self._triggers]
         before = [dict(each) for each in kept]
         try:
             yield
@@ -68,7 +68,7 @@ class Registry:
             for each, was in zip(kept, before, strict=True):
                 # In place: registries with flows of their own share them.
                 each.clear()
-                each.update(was)  # type: ignore[arg-type]
+                each.update(was)
             self._definitions = None
 
     def set_flows(self, flows: Iterable[WorkflowSpec], published: Mapping[str, int]) -> None:
