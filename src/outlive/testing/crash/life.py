@@ -69,6 +69,7 @@ class MortalEngine(TestEngine):
     def __init__(self, store: MortalStore, clock: SkipClock, **options: Any) -> None:
         super().__init__("memory:", clock=clock, **({"patience_seconds": STEP_SECONDS_MAX} | options))
         self._skipper.still_seconds = STILL_SECONDS
+        self._mortal = store
         self._watched = WatchedStore(store)
         self._store = self._watched
         self.counters = self.witness = Witness()
@@ -80,6 +81,11 @@ class MortalEngine(TestEngine):
     def workflow_of(self, name: str, version: int) -> WorkflowSpec:
         """The code of a workflow."""
         return self._registry.workflow(name, version)
+
+    async def _stop(self) -> None:
+        # A process that died while its engine was starting does not stop it gently: its store answers no more.
+        if not self._mortal.died.is_set():
+            await super()._stop()
 
     async def die(self) -> None:
         """Let nothing of it be seen any more."""
