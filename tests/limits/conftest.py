@@ -7,13 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from outlive._define.registry import Registry
 from outlive.testing.fsck import check_store
 from tests.engine.conftest import nobody_left
 from tests.engine.inside import store_of
 from tests.engine.support import stage
 from tests.limits.world import World
 
-__all__ = ["nobody_left", "world"]
+__all__ = ["no_triggers", "nobody_left", "world"]
+
+
+@pytest.fixture(autouse=True)
+def no_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests count and break the changes of cells; the triggers of other test modules, which an engine writes into
+    one when it starts, are not theirs."""
+    monkeypatch.setattr(Registry, "triggers", lambda self: [])
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
