@@ -39,11 +39,8 @@ from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
-from outlive._runtime.services.blob_collector import BlobCollector
 from outlive._runtime.services.flow_loader import FlowLoader
-from outlive._runtime.services.pruner import Pruner
 from outlive._runtime.services.scheduler import Scheduler
-from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
 from outlive._runtime.tree.run_log import RunLog
@@ -58,30 +55,28 @@ from outlive.client.bulk import BulkFilters, RunOutcome, WorkflowFilters
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
 from outlive.client.definitions import Describer, WorkflowInfo
-from outlive.client.events.triggers import declare as declare_triggers
 from outlive.client.events.verbs import Events
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle
-from outlive.client.placing import queue_names, wanted_place, warn_of_unknown
+from outlive.client.placing import queue_names, wanted_place
 from outlive.client.purging import Purge
 from outlive.client.queues import Queues, only_queue
 from outlive.client.recovery import Incomplete
-from outlive.client.schedules.declaring import declare
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
+from outlive.engine.services import declare_code, lease_of, load_flows, services_of, worker_name
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
     EngineForkedError,
-    InvalidArgumentError,
     NotDurableError,
 )
 from outlive.telemetry import Counters
@@ -89,8 +84,6 @@ from outlive.telemetry import Counters
 R = TypeVar("R")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-
-LEASE_SECONDS_MIN = 1.0
 
 
 class Engine:
@@ -215,9 +208,9 @@ class Engine:
     ) -> None:
         """Settings of the worker that the command line may change before it is started."""
         if name is not None:
-            self._name = _worker_name(name)
+            self._name = worker_name(name)
         if lease_seconds is not None:
-            self._lease_seconds = _lease_seconds(lease_seconds)
+            self._lease_seconds = lease_of(lease_seconds)
         if grace_seconds is not None:
             self._grace_seconds = given.seconds("Engine", "grace_seconds", grace_seconds, or_zero=True)
         if exit_when_stalled is not None:
@@ -248,11 +241,9 @@ class Engine:
                 await self._leases.open()
                 self._sessions = self._new_sessions(self._leases)
                 if self._has_flows:
-                    # Before it claims: runs of stored flows that were interrupted here go on at once.
-                    nonce = self._clock.nonce if self._has_schedules else None
-                    redefine = self._sessions.redefine
-                    self._flow_loader = FlowLoader(self._store, self._registry, redefine=redefine, nonce=nonce)
-                    await self._flow_loader.look()
+                    redefine, schedules = self._sessions.redefine, self._has_schedules
+                    loaded = load_flows(self._store, self._environment(), redefine=redefine, schedules=schedules)
+                    self._flow_loader = await loaded
                 await self._sessions.start()
                 self._store.watch(self._on_ring)
                 self._describer = Describer(self._store, self._registry)
@@ -324,22 +315,16 @@ class Engine:
 
     def _on_ring(self, cell: str) -> None:
         """Another process has made something due, or changed this cell."""
-        if cell == INDEX_CELL:
-            self._ring_flows()
+        if cell == INDEX_CELL and self._services is not None:
+            self._services.ring(FlowLoader.name)
         elif self._sessions is not None:
             self._sessions.ring(cell)
-
-    def _ring_flows(self) -> None:
-        if self._services is not None:
-            self._services.ring(FlowLoader.name)
 
     async def _pause(self) -> None:
         await Wakeup().sleep(self._poll_seconds)
 
-    def _new_sessions(self, leases: Leases) -> WorkerSessions:
-        assert self._committer is not None
-        assert self._waiters is not None
-        environment = Environment(
+    def _environment(self) -> Environment:
+        return Environment(
             self._clock,
             self.counters,
             self.limits,
@@ -352,6 +337,10 @@ class Engine:
             engine=self,
             retry=self._retry,
         )
+
+    def _new_sessions(self, leases: Leases) -> WorkerSessions:
+        assert self._committer is not None
+        assert self._waiters is not None
         options = WorkerOptions(
             name=self._worker_name,
             is_named=self._name is not None,
@@ -361,7 +350,7 @@ class Engine:
             queues=self._queues,
         )
         return WorkerSessions(
-            environment,
+            self._environment(),
             options,
             store=self._store,
             leases=leases,
@@ -372,33 +361,15 @@ class Engine:
 
     async def _start_services(self) -> None:
         assert self._client is not None
-        if self._queues is not None:
-            await warn_of_unknown(self._store, self._queues, self._registry.workflows())
-        if self._registry.triggers():
-            await declare_triggers(self._registry, self._store, began_at=self._store.now())
-        if self._has_schedules and self._registry.has_schedules():
-            await declare(self._registry, self._store, began_at=self._store.now(), nonce=self._clock.nonce)
-        services = self._services = Services(self._list_services(), clock=self._clock, counters=self.counters)
+        environment, schedules = self._environment(), self._has_schedules
+        await declare_code(self._store, environment, queues=self._queues, schedules=schedules)
+        found = services_of(
+            self._client, environment, retention=self._retention, schedules=schedules, flow_loader=self._flow_loader
+        )
+        services = self._services = Services(found, clock=self._clock, counters=self.counters)
         self._client.ring_schedules = lambda: services.ring(Scheduler.name)
-        self._client.ring_flows = self._ring_flows
+        self._client.ring_flows = lambda: services.ring(FlowLoader.name)
         services.start()
-
-    def _list_services(self) -> list[Service]:
-        """What this worker does now and then for the whole store."""
-        assert self._client is not None
-        services: builtins.list[Service] = []
-        if self._flow_loader is not None:
-            services.append(self._flow_loader)
-        if self._has_schedules:
-            has_own = bool(self._registry.schedules())
-            services.append(Scheduler(self._client, clock=self._clock, counters=self.counters, looks_at_once=has_own))
-        if self._retention:
-            store, counters, rate = self._store, self.counters, self.limits.deletes_per_second_max
-            services.append(
-                Pruner(store, self._retention, clock=self._clock, counters=counters, deletes_per_second_max=rate)
-            )
-            services.append(BlobCollector(store, packer=self._packer, counters=counters))
-        return services
 
     def _new_client(self) -> Client:
         assert self._waiters is not None
@@ -584,8 +555,7 @@ class Engine:
             connection: as of `start`: the batch exists if and only if you commit.
             queue: where items wait for their turn; that of the workflow unless given, and `"default"` for none. An item
                 under way holds one slot.
-            key: as of `start`; that of all items.
-            priority: as of `start`; that of all items.
+            key, priority: as of `start`; the same for all items.
 
         Raises:
             RunExistsError: the id is that of something else. InvalidArgumentError: this place cannot be had.
@@ -1010,19 +980,3 @@ class Engine:
         """Checkpoints of programs that keep their own state, in the store of this engine and with its codecs. No run of
         the engine reads or writes them."""
         return self._verbs.checkpoints
-
-
-def _worker_name(name: object) -> str:
-    plain = given.text("Engine", "name", name, like="worker-1")
-    if not plain.strip():
-        wanted = "leave it out, or give every worker a name of its own, for example name='worker-1'"
-        raise InvalidArgumentError("Engine", "name", name, wanted)
-    return plain
-
-
-def _lease_seconds(lease_seconds: object) -> float:
-    seconds = given.seconds("Engine", "lease_seconds", lease_seconds)
-    if seconds < LEASE_SECONDS_MIN:
-        wanted = f"it is too short; give at least {LEASE_SECONDS_MIN:g}, for example lease_seconds=10"
-        raise InvalidArgumentError("Engine", "lease_seconds", lease_seconds, wanted)
-    return seconds

@@ -1,0 +1,91 @@
+"""What a worker has besides the trees that it runs: its name and its lease, what it lets its store know when it starts,
+and its services."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from outlive._model import given
+from outlive._model.retention import Keep
+from outlive._runtime.environment import Environment
+from outlive._runtime.services.blob_collector import BlobCollector
+from outlive._runtime.services.flow_loader import FlowLoader, Redefine
+from outlive._runtime.services.pruner import Pruner
+from outlive._runtime.services.scheduler import Scheduler
+from outlive._runtime.services.service import Service
+from outlive._store.contract import Store
+from outlive.client.client import Client
+from outlive.client.events.triggers import declare as declare_triggers
+from outlive.client.placing import warn_of_unknown
+from outlive.client.schedules.declaring import declare as declare_schedules
+from outlive.errors import InvalidArgumentError
+
+LEASE_SECONDS_MIN = 1.0
+
+
+async def load_flows(store: Store, environment: Environment, *, redefine: Redefine, schedules: bool) -> FlowLoader:
+    """Load the flows of the library before the worker claims, so that runs of them that were interrupted here go on at
+    once; and what loads them again when they change."""
+    nonce = environment.clock.nonce if schedules else None
+    loader = FlowLoader(store, environment.registry, redefine=redefine, nonce=nonce)
+    await loader.look()
+    return loader
+
+
+async def declare_code(
+    store: Store, environment: Environment, *, queues: Sequence[str] | None, schedules: bool
+) -> None:
+    """Let the store know the triggers and the schedules that the code of this worker declares.
+
+    Args:
+        queues: those that the worker takes runs from; a name that the store does not know is logged.
+        schedules: whether its schedules are declared.
+    """
+    registry = environment.registry
+    if queues is not None:
+        await warn_of_unknown(store, queues, registry.workflows())
+    if registry.triggers():
+        await declare_triggers(registry, store, began_at=store.now())
+    if schedules and registry.has_schedules():
+        await declare_schedules(registry, store, began_at=store.now(), nonce=environment.clock.nonce)
+
+
+def services_of(
+    client: Client,
+    environment: Environment,
+    *,
+    retention: Sequence[Keep],
+    schedules: bool,
+    flow_loader: FlowLoader | None,
+) -> list[Service]:
+    """What this worker does now and then for the whole store."""
+    store, clock, counters = client.access.store, environment.clock, environment.counters
+    services: list[Service] = []
+    if flow_loader is not None:
+        services.append(flow_loader)
+    if schedules:
+        has_own = bool(environment.registry.schedules())
+        services.append(Scheduler(client, clock=clock, counters=counters, looks_at_once=has_own))
+    if retention:
+        rate = environment.limits.deletes_per_second_max
+        services.append(Pruner(store, retention, clock=clock, counters=counters, deletes_per_second_max=rate))
+        services.append(BlobCollector(store, packer=environment.packer, counters=counters))
+    return services
+
+
+def worker_name(name: object) -> str:
+    """A name that tells one worker from the others."""
+    plain = given.text("Engine", "name", name, like="worker-1")
+    if not plain.strip():
+        wanted = "leave it out, or give every worker a name of its own, for example name='worker-1'"
+        raise InvalidArgumentError("Engine", "name", name, wanted)
+    return plain
+
+
+def lease_of(lease_seconds: object) -> float:
+    """How long a worker without a sign of life is taken for alive."""
+    seconds = given.seconds("Engine", "lease_seconds", lease_seconds)
+    if seconds < LEASE_SECONDS_MIN:
+        wanted = f"it is too short; give at least {LEASE_SECONDS_MIN:g}, for example lease_seconds=10"
+        raise InvalidArgumentError("Engine", "lease_seconds", lease_seconds, wanted)
+    return seconds
