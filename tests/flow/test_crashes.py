@@ -60,6 +60,15 @@ steps:
   own: { use: start, with: { name: crashing-chain, id: "${{ run.id }}-own" } }
 output: ["${{ steps.inner }}", "${{ steps.audit.cents }}"]
 """,
+    "choices": """
+name: crashing-choices
+steps:
+  ask: { use: shop.say, with: { what: true } }
+  nap: { use: sleep, with: { seconds: 1h } }
+  yes_: { use: shop.say, with: { what: "yes" }, after: [nap] }
+  no_: { use: shop.say, with: { what: "no" } }
+output: "${{ steps.ask ? steps.yes_ : steps.no_ }}"
+""",
     "undone": """
 name: crashing-undone
 steps:

@@ -174,3 +174,28 @@ output: "${{ steps.asked }}"
 def test_calls_belong_to_steps() -> None:
     """However often, and in whatever scope."""
     assert ["a"] * 5 == [step_of(call) for call in ("a", "a#2", "a/@timer", "a.7", "a.7/b#2")]
+
+
+async def test_a_step_of_a_branch_is_shown_as_what_the_journal_has_of_it() -> None:
+    """Pending while the condition is open, and left out when the other one was taken."""
+    text = """
+name: picture-of-branches
+steps:
+  ready: { use: wait_for_signal, with: { name: go } }
+  yes_: { use: shop.say, with: { what: 1 } }
+  no_: { use: shop.say, with: { what: 2 } }
+  last: { use: shop.say, with: { what: "${{ steps.ready ? steps.yes_ : steps.no_ }}" } }
+output: "${{ steps.last }}"
+"""
+    branches = flow.parse(text)
+    assert "if needed" in lines(nodes_of(Plan(branches.document)))[1]
+    async with TestEngine() as engine:
+        run = await engine.start(branches)
+        await engine.settle()
+        before = await states(run, branches.document)
+        await run.signal("go", True)
+        await run.result()
+        after = await states(run, branches.document)
+
+    assert before == {"ready": "waiting", "yes_": "pending", "no_": "pending", "last": "pending"}
+    assert after == {"ready": "succeeded", "yes_": "succeeded", "no_": "skipped", "last": "succeeded"}

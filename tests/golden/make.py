@@ -15,6 +15,7 @@ import msgspec
 
 from outlive._journal.codec import checksum, salt_of
 from tests.golden.ask_stories import ASK_STORIES
+from tests.golden.flow_stories import FLOW_STORIES
 from tests.golden.late_stories import LATE_STORIES
 from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
@@ -40,6 +41,7 @@ ALL_STORIES = (
     | TALK_STORIES
     | LATE_STORIES
     | QUEUE_STORIES
+    | FLOW_STORIES
 )
 
 

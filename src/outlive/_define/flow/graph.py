@@ -28,7 +28,7 @@ class StepState(enum.Enum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """It did not run: its condition was false, the output does not need it, or the run ended before."""
+    """It did not run: its condition was false, nothing that ran has needed it, or the run ended before."""
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +55,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     is_conditional: bool = False
     is_needed: bool = True
     """Whether a run comes to it at all: the output needs it, or it must run."""
+    is_certain: bool = True
+    """Whether every run comes to it; else only one that takes the branch which needs it."""
     depth: int = 0
     """The longest way from a step that needs nothing."""
 
@@ -71,6 +73,7 @@ def nodes_of(plan: Plan) -> list[Node]:
             needs=needs[id],
             is_conditional=step.if_ not in (None, True),
             is_needed=id in plan.steps,
+            is_certain=id in plan.certain or id not in plan.steps,
             depth=depths[id],
         )
         for id, step in steps.items()

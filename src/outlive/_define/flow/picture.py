@@ -117,7 +117,8 @@ def lines(nodes: Sequence[Node], views: Views | None = None) -> list[str]:
     found = []
     for node, name in zip(nodes, names, strict=True):
         after = f"after {', '.join(node.needs)}" if node.needs else ""
-        marks = [after, "if" if node.is_conditional else "", "" if node.is_needed else "not needed"]
+        need = "not needed" if not node.is_needed else "" if node.is_certain else "if needed"
+        marks = [after, "if" if node.is_conditional else "", need]
         line = f"{name.ljust(wide)}  {node.use.ljust(wide_use)}  {', '.join(mark for mark in marks if mark)}"
         if views is not None:
             view = views.get(node.id, StepView())

@@ -2,7 +2,8 @@
 calls, and its expressions, compiled.
 
 *Lazy.* A step runs if the output needs it, directly or through other steps, or if it says `must_run`. A flow without an
-output runs all its steps.
+output runs all its steps. What a branch needs (of `a ? b : c`, `$if`, `coalesce`, `switch`), what the `with` of a step
+needs that has an `if`, and what `use_default` needs is known only in a run: `certain` are the other steps.
 
 *Order.* A step waits for the steps that it refers to, in `with`, `if`, `on_error` or `undo`, and for those in `after`.
 That is all there is: the order in the document only says which of two ready steps begins first.
@@ -23,7 +24,8 @@ from msgspec.structs import replace
 
 from outlive._define.flow.built_in import NAMES, find_built_in
 from outlive._define.flow.document import Condition, Document, FlowStep, RetryPolicy, seconds_of
-from outlive._define.flow.expression import Template, compile_value
+from outlive._define.flow.expression import Template, compile_value, steps_in
+from outlive._define.flow.expression.demand import NOTHING, Demand, all_of
 from outlive._define.flow.plain_data import find_misfit
 from outlive._define.flow.policies import guard_of_limit, retry_of
 from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean
@@ -72,7 +74,17 @@ class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
     """What its built-in made of the parts of `with` that it renders itself."""
     references: frozenset[Reference]
     needs: frozenset[str]
-    """The steps that come before it."""
+    """The steps that come before it, if they run."""
+    place: int
+    """Its place in the document."""
+    chosen: Template
+    """Like `given`, and only what is chosen of it is rendered."""
+    asks: Demand
+    """What must be there before its condition is looked at."""
+    takes: Demand
+    """What must be there besides before it is called."""
+    falls_back: Demand
+    """What must be there before its default takes the place of its result."""
     followers: list[PlannedStep] = []
     """The steps that wait for it."""
     target: Target = cast("Target", None)
@@ -87,10 +99,22 @@ class Plan:
         self.document = document
         self.output = compile_value(document.output) if document.has_output else None
         self._around = frozenset(outer) | frozenset(document.steps)
-        self.all_steps = planned = {id: self._plan(id, step) for id, step in document.steps.items()}
+        self.all_steps = planned = {
+            id: self._plan(place, id, step) for place, (id, step) in enumerate(document.steps.items())
+        }
         """Those that do not run too: for pictures."""
         wanted = self._wanted(planned)
         self.steps = {id: step for id, step in planned.items() if id in wanted}
+        """Those that may run."""
+        self.demand = NOTHING if self.output is None else self.output.demand
+        """What the output needs."""
+        runs_all = self.output is None or ("steps",) in self.output.references
+        self.roots = [id for id, step in self.steps.items() if runs_all or step.document.must_run]
+        """Those that run whatever the output needs."""
+        self.certain = self._certain()
+        """Those that run in every run that comes to its end, if their own `if` holds."""
+        self.has_choices = len(self.certain) < len(self.steps)
+        """Whether only a run can tell which steps it needs."""
         for step in self.steps.values():
             for id in step.needs:
                 self.steps[id].followers.append(step)
@@ -105,7 +129,7 @@ class Plan:
 
     # -- Which steps, and in which order ---------------------------------------------------------------------
 
-    def _plan(self, id: str, step: FlowStep) -> PlannedStep:
+    def _plan(self, place: int, id: str, step: FlowStep) -> PlannedStep:
         raw, later = step.with_, None
         references: set[Reference] = set()
         built_in = find_built_in(step.use)
@@ -116,7 +140,10 @@ class Plan:
             later = built_in.prepare(id, kept, outer=self._around)  # type: ignore[union-attr]
             references |= later.references
         given = compile_value(raw)
-        condition, asked = _condition(id, step.if_)
+        compile_chosen = getattr(built_in, "compile", None)
+        chosen = (compile_chosen(raw) if compile_chosen else None) or given
+        condition, asked, asks = _condition(id, step.if_)
+        takes = [chosen.demand, Demand(steps_in(references))]
         on_error = step.on_error
         default = None
         if not isinstance(on_error, str) and on_error.use_default is not UNSET:
@@ -126,8 +153,9 @@ class Plan:
         if step.undo is not None:
             undo = compile_value(step.undo.with_)
             references |= undo.references
+            takes.append(Demand(steps_in(undo.references)))
         references |= given.references | asked
-        needs = _steps_in(references) | frozenset(step.after)
+        needs = steps_in(references) | frozenset(step.after)
         return PlannedStep(
             id=id,
             name=id,
@@ -139,12 +167,17 @@ class Plan:
             later=later,
             references=frozenset(references),
             needs=frozenset(each for each in needs if each in self.document.steps),
+            place=place,
+            chosen=chosen,
+            asks=all_of([asks, Demand(frozenset(step.after))]),
+            takes=all_of(takes),
+            falls_back=NOTHING if default is None else default.demand,
         )
 
     def _wanted(self, planned: Mapping[str, PlannedStep]) -> set[str]:
         if self.output is None or ("steps",) in self.output.references:
             return set(planned)
-        left = [id for id in _steps_in(self.output.references) if id in planned]
+        left = [id for id in steps_in(self.output.references) if id in planned]
         left += [id for id, step in planned.items() if step.document.must_run]
         wanted: set[str] = set()
         while left:
@@ -153,6 +186,18 @@ class Plan:
                 wanted.add(id)
                 left += planned[id].needs
         return wanted
+
+    def _certain(self) -> set[str]:
+        left = [*self.roots, *self.demand.always]
+        certain: set[str] = set()
+        while left:
+            step = self.steps.get(left.pop())
+            if step is not None and step.id not in certain:
+                certain.add(step.id)
+                left += step.asks.always
+                if step.condition is None:
+                    left += step.takes.always
+        return certain
 
     @property
     def references(self) -> frozenset[Reference]:
@@ -361,16 +406,14 @@ def _find_workflow(name: str) -> WorkflowSpec | None:
     return found
 
 
-def _steps_in(references: Iterable[Reference]) -> frozenset[str]:
-    return frozenset(each[1] for each in references if len(each) > 1 and each[0] == "steps")
-
-
-def _condition(id: str, condition: Condition | None) -> tuple[Callable[[Scope], bool] | None, frozenset[Reference]]:
+def _condition(
+    id: str, condition: Condition | None
+) -> tuple[Callable[[Scope], bool] | None, frozenset[Reference], Demand]:
     """Whether a step runs, and what that depends on."""
     if condition is None or condition is True:
-        return None, frozenset()
+        return None, frozenset(), NOTHING
     if condition is False:
-        return (lambda scope: False), frozenset()
+        return (lambda scope: False), frozenset(), NOTHING
     template = compile_value(condition if "${{" in condition else f"${{{{ {condition} }}}}")
 
     def holds(scope: Scope) -> bool:
@@ -381,7 +424,7 @@ def _condition(id: str, condition: Condition | None) -> tuple[Callable[[Scope], 
             id, f"`if` must be true or false, and is {_short(answer)}; compare it, for example `!= null`"
         )
 
-    return holds, frozenset(template.references)
+    return holds, template.references, template.demand
 
 
 def _short(value: Any) -> str:

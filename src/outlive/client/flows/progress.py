@@ -2,7 +2,8 @@
 
 The journal knows what has ended and what waits. That a step runs, no event says: it runs if all that come before it are
 over, it is not, and its run goes on. A step that is no call of anything (`switch`, a timer) has no event of its end: it
-is over when something that waits for it has begun, or when its run has ended.
+is over when something that waits for it has begun, or when its run has ended. A step that only one branch of a
+condition needs is taken for one that did not run, as long as the journal has nothing of it.
 """
 
 from __future__ import annotations
@@ -135,8 +136,12 @@ class Progress:
             if any(id in self._touched or id in passed for id in followers[node.id]):
                 passed.add(node.id)
             views[node.id] = self._view(node, run, is_passed=node.id in passed)
+        # Of a step that only some branch needs, the journal says nothing before it has ended: it is left pending.
+        known = self._touched | waits.keys()
+        unsure = {node.id for node in self._nodes if not node.is_certain and node.id not in known}
         for node in sorted(self._nodes, key=lambda node: node.depth):
-            is_next = views[node.id].state is StepState.PENDING and all(views[id].state in _OVER for id in node.needs)
+            is_free = all(views[id].state in _OVER for id in node.needs if id not in unsure)
+            is_next = views[node.id].state is StepState.PENDING and is_free and node.id not in unsure
             if is_next and not run.status.is_terminal:
                 wait = waits.get(node.id) or (others[0] if len(others) == 1 else None)
                 views[node.id] = self._open_view(node, wait, run.status)
@@ -149,7 +154,7 @@ class Progress:
             return StepView(state=StepState.SKIPPED, note="the output does not need it")
         is_over = is_passed or run.status is RunStatus.SUCCEEDED
         if is_over:
-            is_skipped = node.is_conditional and node.id not in self._touched
+            is_skipped = (node.is_conditional or not node.is_certain) and node.id not in self._touched
             return StepView(state=StepState.SKIPPED if is_skipped else StepState.SUCCEEDED)
         if run.status.is_terminal:
             is_begun = node.id in self._touched

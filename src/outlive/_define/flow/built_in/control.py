@@ -10,7 +10,7 @@ import msgspec
 
 from outlive._define.flow.call import BuiltIn, Call
 from outlive._define.flow.document import Span, seconds_of
-from outlive._define.flow.expression import ANY, NULL
+from outlive._define.flow.expression import ANY, NULL, Template, case_of, compile_cases
 from outlive._define.in_run import sleep_until
 from outlive._define.logger import get_logger
 from outlive._journal.failure import exception_of
@@ -113,9 +113,15 @@ class Switch:
     is_control = True
     result = ANY
 
+    def compile(self, given: Any) -> Template | None:
+        """What it is given, of which only the chosen case is rendered; None if the cases are not written out."""
+        cases = given.get("cases") if isinstance(given, dict) else None
+        is_written = isinstance(cases, dict) and not any(name.startswith("$") for name in cases)
+        return compile_cases(given) if is_written and given.keys() <= {"on", "cases", "default"} else None
+
     async def run(self, call: Call, given: SwitchArguments) -> Any:
         """See `BuiltIn`."""
-        wanted = given.on if isinstance(given.on, str) else msgspec.json.encode(given.on).decode()
+        wanted = case_of(given.on)
         if wanted in given.cases:
             return given.cases[wanted]
         if given.default is msgspec.UNSET:

@@ -6,13 +6,14 @@ most `FUEL` steps. There is no way from data to Python: no attribute is read, no
 is compiled (decision 0043).
 
 `tokens` reads words, `parsing` makes a tree of `syntax`, `checking` finds its `types` before anything runs,
-`evaluating` makes one function of it, `template` finds expressions in a value.
+`evaluating` makes one function of it, `template` finds expressions in a value, `demand` says which steps it needs.
 """
 
 from __future__ import annotations
 
+from outlive._define.flow.expression.demand import steps_in
 from outlive._define.flow.expression.expression import Expression, parse
-from outlive._define.flow.expression.template import Template, compile_value
+from outlive._define.flow.expression.template import Template, case_of, compile_cases, compile_value
 from outlive._define.flow.expression.types import (
     ANY,
     BOOL,
@@ -40,9 +41,12 @@ __all__ = [
     "ExpressionError",
     "Template",
     "Type",
+    "case_of",
+    "compile_cases",
     "compile_value",
     "join",
     "parse",
+    "steps_in",
     "type_of_schema",
     "type_of_value",
 ]

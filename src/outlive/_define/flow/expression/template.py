@@ -8,10 +8,13 @@ into the text. `$${{` is the text `${{`. An object may be a reference in Stepflo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from outlive._define.flow.expression.demand import NOTHING, Demand, all_of, demand_of, first_of, one_of, steps_in
 from outlive._define.flow.expression.expression import Expression, parse, plain
 from outlive._define.flow.expression.stepflow import FORMS, reference
 from outlive._define.flow.expression.tokens import SOURCE_CHARACTERS_MAX, read_tokens
@@ -48,6 +51,11 @@ class Template:
     """What its expressions ask of a scope."""
     _part: _Part = field(repr=False)
 
+    @property
+    def demand(self) -> Demand:
+        """Which steps it needs, as far as that is certain, and how to find out the rest."""
+        return self._part.demand() if steps_in(self.references) else NOTHING
+
     def render(self, scope: Scope) -> Any:
         """The value for the data of a scope. What is constant in it is shared and must not be changed.
 
@@ -70,10 +78,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a template: two functions, made once."""
+    """A part of a template: three functions, made once."""
 
     render: Callable[[Scope], Any]
     check: Callable[[Mapping[str, Type]], Type]
+    demand: Callable[[], Demand]
     is_constant: bool = False
     value: Any = None
     """Of a constant."""
@@ -94,8 +103,56 @@ def compile_value(value: Any, problems: list[tuple[Path, ExpressionError]] | Non
     return Template(found, part.is_constant, references, part)
 
 
+def compile_cases(value: dict[str, Any]) -> Template:
+    """What `switch` is given, of which only the case that `on` chooses is rendered, and needs steps.
+
+    Raises:
+        ExpressionError: the first text or object that cannot be read.
+    """
+    compiler = _Compiler(None)
+    on = compiler.part(value.get("on"), ("on",))
+    cases = {str(name): compiler.part(each, ("cases", name)) for name, each in value["cases"].items()}
+    default = compiler.part(value["default"], ("default",)) if "default" in value else None
+    names = dict.fromkeys(cases)
+
+    def choose(scope: Scope) -> tuple[Any, str, _Part | None]:
+        found = on.render(scope)
+        wanted = case_of(found)
+        return found, wanted, cases.get(wanted, default)
+
+    def render(scope: Scope) -> Any:
+        found, wanted, chosen = choose(scope)
+        if chosen is None:
+            return {"on": found, "cases": names}
+        made = chosen.render(scope)
+        return (
+            {"on": found, "cases": {wanted: made}} if wanted in cases else {"on": found, "cases": {}, "default": made}
+        )
+
+    def demand() -> Demand:
+        demands = {id(each): NOTHING if each is None else each.demand() for each in (*cases.values(), default)}
+        return one_of(on.demand(), lambda scope: demands[id(choose(scope)[2])], demands.values())
+
+    found = tuple(compiler.expressions)
+    references = frozenset(path for _, each in found for path in each.references)
+    return Template(found, False, references, _Part(render, lambda types: ANY, demand))
+
+
+def case_of(on: Any) -> str:
+    """The name of the case that a value means: true and null are "true" and "null"."""
+    return on if type(on) is str else msgspec.json.encode(on).decode()
+
+
 def _constant(value: Any) -> _Part:
-    return _Part(lambda scope: value, lambda types: type_of_value(value), True, value)
+    return _Part(lambda scope: value, lambda types: type_of_value(value), _no_demand, True, value)
+
+
+def _no_demand() -> Demand:
+    return NOTHING
+
+
+def _of_expression(expression: Expression) -> _Part:
+    return _Part(expression.run, expression.check, lambda: demand_of(expression))
 
 
 class _Compiler:
@@ -130,8 +187,10 @@ class _Compiler:
         sources = [each for each in parts if isinstance(each, Expression)]
         self.expressions += [(path, each) for each in sources]
         if len(sources) == 1 and not "".join(each for each in parts if isinstance(each, str)).strip():
-            return _Part(sources[0].run, sources[0].check)
-        return _Part(_text_renderer(parts), _text_checker(sources))
+            return _of_expression(sources[0])
+        return _Part(
+            _text_renderer(parts), _text_checker(sources), lambda: all_of([demand_of(each) for each in sources])
+        )
 
     def _object(self, value: dict[Any, Any], path: Path) -> _Part:
         for key in value:
@@ -155,8 +214,8 @@ class _Compiler:
         expression = Expression(text, node)
         self.expressions.append((path, expression))
         if "default" in value:
-            return _coalesce([_Part(expression.run, expression.check), self.part(value["default"], (*path, "default"))])
-        return _Part(expression.run, expression.check)
+            return _coalesce([_of_expression(expression), self.part(value["default"], (*path, "default"))])
+        return _of_expression(expression)
 
 
 def _refuse_others(form: str, value: dict[Any, Any]) -> None:
@@ -241,7 +300,7 @@ def _list(parts: list[_Part]) -> _Part:
             of = join(of, each.check(types))
         return LIST(ANY if of == NULL else of)
 
-    return _Part(lambda scope: [render(scope) for render in renders], check)
+    return _Part(lambda scope: [render(scope) for render in renders], check, lambda: _together(parts))
 
 
 def _map(parts: dict[str, _Part]) -> _Part:
@@ -251,15 +310,24 @@ def _map(parts: dict[str, _Part]) -> _Part:
     return _Part(
         lambda scope: {key: render(scope) for key, render in renders},
         lambda types: MAP({key: each.check(types) for key, each in parts.items()}),
+        lambda: _together(parts.values()),
     )
 
 
+def _together(parts: Iterable[_Part]) -> Demand:
+    return all_of([each.demand() for each in parts if not each.is_constant])
+
+
 def _if(condition: _Part, yes: _Part, no: _Part) -> _Part:
-    def render(scope: Scope) -> Any:
+    def choose(scope: Scope) -> _Part:
         value = condition.render(scope)
         if value is not None and type(value) is not bool:
             raise ExpressionError(f"the condition of $if is true, false or null, and this is {shown(value)}")
-        return (yes if value else no).render(scope)
+        return yes if value else no
+
+    def demand() -> Demand:
+        demands = {id(yes): yes.demand(), id(no): no.demand()}
+        return one_of(condition.demand(), lambda scope: demands[id(choose(scope))], demands.values())
 
     def check(types: Mapping[str, Type]) -> Type:
         found = condition.check(types)
@@ -267,7 +335,7 @@ def _if(condition: _Part, yes: _Part, no: _Part) -> _Part:
             raise ExpressionError(f"the condition of $if is true or false, and this is a {found}")
         return join(yes.check(types), no.check(types))
 
-    return _Part(render, check)
+    return _Part(lambda scope: choose(scope).render(scope), check, demand)
 
 
 def _coalesce(parts: list[_Part]) -> _Part:
@@ -289,4 +357,4 @@ def _coalesce(parts: list[_Part]) -> _Part:
             joined = join(joined, each.check(types))
         return joined
 
-    return _Part(render, check)
+    return _Part(render, check, lambda: first_of([(each.demand(), each.render) for each in parts]))
