@@ -4,7 +4,7 @@
 
 * the median of a claim of 10 runs with `per_key=1`, among few runs in line and among many with many keys;
 * starts a second into a queue from one client without a worker, 1,000 at a time;
-* runs a second of one step (W1) and steps a second of a longer run (W2), with a queue and without one.
+* runs a second of one step (W1) and of ten (W2), with a queue and without one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 
 import outlive
 from bench.database import fresh, postgres
+from bench.meter import STEPS_PER_RUN
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunCreated, RunSucceeded
 from outlive._journal.fold import Fold
@@ -38,7 +39,7 @@ CLAIMS = 60
 AT_ONCE = 1_000
 STARTS = 20_000
 RUNS = 5_000
-LONG_RUNS, STEPS = 500, 20
+LONG_RUNS = 2_000
 NOTHING = Payload(v=msgspec.Raw(b"[]"))
 line = outlive.Queue(QUEUE)
 
@@ -58,7 +59,7 @@ async def bench_one_step(number: int) -> int:
 @outlive.workflow
 async def bench_many_steps(number: int) -> int:
     """W2."""
-    for step in range(STEPS):
+    for step in range(STEPS_PER_RUN):
         await bench_queue_step(step)
     return number
 
@@ -153,7 +154,8 @@ def print_lines(
         print(f"{store}: {on_fresh(measure_starts, STARTS):,.0f} starts a second into a queue", flush=True)
         for name, count, workflow in (("W1", RUNS, bench_one_step), ("W2", LONG_RUNS, bench_many_steps)):
             rates = {
-                queue: max(on_fresh(measure_runs, count, workflow, queue) for _ in range(3)) for queue in (None, line)
+                queue: statistics.median(on_fresh(measure_runs, count, workflow, queue) for _ in range(5))
+                for queue in (None, line)
             }
             print(
                 f"{store}: {name} {rates[None]:,.0f} runs a second without a queue, {rates[line]:,.0f} with one: "

@@ -78,3 +78,24 @@ async def test_a_row_that_cannot_be_read_fails_its_own_waiters_only(place: Place
         for number in (0, 2):
             await worker.signal(f"run-{number}", "go", f"on {number}")
         assert [await in_time(waiting[number]) for number in (0, 2)] == ["on 0", "on 2"]
+
+
+async def test_many_callers_that_wait_at_once_ask_the_store_together(place: Place) -> None:
+    """A hundred callers of `result` for runs of another process ask two questions, not a hundred."""
+    stores: list[FaultyStore] = []
+
+    def wrap(store: Store) -> FaultyStore:
+        stores.append(FaultyStore(store))
+        return stores[-1]
+
+    async with place.engine(worker=False, wrap=wrap) as client:
+        runs = [await client.start(awaited) for _ in range(100)]
+        before = stores[0].calls["find_run"], stores[0].calls["find_runs"]
+        slow = stores[0].gates["find_run"] = asyncio.Event()
+
+        looking = asyncio.gather(*(run.info() for run in runs))
+        await in_time(stores[0].waiting["find_run"].wait())
+        slow.set()
+
+        assert [run.id for run in await in_time(looking)] == [run.id for run in runs]
+        assert (stores[0].calls["find_run"], stores[0].calls["find_runs"]) == (before[0] + 1, before[1] + 1)

@@ -18,6 +18,7 @@ from outlive._model.pause import Pauses
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._store.contract import Outcome, Store
+from outlive.client.lookups import Lookups
 from outlive.errors import EngineClosedError, EngineForkedError, NotDurableError, OtherLoopError, RunNotFoundError
 
 Answer = Callable[[Outcome, int], None]
@@ -60,6 +61,9 @@ class Access:
         hooks: Hooks = NO_HOOKS,
     ) -> None:
         self._store: Store | None = store
+        self.find = Lookups(store).find
+        """The run of an id, if there is one; those who ask at the same time ask together."""
+        self._looking = 0
         self.worker = worker
         self._process = os.getpid()
         self._loop = asyncio.get_running_loop()
@@ -80,6 +84,7 @@ class Access:
     def close(self) -> None:
         """The engine has stopped: from now on every use of its store is refused, and a handle keeps nothing of it."""
         self._store = self.worker = None
+        self.find = _find_nothing
 
     def ring(self) -> None:
         """Let our worker look at the store soon, if there is one."""
@@ -93,7 +98,11 @@ class Access:
             RunNotFoundError: no run has this id.
         """
         store, run_id = self.store, known_run_id("engine", run_id)
-        run = await store.find_run(run_id)
+        self._looking += 1
+        try:
+            run = await (store.find_run(run_id) if self._looking == 1 else self.find(run_id))
+        finally:
+            self._looking -= 1
         if run is None:
             raise RunNotFoundError(run_id)
         return run
@@ -115,6 +124,10 @@ class Access:
         """The bytes of a payload, wherever they are kept."""
         blobs = await self.blobs([payload]) if payload.blob else {}
         return self.packer.unpack(payload, blobs, owners=owners)
+
+
+async def _find_nothing(run_id: str, *, is_needed: bool = True) -> Run | None:
+    raise EngineClosedError("this")
 
 
 def check_loop(own: asyncio.AbstractEventLoop) -> None:

@@ -8,7 +8,7 @@ that handles it cannot part, and no outbox is needed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from contextvars import Context
 from functools import partial
 from typing import Any, Literal, Protocol, get_args
@@ -26,7 +26,6 @@ from outlive._model.payload import Blob
 from outlive._model.queue import Place, Queue
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Outcome, Store
-from outlive._tasks import own_task
 from outlive.client.access import Access, Answer
 from outlive.client.birth import birth, created, rebirth
 from outlive.client.closing import closing_change, is_unbegun, renamed
@@ -38,7 +37,6 @@ from outlive.errors import (
     OutliveError,
     RunExistsError,
     RunNotFoundError,
-    StoreUnavailableError,
     WrongArgumentsError,
 )
 
@@ -65,52 +63,6 @@ class Commits(Protocol):
         """Commit a change soon; `answer` is called once its outcome is durable."""
 
 
-class IdLookups:
-    """Says whether an id is taken. Asked before a run is begun here: its code would run as far as it can before the
-    store refuses it, which no caller expects of a run that ended long ago.
-
-    One question to the store at a time: the ids of all starts that come meanwhile are asked for together.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._waiting: list[tuple[str, asyncio.Future[bool]]] = []
-        self._task: asyncio.Task[None] | None = None
-
-    async def is_taken(self, run_id: str) -> bool:
-        """Whether a run has this id."""
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append((run_id, answer))
-        if self._task is None:
-            self._task = own_task(self._ask_for_all(), name="outlive-ids")
-        return await answer
-
-    async def _ask_for_all(self) -> None:
-        try:
-            while self._waiting:
-                waiting, self._waiting = self._waiting, []
-                await self._ask_for(waiting)
-        finally:
-            self._task = None
-
-    async def _ask_for(self, waiting: list[tuple[str, asyncio.Future[bool]]]) -> None:
-        taken: Container[str] = ()
-        failure: Exception | None = None
-        try:
-            taken = await self._store.find_runs([run_id for run_id, _ in waiting])
-        except StoreUnavailableError:
-            """The starts wait for the store, which will say so itself."""
-        except Exception as error:
-            failure = error
-        for run_id, answer in waiting:
-            if answer.done():
-                continue  # Its caller has given up.
-            if failure is None:
-                answer.set_result(run_id in taken)
-            else:
-                answer.set_exception(failure)
-
-
 class Starter:
     """Creates trees in the store of one engine."""
 
@@ -119,7 +71,6 @@ class Starter:
         self._ids = ids
         self._commits: Commits | None = commits
         self._creating: set[asyncio.Future[Outcome]] = set()
-        self._lookups = IdLookups(access.store)
         self._placer = Placer(access.store)
 
     def close(self) -> None:
@@ -164,9 +115,9 @@ class Starter:
             return await self._start_gathered(gather, event, blobs, wanted)
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
-        elif (self._access.worker is not None and id is not None and await self._lookups.is_taken(run_id)) or (
-            await self._create(run_id, event, blobs) is Outcome.CONFLICT
-        ):
+        elif (
+            self._access.worker is not None and id is not None and await self._access.find(run_id, is_needed=False)
+        ) or (await self._create(run_id, event, blobs) is Outcome.CONFLICT):
             await self._on_taken(run_id, event, blobs, on_conflict)
         return run_id
 
@@ -192,7 +143,7 @@ class Starter:
         event, blobs = await self.created_described(
             where, workflow, version, described, arguments, timeout=seconds, tags=tags, headers=headers, place=place
         )
-        if (id is not None and await self._lookups.is_taken(run_id)) or (
+        if (id is not None and await self._access.find(run_id, is_needed=False)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
         ):
             await self._on_taken(run_id, event, blobs, on_conflict)
