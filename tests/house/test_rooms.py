@@ -33,7 +33,7 @@ EVERYTHING = (
     ENGINE
     | BACKENDS
     | {"_define.machine", "_define.flow"}
-    | {"codecs", "events", "facts", "flow", "http", "dashboard", "testing", "cli", "demo", "outlive"}
+    | {"codecs", "events", "facts", "flow", "http", "dashboard", "testing", "cli", "demo", "outlive", "integrations"}
 )
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": EVERYTHING,
     "cli": EVERYTHING,
     "demo": EVERYTHING,
+    "integrations": EVERYTHING,
     "__main__": EVERYTHING,
     "outlive": EVERYTHING,
 }

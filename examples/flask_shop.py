@@ -1,0 +1,48 @@
+"""Flask: the engine runs on a thread beside the application, and views use its sync verbs.
+
+flask --app flask_shop run          # a worker is part of the process; others may run `outlive worker flask_shop.py`
+"""
+
+import atexit
+import tempfile
+
+from flask import Flask, Response, jsonify, request
+
+import outlive
+
+
+@outlive.step
+def pay(item: str) -> str:
+    """Charge the customer."""
+    return f"paid for {item}"
+
+
+@outlive.workflow
+async def buy(item: str) -> str:
+    """Sell one item."""
+    return await pay(item)
+
+
+def create_app(store: str) -> Flask:
+    """The application on one store."""
+    app = Flask(__name__)
+    engine = outlive.Engine(store).sync.__enter__()
+    atexit.register(engine.__exit__, None, None, None)
+
+    @app.put("/orders/<number>")
+    def place(number: str) -> tuple[Response, int]:
+        run = engine.start(buy, request.get_json()["item"], id=f"order-{number}")  # safe to repeat
+        return jsonify(run=run.id), 202
+
+    @app.get("/orders/<number>")
+    def look(number: str) -> Response:
+        return jsonify(result=engine.get(f"order-{number}").result(timeout=10))
+
+    return app
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        client = create_app(f"sqlite:{folder}/shop.db").test_client()
+        print(client.put("/orders/1", json={"item": "a lamp"}).json)  # {'run': 'order-1'}
+        print(client.get("/orders/1").json)  # {'result': 'paid for a lamp'}

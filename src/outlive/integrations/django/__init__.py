@@ -1,0 +1,142 @@
+"""Outlive in a Django project.
+
+    INSTALLED_APPS = [..., "outlive.integrations.django"]
+    OUTLIVE = {"STORE": "postgresql://shop@localhost/shop"}
+
+Django imports the module `workflows` of every app. `manage.py outlive worker` runs what they define, and
+`manage.py outlive ...` is the command line on the store of the project.
+
+    from outlive.integrations import django as durable
+
+    with transaction.atomic():
+        order = Order.objects.create(...)
+        durable.start(checkout, order.pk, id=f"order-{order.pk}")   # commits with the order, or never was
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+import os
+from collections.abc import Callable
+from functools import partial, wraps
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import close_old_connections, connections
+
+import outlive
+from outlive import Engine
+from outlive.engine.url import is_server
+
+if TYPE_CHECKING:
+    from outlive.engine.sync import SyncEngine, SyncRunHandle
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SETTINGS = {"STORE", "OPTIONS"}
+
+
+def store_url() -> str:
+    """The store that the settings name.
+
+    Raises:
+        ImproperlyConfigured: they name none, or have something that means nothing.
+    """
+    own = getattr(settings, "OUTLIVE", None)
+    if not isinstance(own, dict) or not own.get("STORE"):
+        raise ImproperlyConfigured(
+            'settings.OUTLIVE names no store; give OUTLIVE = {"STORE": "postgresql://user@host/database"}, '
+            'or "sqlite:outlive.db", a file of its own'
+        )
+    if unknown := sorted(set(own) - SETTINGS):
+        raise ImproperlyConfigured(f"settings.OUTLIVE has {', '.join(unknown)}; it may have STORE and OPTIONS")
+    return str(own["STORE"])
+
+
+def engine() -> SyncEngine:
+    """The engine of this process, for views and other sync code. It runs nothing: `manage.py outlive worker` does.
+
+    It is opened when it is first used and closed with the process. After a fork each process has one of its own.
+    """
+    return _process.engine()
+
+
+def start(workflow: outlive.Workflow[..., R], *args: Any, using: str = "default", **options: Any) -> SyncRunHandle[R]:
+    """Start a run. Within `transaction.atomic()` on the database of the store, the run commits with the transaction: it
+    exists when that commits, and never did if it is rolled back. Elsewhere it is durable when this returns.
+
+    Args:
+        workflow: what to run, with its arguments.
+        using: the database of Django's whose transaction counts.
+        options: those of `engine.start`: id, tags, queue and others.
+    """
+    database = connections[using]
+    if database.in_atomic_block and is_server(store_url()) and database.vendor == "postgresql":
+        database.ensure_connection()
+        options["connection"] = database.connection
+    handle: SyncRunHandle[R] = engine().start(workflow, *args, **options)
+    return handle
+
+
+def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """`@outlive.step` for plain functions that use Django's models: before and after each attempt the connections that
+    are too old or broken are closed, on the thread that runs it, as Django does around a request."""
+    if function is None:
+        return partial(step, **options)
+    return outlive.step(**options)(_with_fresh_connections(function))
+
+
+def _with_fresh_connections(function: Callable[P, R]) -> Callable[P, R]:
+    if inspect.iscoroutinefunction(function):
+        raise ImproperlyConfigured(f"{function.__qualname__} is async: decorate it with @outlive.step")
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        close_old_connections()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return called
+
+
+def worker_engine() -> Engine:
+    """The engine of `manage.py outlive worker`."""
+    return Engine(store_url(), **{"grace_seconds": 20.0, **_options()})
+
+
+def _options() -> dict[str, Any]:
+    return dict(settings.OUTLIVE.get("OPTIONS", {}))
+
+
+class _Process:
+    """The engine of one process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._engine: SyncEngine | None = None
+        self._id = 0
+
+    def engine(self) -> SyncEngine:
+        """The engine, which is open."""
+        with self._lock:
+            if self._engine is None or self._id != os.getpid():
+                self._engine = Engine(store_url(), **{**_options(), "worker": False}).sync.__enter__()
+                self._id = os.getpid()
+                atexit.register(self.close)
+            return self._engine
+
+    def close(self) -> None:
+        """The process ends."""
+        with self._lock:
+            own, self._engine = self._engine, None
+            if own is not None and self._id == os.getpid():
+                own.__exit__(None, None, None)
+
+
+_process = _Process()

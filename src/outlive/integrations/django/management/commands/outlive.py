@@ -1,0 +1,30 @@
+"""`manage.py outlive ...`: the command line on the store of the project; its `worker` runs the workflows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from outlive.cli import main
+from outlive.integrations.django import store_url
+
+
+class Command(BaseCommand):
+    """Hands everything after its name to the command line of Outlive."""
+
+    help = "The command line of Outlive on the store of this project: worker, runs, queues, schedules, ..."
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Django's own parser would refuse the options of our commands."""
+        arguments = argv[2:]
+        if arguments[:1] == ["worker"]:
+            arguments[1:1] = ["outlive.integrations.django:worker_engine"]
+        else:
+            os.environ.setdefault("OUTLIVE_STORE", store_url())
+        main(args=arguments, prog_name=f"{os.path.basename(argv[0])} outlive")  # noqa: PTH119 (it is a name, not a file)
+
+    def handle(self, *arguments: Any, **options: Any) -> None:
+        """`call_command("outlive", "runs", "list")`."""
+        self.run_from_argv(["manage.py", "outlive", *map(str, arguments)])
