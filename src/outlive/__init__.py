@@ -61,6 +61,7 @@ from outlive.errors import (
 if TYPE_CHECKING:
     from outlive._define.in_run import RunContext
     from outlive._define.in_step import StepContext
+    from outlive._define.json_log import JsonFormatter
     from outlive._define.machine.answer import More, Pending
     from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
     from outlive._define.machine.machine import Machine
@@ -109,6 +110,7 @@ __all__ = [
     "Engine",
     "FixedWindow",
     "Health",
+    "JsonFormatter",
     "Keep",
     "Limits",
     "Machine",
@@ -208,6 +210,7 @@ _ON_DEMAND = {
     "Engine": "outlive.engine",
     "FixedWindow": "outlive._model.limit",
     "Health": "outlive.engine.health",
+    "JsonFormatter": "outlive._define.json_log",
     "Keep": "outlive._model.retention",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
@@ -249,4 +252,4 @@ if not TYPE_CHECKING:  # A type checker that sees it takes every misspelt name f
 
 def __dir__() -> list[str]:
     """What is for users, for those who press Tab: the names, and the modules that have more of them."""
-    return [*__all__, "codecs", "errors", "facts", "testing"]
+    return [*__all__, "codecs", "errors", "facts", "metrics", "testing"]

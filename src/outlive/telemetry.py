@@ -1,15 +1,16 @@
 """What the engine counts and where it logs. Imports nothing of ours, so that every room may use it.
 
 Counters are plain integers on one object per engine: adding to them costs nanoseconds, and a program that publishes
-them (an exporter, a benchmark) reads them as they are. Each has a row in the operating guide (a test compares).
+them (`outlive.metrics`, a benchmark) reads them as they are. Each has a row in the operating guide (a test compares).
 """
 
 from __future__ import annotations
 
 import logging
 import traceback
+from bisect import bisect_left
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 log = logging.getLogger("outlive")
@@ -64,86 +65,164 @@ damaged_rows = DamagedRows()
 """Of this process: threads of all of its stores add to it."""
 
 
+MICROSECONDS = 1_000_000
+SERIES_MAX = 1_000
+"""Histograms of one kind, each for other labels: what comes later is counted under `OTHER`."""
+OTHER = "(other)"
+SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+"""Bounds for what the store does, in seconds."""
+STEPS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 3_600)
+RUNS = (0.01, 0.1, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
+
+
+class Histogram:
+    """How often a value was at most each of some bounds.
+
+    The way of a step adds to one without a call, as every call there counts:
+
+        histogram.counts[bisect_left(histogram.bounds, value)] += 1
+        histogram.sum += value
+    """
+
+    __slots__ = ("bounds", "counts", "scale", "sum")
+
+    def __init__(self, bounds: tuple[float, ...], scale: int = 1) -> None:
+        self.scale = scale
+        """How many of what is added are one of what is shown: times are added in microseconds."""
+        self.bounds = tuple(bound * scale for bound in bounds)
+        """The upper bounds, as values are added; the last count is for what is above all of them."""
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum: float = 0
+
+    def add(self, value: float) -> None:
+        """A value was measured."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    @property
+    def count(self) -> int:
+        """How many values were added."""
+        return sum(self.counts)
+
+
+class Series(dict[tuple[str, ...], Histogram]):
+    """Histograms of one kind by the values of their labels, made when they are first asked for."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+
+    def __missing__(self, labels: tuple[str, ...]) -> Histogram:
+        if len(self) >= SERIES_MAX:
+            labels = OTHER, *labels[1:]
+        return self.setdefault(labels, Histogram(self._bounds, MICROSECONDS))
+
+
+def _short() -> Histogram:
+    return Histogram(SHORT, MICROSECONDS)
+
+
+def _about(text: str, *labels: str) -> dict[str, Any]:
+    """What a field of `Measures` says, and the names of its labels."""
+    return {"help": text, "labels": labels}
+
+
+@dataclass(slots=True)
+class Measures:
+    """How long things took in one engine since it started, and how large they were."""
+
+    commit_seconds: Histogram = field(
+        default_factory=_short,
+        metadata=_about("From the moment when the store is given a batch of changes until it has answered."),
+    )
+    commit_changes: Histogram = field(
+        default_factory=lambda: Histogram(SIZES), metadata=_about("Changes of trees in one batch.")
+    )
+    claim_seconds: Histogram = field(
+        default_factory=_short, metadata=_about("How long the store took to answer a claim.")
+    )
+    lease_renewal_seconds: Histogram = field(
+        default_factory=_short, metadata=_about("How long the store took to renew the lease of this worker.")
+    )
+    schedule_lag_seconds: Histogram = field(
+        default_factory=lambda: Histogram(STEPS, MICROSECONDS),
+        metadata=_about("From the instant of a tick of a schedule until this worker started its run."),
+    )
+    step_seconds: Series = field(
+        default_factory=lambda: Series(STEPS),
+        metadata=_about(
+            "How long attempts of steps took, without the time in which they waited to begin.", "step", "outcome"
+        ),
+    )
+    run_seconds: Series = field(
+        default_factory=lambda: Series(RUNS),
+        metadata=_about("From the creation of a run to its end, for runs that ended here.", "workflow", "status"),
+    )
+
+
+def counted(text: str) -> Any:
+    """A field of `Counters`: what it counts, in words."""
+    return field(default=0, metadata={"help": text})
+
+
 @dataclass(slots=True)
 class Counters:
     """How much one engine has done since it started."""
 
-    commits: int = 0
-    """Transactions with journal events."""
-    rows: int = 0
-    """Journal rows written."""
-    bytes: int = 0
-    """Bytes of journal rows written."""
-    conflicts: int = 0
-    """Changes refused because another writer was first, and changes that came behind such a one."""
-    unknowns: int = 0
-    """Commits whose outcome had to be read back."""
-    runs_started: int = 0
-    """Trees created and owned by this worker in one commit."""
-    runs_claimed: int = 0
-    """Trees taken from the store."""
-    orphans_claimed: int = 0
-    """Claims of runs whose worker was lost."""
-    runs_replayed: int = 0
-    """Executions rebuilt from their journal."""
-    runs_evicted: int = 0
-    """Suspended trees discarded from memory to make room."""
-    runs_ended: int = 0
-    """Runs that ended here, children too."""
-    runs_parked: int = 0
-    """Trees parked here."""
-    runs_quarantined: int = 0
-    """Runs parked because worker after worker was lost while it ran them."""
-    runs_held_back: int = 0
-    """Orphans parked because a policy says that they do not go on by themselves."""
-    runs_reclaimed: int = 0
-    """Runs that were ours in the store and nowhere here, and were claimed again."""
-    runs_disowned: int = 0
-    """Trees in memory that the store gives to another worker, or that were ended from outside, and were discarded."""
-    runs_declined: int = 0
-    """Claimed runs that were released because newer code had moved them."""
-    calls_changed: int = 0
-    """Calls that the code made in a replay with other arguments than the journal has."""
-    runs_deleted: int = 0
-    """Runs that retention deleted here, without their children."""
-    runs_archived: int = 0
-    """Runs that retention wrote to an archive here, before it deleted them."""
-    archive_failures: int = 0
-    """How often an archive could not be written, so that nothing was deleted."""
-    blobs_deleted: int = 0
-    """Blobs that no row referred to, and that were deleted here."""
-    steps_skipped: int = 0
-    """Steps that a person had skipped."""
-    steps_started: int = 0
-    """Attempts begun."""
-    steps_retried: int = 0
-    """Attempts that failed and will be followed by another one."""
-    steps_delayed: int = 0
-    """Attempts that had to wait for a rate limit or a breaker so long that the journal says so."""
-    breakers_opened: int = 0
-    """How often an outcome of this engine opened a breaker."""
-    transactions: int = 0
-    """Transactions of steps that were committed with the journal, or refused."""
-    processes_begun: int = 0
-    """Processes for steps with `process=True`."""
-    signals_taken: int = 0
-    """Signals that became events here."""
-    hooks_failed: int = 0
-    """Hooks of observers that raised, or took too long."""
-    hooks_dropped: int = 0
-    """Hooks that were not called, or cut off: their observer was too far behind, or the engine stopped."""
-    sessions_ended: int = 0
-    """Sessions of dead workers that were ended before their leases had run out."""
-    ticks_started: int = 0
-    """Runs of schedules that this worker started."""
-    ticks_skipped: int = 0
-    """Ticks of schedules that this worker skipped, because a run of an earlier tick was open."""
-    schedules_tripped: int = 0
-    """Schedules that this worker stopped because too many of their runs in a row had failed."""
-    service_failures: int = 0
-    """How often a service of this worker raised; it is tried again."""
-    stalls: int = 0
-    """How often the event loop stood still for more than a second."""
+    commits: int = counted("Transactions with journal events.")
+    rows: int = counted("Journal rows written.")
+    bytes: int = counted("Bytes of journal rows written.")
+    conflicts: int = counted(
+        "Changes refused because another writer was first, and changes that came behind such a one."
+    )
+    unknowns: int = counted("Commits whose outcome had to be read back.")
+    runs_started: int = counted("Trees created and owned by this worker in one commit.")
+    runs_claimed: int = counted("Trees taken from the store.")
+    orphans_claimed: int = counted("Claims of runs whose worker was lost.")
+    runs_replayed: int = counted("Executions rebuilt from their journal.")
+    runs_evicted: int = counted("Suspended trees discarded from memory to make room.")
+    runs_ended: int = counted("Runs that ended here, children too.")
+    runs_parked: int = counted("Trees parked here.")
+    runs_quarantined: int = counted("Runs parked because worker after worker was lost while it ran them.")
+    runs_held_back: int = counted("Orphans parked because a policy says that they do not go on by themselves.")
+    runs_reclaimed: int = counted("Runs that were ours in the store and nowhere here, and were claimed again.")
+    runs_disowned: int = counted(
+        "Trees in memory that the store gives to another worker, or that were ended from outside, and were discarded."
+    )
+    runs_declined: int = counted("Claimed runs that were released because newer code had moved them.")
+    calls_changed: int = counted("Calls that the code made in a replay with other arguments than the journal has.")
+    runs_deleted: int = counted("Runs that retention deleted here, without their children.")
+    runs_archived: int = counted("Runs that retention wrote to an archive here, before it deleted them.")
+    archive_failures: int = counted("How often an archive could not be written, so that nothing was deleted.")
+    blobs_deleted: int = counted("Blobs that no row referred to, and that were deleted here.")
+    steps_skipped: int = counted("Steps that a person had skipped.")
+    steps_started: int = counted("Attempts begun.")
+    steps_retried: int = counted("Attempts that failed and will be followed by another one.")
+    steps_delayed: int = counted(
+        "Attempts that had to wait for a rate limit or a breaker so long that the journal says so."
+    )
+    breakers_opened: int = counted("How often an outcome of this engine opened a breaker.")
+    transactions: int = counted("Transactions of steps that were committed with the journal, or refused.")
+    processes_begun: int = counted("Processes for steps with `process=True`.")
+    signals_taken: int = counted("Signals that became events here.")
+    hooks_failed: int = counted("Hooks of observers that raised, or took too long.")
+    hooks_dropped: int = counted(
+        "Hooks that were not called, or cut off: their observer was too far behind, or the engine stopped."
+    )
+    sessions_ended: int = counted("Sessions of dead workers that were ended before their leases had run out.")
+    ticks_started: int = counted("Runs of schedules that this worker started.")
+    ticks_skipped: int = counted(
+        "Ticks of schedules that this worker skipped, because a run of an earlier tick was open."
+    )
+    schedules_tripped: int = counted(
+        "Schedules that this worker stopped because too many of their runs in a row had failed."
+    )
+    service_failures: int = counted("How often a service of this worker raised; it is tried again.")
+    stalls: int = counted("How often the event loop stood still for more than a second.")
+    leases_lost: int = counted("How often this worker lost its lease, and discarded its runs.")
+
+    measures: Measures = field(default_factory=Measures)
+    """How long that took."""
 
     @property
     def rows_damaged(self) -> int:

@@ -12,6 +12,7 @@ import pytest
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.session.keeper import LeaseKeeper
 from outlive.errors import StoreUnavailableError
+from outlive.telemetry import Counters
 from tests.engine.hand_clock import HandClock
 
 LEASE_SECONDS = 30.0
@@ -56,6 +57,7 @@ def keeper_on(clock: HandClock, beat: SlowBeat, *, asked_at: float) -> LeaseDead
     LeaseKeeper(
         beat,
         clock=clock,
+        counters=Counters(),
         lease=trust,
         asked_at=asked_at,
         lease_seconds=LEASE_SECONDS,
@@ -145,6 +147,7 @@ async def test_keeper_that_has_stopped_says_nothing_more(
     keeper = LeaseKeeper(
         beat,
         clock=clock,
+        counters=Counters(),
         lease=LeaseDeadline(clock.monotonic),
         asked_at=clock.at,
         lease_seconds=LEASE_SECONDS,
@@ -176,7 +179,13 @@ async def test_renewal_of_a_session_that_was_given_up_meanwhile_is_worth_nothing
     clock, beat = DeafClock(), GivenUpBeat()
     trust = LeaseDeadline(clock.monotonic)
     keeper = LeaseKeeper(
-        beat, clock=clock, lease=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append
+        beat,
+        clock=clock,
+        counters=Counters(),
+        lease=trust,
+        asked_at=clock.at,
+        lease_seconds=LEASE_SECONDS,
+        fence=lost.append,
     )
     keeper.start()
     assert keeper.is_trusted()
@@ -216,7 +225,13 @@ async def test_session_that_is_given_up_while_its_renewal_is_noted_is_not_truste
     beat = SlowBeat(clock, seconds=0.0, is_away=False)
     lost: list[str] = []
     keeper = LeaseKeeper(
-        beat, clock=clock, lease=trust, asked_at=clock.at, lease_seconds=LEASE_SECONDS, fence=lost.append
+        beat,
+        clock=clock,
+        counters=Counters(),
+        lease=trust,
+        asked_at=clock.at,
+        lease_seconds=LEASE_SECONDS,
+        fence=lost.append,
     )
     trust.happens = partial(keeper.end_session, "the loop stands still")
 

@@ -33,7 +33,8 @@ EVERYTHING = (
     ENGINE
     | BACKENDS
     | {"_define.machine", "_define.flow"}
-    | {"codecs", "events", "facts", "flow", "http", "dashboard", "testing", "cli", "demo", "outlive", "integrations"}
+    | {"codecs", "events", "facts", "flow", "metrics", "http", "dashboard"}
+    | {"testing", "cli", "demo", "outlive", "integrations"}
 )
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
@@ -67,7 +68,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_runtime.session": RUNTIME,
     "_runtime.services": MOTION | {"_define.flow"},
     "engine": RUNTIME | BACKENDS,
-    "http": ENGINE | {"_define.flow"},
+    "metrics": ENGINE | {"outlive"},
+    "http": ENGINE | {"_define.flow", "metrics"},
     "dashboard": {"http"},
     "testing": EVERYTHING,
     "cli": EVERYTHING,
@@ -88,6 +90,7 @@ CONTRACT_MODULES = {
         "in_run",
         "in_step",
         "intervention",
+        "json_log",
         "live_resources",
         "logger",
         "map",

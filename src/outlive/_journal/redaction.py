@@ -56,7 +56,8 @@ class Redaction:
     """Fields whose values are not for people."""
 
     def __init__(self, fields: Iterable[str] = ()) -> None:
-        self._patterns = [_pattern(field) for field in given.texts("Engine", "redact", fields, like="password")]
+        self.fields = tuple(given.texts("Engine", "redact", fields, like="password"))
+        self._patterns = [_pattern(field) for field in self.fields]
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
@@ -76,11 +77,11 @@ class Redaction:
         for part, shown in zip(reversed(chain), reversed(attributes), strict=True):
             hidden = msgspec.structs.replace(
                 part,
-                message=_black_out(part.message, secrets),
-                args=_black_out(self.hide(part.args, secrets), secrets),
-                attributes=_black_out(shown, secrets),
-                notes=tuple(_black_out(list(part.notes), secrets)),
-                traceback=_black_out(part.traceback, secrets),
+                message=black_out(part.message, secrets),
+                args=black_out(self.hide(part.args, secrets), secrets),
+                attributes=black_out(shown, secrets),
+                notes=tuple(black_out(list(part.notes), secrets)),
+                traceback=black_out(part.traceback, secrets),
                 cause=hidden,
             )
         assert hidden is not None
@@ -145,7 +146,7 @@ class Redaction:
         if (failure := getattr(event, "failure", None)) is not None:
             changed["failure"] = self.hide_failure(failure, secrets)
         if (reason := getattr(event, "reason", "")) != "":
-            changed["reason"] = _black_out(reason, secrets)
+            changed["reason"] = black_out(reason, secrets)
         return msgspec.structs.replace(event, **changed) if changed else event
 
     def _hide(self, plain: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
@@ -216,7 +217,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _black_out(plain: T, secrets: set[str]) -> T:
+def black_out(plain: T, secrets: set[str]) -> T:
     """The same JSON value without these texts; the longest first, as one may be a part of another."""
     return _replace(plain, sorted(secrets, key=len, reverse=True)) if secrets else plain
 

@@ -64,6 +64,26 @@ log = logging.getLogger("outlive.worker")
     show_default=True,
     help="What to write to standard error.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines for people, or one JSON object for each record.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Serve /metrics for Prometheus, /health/live and /health/ready there; 0 takes a free port.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Where --metrics-port listens.",
+)
 def worker(
     *,
     app: str | None,
@@ -75,6 +95,9 @@ def worker(
     exit_when_stalled: bool,
     queues: str | None,
     log_level: str,
+    log_format: str,
+    metrics_port: int | None,
+    metrics_host: str,
 ) -> None:
     """Run the workflows of APP, and the flows of the store, until asked to stop.
 
@@ -92,7 +115,7 @@ def worker(
     from outlive.cli.app import load
 
     module, found = (None, None) if app is None else load(app)
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = _log_to_stderr(log_level, log_format)
     options = {
         "lease": lease,
         "name": name,
@@ -106,7 +129,27 @@ def worker(
         engine = _engine_for(module, url, given)
     else:
         engine = _engine_from(app, found, given, is_store_given=_is_given("url"))
-    run(work(engine, Stop()))
+    if log_format == "json":
+        handler.setFormatter(_json_formatter(engine))
+    run(work(engine, Stop(), metrics=None if metrics_port is None else (metrics_host, metrics_port)))
+
+
+def _log_to_stderr(level: str, kind: str) -> logging.Handler:
+    """Write the log, unless the program has configured that itself."""
+    from outlive import JsonFormatter
+
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if kind == "json" else text)
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+    return handler
+
+
+def _json_formatter(engine: Engine) -> logging.Formatter:
+    """Hides what the engine hides."""
+    from outlive import JsonFormatter
+
+    return JsonFormatter(redact=engine._redaction.fields)
 
 
 def _is_given(option: str) -> bool:
@@ -207,9 +250,15 @@ def leave_soon() -> None:
     last.start()
 
 
-async def work(engine: Engine, stop: Stop) -> None:
-    """Run what is due until it is time to stop."""
+async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = None) -> None:
+    """Run what is due until it is time to stop; serve metrics at this host and port meanwhile."""
+    from outlive.metrics.serving import MetricsServer
+
     stop.listen()
+    server = MetricsServer(engine)
+    if metrics is not None:
+        # First: a probe must see that a worker lives that waits for its store.
+        log.info("metrics are served at %s", await server.start(metrics[1], host=metrics[0]))
     if not await _enter(engine, stop):
         return
     try:
@@ -217,6 +266,7 @@ async def work(engine: Engine, stop: Stop) -> None:
         await stop.wait()
     finally:
         await engine.__aexit__(None, None, None)
+        server.close()
         leave_soon()
     log.info("this worker has stopped; %s ended here", counted(engine.counters.runs_ended, "run"))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -25,7 +26,7 @@ from outlive._runtime.commit.retry import CommitRetry
 from outlive._store.contract import Change, Outcome, Store, Transaction
 from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreUnavailableError
-from outlive.telemetry import Counters, log
+from outlive.telemetry import MICROSECONDS, Counters, log
 
 DRAIN_LOOK_SECONDS = 0.02
 BATCH_MIN = 16
@@ -72,6 +73,11 @@ class Committer:
     def trouble(self) -> str:
         """Why the store refuses at the moment, or empty."""
         return self._retry.trouble
+
+    @property
+    def waiting(self) -> int:
+        """Changes that have no outcome yet."""
+        return len(self._queue) + len(self._batch) + sum(map(len, self._held.values()))
 
     def submit(self, change: Change, answer: Answer) -> None:
         """Commit a change soon; `answer` is called from a plain callback once its outcome is durable."""
@@ -221,10 +227,12 @@ class Committer:
                 changes, where = merged([change for change, _ in batch])
                 answering, unanswered = unanswered, None
                 commit = self._retry.commit(changes)
+                given_at = loop.time()
                 outcomes = await (commit if answering is None else self._commit_while_answering(commit, answering))
+                took = (loop.time() - given_at) * MICROSECONDS
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
-                self._count(batch, outcomes)
+                self._count(batch, outcomes, took)
                 unanswered = batch, outcomes
                 # A conflict is answered first: the later changes of its tree must not reach the store.
                 if self._overlaps and self._queue and Outcome.CONFLICT not in [outcome for outcome, _ in outcomes]:
@@ -290,9 +298,19 @@ class Committer:
             self._queue = deque(entry for entry in self._queue if entry[0].journal != journal)
         return taken
 
-    def _count(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
+    def _count(
+        self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]], took: float | None = None
+    ) -> None:
         counters = self._counters
         counters.commits += 1
+        if took is not None:
+            for histogram, value in (
+                (counters.measures.commit_seconds, took),
+                (counters.measures.commit_changes, len(batch)),
+            ):
+                # As `Histogram.add`, without the calls.
+                histogram.counts[bisect_left(histogram.bounds, value)] += 1
+                histogram.sum += value
         for (change, _), (outcome, _) in zip(batch, outcomes, strict=True):
             if outcome is Outcome.CONFLICT:
                 counters.conflicts += 1

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from outlive._model.pause import moved_away
 from outlive._model.schedule import StoredSchedule, run_id_of, schedule_in
+from outlive._model.ticks import jitter_of
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._store.contract import Outcome
 from outlive._store.schedules import ScheduleChange, ScheduleRow
@@ -84,7 +85,7 @@ class Scheduler:
         won = [row.name for row, outcome in zip(rows, outcomes, strict=True) if outcome is Outcome.COMMITTED]
         for name in won:
             if name in decisions:
-                self._count(name, found[name], decisions[name])
+                self._count(name, found[name], decisions[name], now)
         if any(decisions[name].starts for name in won if name in decisions):
             self._access.ring()
         for name in won:
@@ -101,8 +102,11 @@ class Scheduler:
         new = NewSchedule(replace(stored, state=decision.state), decision.next_at, starts)
         return change_to(row, name, new, nonce=nonce)
 
-    def _count(self, name: str, stored: StoredSchedule, decision: Decision) -> None:
+    def _count(self, name: str, stored: StoredSchedule, decision: Decision, now: int) -> None:
         self._counters.ticks_started += len(decision.starts)
+        for tick in decision.starts:
+            late = now - tick - jitter_of(stored.schedule, name)
+            self._counters.measures.schedule_lag_seconds.add(max(0, late))
         skipped = decision.state.skipped - stored.state.skipped
         self._counters.ticks_skipped += skipped
         if skipped:

@@ -201,12 +201,14 @@ class Claimer:
 
     async def _claim(self, limit: int) -> Claims:
         orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)
+        asked_at = self._clock.monotonic()
         try:
             answer = await self._ask(limit, orphans_max)
         except CommitUnknownError:
             self._requests.may_lack_trees = True
             self._doubt_until = self._clock.monotonic() + DOUBT_SECONDS
             raise
+        self._counters.measures.claim_seconds.add((self._clock.monotonic() - asked_at) * MICROSECONDS)
         orphans = sum(claim.interrupted for claim in answer.claims)
         self._pace.took(orphans, asked=orphans_max)
         self._may_have_orphans = 0 < orphans == orphans_max and not self._pace.is_spent

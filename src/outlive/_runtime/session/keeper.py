@@ -13,11 +13,11 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import suppress
 
-from outlive._runtime.clock import Clock
+from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._store.contract import Beat
 from outlive.errors import StoreMovedError, StoreUnavailableError
-from outlive.telemetry import log
+from outlive.telemetry import Counters, log
 
 BEATS_PER_LEASE = 3
 MARGIN_SHARE = 0.15
@@ -33,6 +33,7 @@ class LeaseKeeper:
         beat: Beat,
         *,
         clock: Clock,
+        counters: Counters,
         lease: LeaseDeadline,
         lease_seconds: float,
         asked_at: float,
@@ -40,6 +41,7 @@ class LeaseKeeper:
     ) -> None:
         self._beat = beat
         self._clock = clock
+        self._counters = counters
         self._lease_seconds = lease_seconds
         self._fence = fence
         self._loop = asyncio.get_running_loop()
@@ -72,6 +74,11 @@ class LeaseKeeper:
         """Whether the lease is certainly still held."""
         return self._clock.monotonic() < self._lease.until
 
+    @property
+    def seconds_left(self) -> float:
+        """How long the lease is certain from now on; negative if it is not."""
+        return self._lease.until - self._clock.monotonic()
+
     def beat_once(self) -> str:
         """Renew the lease; empty, or why it must be treated as lost."""
         if not self.is_trusted():
@@ -83,6 +90,7 @@ class LeaseKeeper:
             return str(error)
         except StoreUnavailableError as error:
             return "" if self.is_trusted() else f"the lease could not be renewed in time: {error}"
+        self._counters.measures.lease_renewal_seconds.add((self._clock.monotonic() - sent_at) * MICROSECONDS)
         if not is_ours:
             return "another worker has ended this session"
         if not self.is_trusted():
@@ -113,6 +121,7 @@ class LeaseKeeper:
             self._report_lost(lost)
 
     def _report_lost(self, reason: str) -> None:
+        self._counters.leases_lost += 1
         log.error("this worker has lost its lease (%s); it discards its runs", reason)
         with suppress(RuntimeError):  # The event loop is closed: the process is about to end.
             self._loop.call_soon_threadsafe(self._fence, reason)

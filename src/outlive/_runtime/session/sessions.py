@@ -146,6 +146,7 @@ class WorkerSessions:
         self._keeper = LeaseKeeper(
             self._leases.open_beat(worker.id),
             clock=self._clock,
+            counters=self._counters,
             lease=lease,
             lease_seconds=lease_seconds,
             asked_at=asked_at,
@@ -331,6 +332,16 @@ class WorkerSessions:
     def steps_running(self) -> int:
         """Attempts that run now, also those whose outcome no run waits for."""
         return 0 if self._worker is None else self._worker.steps_running
+
+    @property
+    def runs_active(self) -> int:
+        """Trees that move here now."""
+        return 0 if self._worker is None else len(self._worker.trees)
+
+    @property
+    def lease_seconds_left(self) -> float:
+        """How long the lease is certain from now on; negative if it is not."""
+        return -1.0 if self._keeper is None else self._keeper.seconds_left
 
     def abandon(self) -> None:
         """Stop as a killed process does: nothing is released, nothing is written, and the lease runs out."""

@@ -15,6 +15,7 @@ near timer, suspend, or end.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from outlive._runtime.commit.committer import Answer, Committer, Within
 from outlive._runtime.environment import Environment
 from outlive._runtime.gate.gate import Gate
 from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.session.ends import RunEnds
 from outlive._runtime.session.mail import TreeMail
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.steps.executor import Executor
@@ -91,6 +93,7 @@ class Worker:
         self._waiters = waiters
         self._observer_calls = observer_calls
         self._run_log = run_log
+        self._ends = RunEnds(counters, waiters=waiters, requests=requests)
         self._loop = asyncio.get_running_loop()
         self._resume_policy = ResumePolicy(environment)
         self.notes = ReplayNotes(counters)
@@ -284,6 +287,7 @@ class Worker:
     def take_outcomes(self, outcomes: list[StepOutcome]) -> None:
         """Go on with the trees whose attempts have ended."""
         touched = {}
+        step_seconds = self._counters.measures.step_seconds
         for live, attempt, result, failure in outcomes:
             command = attempt.command
             if live.phase is not TreePhase.MOVING or (command.run, command.call) not in live.execution.calls:
@@ -299,6 +303,12 @@ class Worker:
                 if attempt.unpublished:
                     publish_pending(live, attempt, at=self._clock.now())
                 event = self._success(live, attempt, result) if failure is None else failure
+                if attempt.began_at:
+                    # As `Histogram.add`, without a call for every step.
+                    took = getattr(event, "took", 0)
+                    times = step_seconds[command.step.name, "succeeded" if type(event) is StepSucceeded else "failed"]
+                    times.counts[bisect_left(times.bounds, took)] += 1
+                    times.sum += took
                 if isinstance(event, StepFailed) and (command.options.parks or attempt.has_left_effect):
                     live.park_undo(event)
                 else:
@@ -322,6 +332,7 @@ class Worker:
             event = self._success(live, attempt, result)
             live.happen(event)
         if type(event) is StepSucceeded:
+            self._counters.measures.step_seconds[attempt.command.step.name, "succeeded"].add(event.took)
             self.settle(live, partial(Within, transaction, void=partial(self._on_void, live, attempt.command)))
         else:
             self._committer.roll_back(transaction)
@@ -420,7 +431,7 @@ class Worker:
         if draft.change.answers:
             self._waiters.answers.announce(draft.change.answers)
         if draft.runs:
-            self._announce(draft)
+            self._ends.announce(draft)
         if draft.change.rings:
             self._waiters.followers.ring(live.id)
         if live.phase is TreePhase.GONE:
@@ -438,18 +449,6 @@ class Worker:
             self._requests.look()
         if live.phase is not TreePhase.MOVING and live.in_flight == 0 and live.draft is None:
             self._leave(live)
-
-    def _announce(self, draft: Draft) -> None:
-        """Wake the clients that wait for runs that have ended or are parked."""
-        for run in (*draft.forgotten, *draft.runs.values()):
-            if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
-                self._counters.runs_ended += 1
-                self._waiters.announce(run)
-                if run.id in self._requests.watched:
-                    self._requests.watched.discard(run.id)
-                    self._requests.look()
-            elif run.status is RunStatus.PARKED:
-                self._waiters.announce(run)
 
     def _run_effects(self, live: LiveTree, draft: Draft) -> None:
         """The draft is durable: start and cancel the steps that it asks for."""

@@ -1,0 +1,40 @@
+"""What follows for others when runs have ended, or are parked, and that is durable: callers that wait, and figures.
+
+A worker comes here once for each such run, when its change is committed: a replay and a refused change do not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from outlive._model import RunStatus
+from outlive._runtime.session.requests import ClaimRequests
+from outlive._runtime.tree.draft import Draft
+from outlive.client.waiters import Waiters
+from outlive.telemetry import Counters
+
+
+class RunEnds:
+    """The ends of the runs of one session."""
+
+    def __init__(self, counters: Counters, *, waiters: Waiters, requests: ClaimRequests) -> None:
+        self._counters = counters
+        self._run_seconds = counters.measures.run_seconds
+        self._waiters = waiters
+        self._requests = requests
+
+    def announce(self, draft: Draft) -> None:
+        """A draft is durable: wake the clients that wait for runs that have ended or are parked in it."""
+        for run in (*draft.forgotten, *draft.runs.values()):
+            if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
+                self._counters.runs_ended += 1
+                # As `Histogram.add`, without a call for every run.
+                times, took = self._run_seconds[run.workflow, run.status.value], (run.finished_at or 0) - run.created_at
+                times.counts[bisect_left(times.bounds, took)] += 1
+                times.sum += took
+                self._waiters.announce(run)
+                if run.id in self._requests.watched:
+                    self._requests.watched.discard(run.id)
+                    self._requests.look()
+            elif run.status is RunStatus.PARKED:
+                self._waiters.announce(run)

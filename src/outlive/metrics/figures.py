@@ -1,0 +1,100 @@
+"""What a store says of all its runs, workers, queues and schedules, for the gauges that are the same on every worker.
+
+Each figure costs a few statements that an index answers, whatever the number of runs: counting stops at `COUNT_MAX`.
+What was read is used again for a while, so that several readers of one engine ask the store once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from outlive._model import RunFilter, RunStatus
+from outlive._runtime.clock import MICROSECONDS
+from outlive._store.contract import Store
+from outlive._tasks import within
+from outlive.client.finding import COUNT_MAX
+from outlive.client.queues import QueueInfo
+from outlive.engine import Engine
+from outlive.errors import OutliveError
+
+OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED)
+"""The statuses that are counted; runs that have ended are counted when they end."""
+PENDING_LOOKED_AT = 100
+"""So many of the pending runs that were created first are asked how long they have been due."""
+QUEUES_MAX = 200
+READ_SECONDS_MAX = 5.0
+"""How long the store may take for all of it."""
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """A store as it is now."""
+
+    runs: dict[str, int]
+    """How many runs there are by status."""
+    pending_seconds: float
+    """How long the pending run that waits longest has been due."""
+    approvals: int
+    """Runs that ask people for a decision."""
+    workers: int
+    schedule_seconds: float
+    """How long the schedule has been due that waits longest for a worker."""
+    queues: list[QueueInfo]
+
+
+class FigureReader:
+    """Reads the figures of the store of one engine, once for all who ask at about the same time."""
+
+    def __init__(self) -> None:
+        self._last: Figures | None = None
+        self._read_at = 0.0
+        self._lock = asyncio.Lock()
+
+    async def read(self, engine: Engine, *, age_seconds_max: float) -> Figures | None:
+        """The figures, not older than that; None if the store does not answer, or the engine does not run."""
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            if self._last is None or loop.time() - self._read_at > age_seconds_max:
+                try:
+                    self._last = await within(READ_SECONDS_MAX, _read(engine))
+                except (OutliveError, TimeoutError):
+                    self._last = None
+                self._read_at = loop.time()
+            return self._last
+
+
+_READERS: WeakKeyDictionary[Engine, FigureReader] = WeakKeyDictionary()
+
+
+async def figures_of(engine: Engine, *, age_seconds_max: float) -> Figures | None:
+    """See `FigureReader`."""
+    return await _READERS.setdefault(engine, FigureReader()).read(engine, age_seconds_max=age_seconds_max)
+
+
+async def _read(engine: Engine) -> Figures:
+    store = engine._verbs.access.store
+    runs = {status.value: await store.count_runs(RunFilter(statuses=(status,)), limit=COUNT_MAX) for status in OPEN}
+    due = await store.find_due_schedules(limit=1)
+    queues = sorted(await store.list_queues())[:QUEUES_MAX]
+    return Figures(
+        runs=runs,
+        pending_seconds=await _longest_due(store) if runs[RunStatus.PENDING.value] else 0.0,
+        approvals=await store.count_runs(RunFilter(asks=""), limit=COUNT_MAX),
+        workers=len(await store.list_workers(with_runs=False)),
+        schedule_seconds=max((_seconds(due.now_at, row.next_at) for row in due.rows), default=0.0),
+        queues=[await engine.queues.stats(name) for name in queues],
+    )
+
+
+async def _longest_due(store: Store) -> float:
+    oldest = await store.list_runs(
+        RunFilter(statuses=(RunStatus.PENDING,), roots_only=True), limit=PENDING_LOOKED_AT, oldest_first=True
+    )
+    now_at = store.now()
+    return max((_seconds(now_at, run.wake_at) for run in oldest), default=0.0)
+
+
+def _seconds(now_at: int, since_at: int | None) -> float:
+    return 0.0 if since_at is None else max(0, now_at - since_at) / MICROSECONDS
