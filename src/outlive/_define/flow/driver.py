@@ -24,6 +24,7 @@ from outlive._define.flow.expression import Template
 from outlive._define.flow.expression.demand import Steps
 from outlive._define.flow.plan import Plan, PlannedStep
 from outlive._define.flow.problems import FlowError
+from outlive._define.flow.queued import run_one
 from outlive._define.saga import saga
 from outlive._journal.failure import class_name
 from outlive._replay.ask import this_execution
@@ -267,16 +268,18 @@ def error_data(error: BaseException) -> dict[str, str]:
     return {"type": class_name(type(error)).rpartition(".")[2], "message": str(error)}
 
 
-def driver_of(begin: Callable[[Any, Any, Any], tuple[Plan, Scope]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+def driver_of(begin: Callable[[Any, Any, Any, Any], tuple[Plan, Scope]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The function of a flow's workflow; `begin` gives the plan and the scope of a run with these arguments."""
 
-    # The names are those that users give by name.
-    async def drive(input: Any = None, *, vars: Any = None, overrides: Any = None) -> Any:  # noqa: A002
+    # The names are those that users give by name; `step` is given by a flow that has one of its steps in a queue.
+    async def drive(input: Any = None, *, vars: Any = None, overrides: Any = None, step: Any = None) -> Any:  # noqa: A002
         try:
-            plan, scope = begin(input, vars, overrides)
+            plan, scope = begin(input, vars, overrides, step)
         except FlowError as error:
             await park(error)
         scope["run"] = {"id": SCOPE.get().frame.id}
+        if step is not None:
+            return await run_one(this_execution("a flow"), plan, scope, step)
         return await run_plan(plan, scope)
 
     return drive

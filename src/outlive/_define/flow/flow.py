@@ -20,6 +20,7 @@ from outlive._define.flow.overrides import overridden
 from outlive._define.flow.plain_data import PlainCodec, plain_of, plain_value
 from outlive._define.flow.plan import Plan
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
+from outlive._define.flow.queued import OVERRIDES, STEP
 from outlive._define.flow.secrets import SECRETS, references_of
 from outlive._define.flow.triggers import schedules_in, triggers_in
 from outlive._define.registry import REGISTRY
@@ -117,15 +118,19 @@ class Flow(Workflow[..., Any]):
                 self._plans.popitem(last=False)
         return plan
 
-    def _begin(self, given: Any, values: Any, overrides: Any) -> tuple[Plan, dict[str, Any]]:
+    def _begin(self, given: Any, values: Any, overrides: Any, step: Any) -> tuple[Plan, dict[str, Any]]:
         plan = self.plan_for(overrides)
         plan.resolve()
+        if step is not None:  # Its arguments have been rendered; all that it still resolves are secrets.
+            return plan, {"vars": self._secrets, SECRETS: self._secrets}
         # Also what `encode` has looked at: a run can be started by a program that does not have the document.
         given_values = {name: value for name, value in (values or {}).items() if value is not None}
         known = given_vars(self.document, given_values, {}) if self.document.vars else {}
         scope = {"input": given_input(self.document, given), "vars": known}
         if self._secrets:
             scope |= {"vars": {**known, **self._secrets}, SECRETS: self._secrets}
+        if overrides:
+            scope[OVERRIDES] = overrides
         return plan, scope
 
     def __repr__(self) -> str:
@@ -139,7 +144,7 @@ class FlowSignature(Signature):
     takes_input = True
 
     def __init__(self, flow: Flow, drive: Any) -> None:
-        super().__init__(drive, flow.document.name)
+        super().__init__(drive, flow.document.name, without=(STEP,))
         self._flow = flow
         self.result = PlainCodec()
 
@@ -167,7 +172,7 @@ class FlowSignature(Signature):
         plain = plain_of(data, what)
         args, kwargs = (plain["a"], plain["k"]) if isinstance(plain, dict) else (plain, {})
         try:
-            self._check_fit(args, kwargs)
+            self._check_fit(args, {name: value for name, value in kwargs.items() if name != STEP})
         except WrongArgumentsError as error:
             raise UnreadableError(what, "an input, vars and overrides", error.reason) from error
         return args, kwargs

@@ -14,7 +14,7 @@ the steps may be imported later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +29,7 @@ from outlive._define.flow.expression.demand import NOTHING, Demand, all_of
 from outlive._define.flow.plain_data import find_misfit
 from outlive._define.flow.policies import guard_of_limit, retry_of
 from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean
+from outlive._define.flow.queued import QueuedTarget
 from outlive._define.flow.target import (
     BuiltInTarget,
     ControlTarget,
@@ -43,6 +44,7 @@ from outlive._define.registry import BY_NAME, REGISTRY
 from outlive._journal.arguments import Signature
 from outlive._model import Retry
 from outlive._model.guard import Guard
+from outlive._model.queue import check_queue
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
 from outlive.errors import FlowStepError, WorkflowNotFoundError
@@ -94,9 +96,10 @@ class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
 class Plan:
     """A document as its driver sees it."""
 
-    def __init__(self, document: Document, *, outer: Iterable[str] = ()) -> None:
-        """`outer`: the steps around it that an inner flow may refer to."""
+    def __init__(self, document: Document, *, outer: Iterable[str] = (), path: tuple[str, ...] = ()) -> None:
+        """`outer`: the steps around it that an inner flow may refer to. `path`: the steps that it is the body of."""
         self.document = document
+        self._path = path
         self.output = compile_value(document.output) if document.has_output else None
         self._around = frozenset(outer) | frozenset(document.steps)
         self.all_steps = planned = {
@@ -137,7 +140,8 @@ class Plan:
         if deferred and isinstance(raw, dict):
             kept = {name: value for name, value in raw.items() if name in deferred}
             raw = {name: value for name, value in raw.items() if name not in deferred}
-            later = built_in.prepare(id, kept, outer=self._around)  # type: ignore[union-attr]
+            path = (*self._path, id)
+            later = built_in.prepare(id, kept, outer=self._around, path=path)  # type: ignore[union-attr]
             references |= later.references
         given = compile_value(raw)
         compile_chosen = getattr(built_in, "compile", None)
@@ -206,6 +210,13 @@ class Plan:
         found |= self.output.references if self.output is not None else frozenset()
         return frozenset(each for each in found if len(each) < 2 or each[1] not in self.document.steps)
 
+    def find(self, path: Sequence[str]) -> PlannedStep:
+        """A step by its id, behind the ids of the steps whose bodies it is in."""
+        plan = self
+        for id in path[:-1]:
+            plan = plan.steps[id].later.plan
+        return plan.steps[path[-1]]
+
     # -- What they call --------------------------------------------------------------------------------------
 
     @property
@@ -239,6 +250,24 @@ class Plan:
         self.is_resolved = True
 
     def _target(self, step: PlannedStep) -> Target:
+        target = self._unqueued_target(step)
+        queue = step.document.queue
+        targets = [each for _, each in target.choices] if isinstance(target, RoutedTarget) else [target]
+        in_queues = [isinstance(each, WorkflowTarget | FlowTarget) for each in targets]
+        if queue is None or all(in_queues):
+            return target
+        if any(in_queues):
+            message = (
+                f"the routes of {step.document.use!r} lead to steps and to workflows, and only one can be in a queue"
+            )
+            raise _unfit(step, "queue", "bad-route", message)
+        check_queue(f"step {step.id}", queue)
+        # The undo is booked where the flow waits; a step may have one of its own.
+        undo = self._undo(step) or next((each.own_undo for each in targets if isinstance(each, StepTarget)), None)
+        path = (*self._path, step.id)
+        return QueuedTarget(step.name, path, target, queue, undo=undo, names=_with_variables(step.given))
+
+    def _unqueued_target(self, step: PlannedStep) -> Target:
         choices = [(route, self._routed(step, route)) for route in routes_of(step.document.use)]
         if len(choices) == 1 and not choices[0][0].params:
             return choices[0][1]
@@ -278,7 +307,6 @@ class Plan:
                 message = f"step {spec.name} is defined with {kind.value}=True, and `once` excludes that"
                 raise _unfit(step, "once", "bad-once", message)
             kind = StepKind.ONCE
-        self._refuse_queue(step)
         self._check_arguments(step, spec.name, spec.signature)
         own = spec.options
         options = self._options(step, own)
@@ -310,7 +338,6 @@ class Plan:
 
     def _built_in(self, step: PlannedStep, built_in: BuiltIn, undo: UndoTarget | None) -> Target:
         wanted = step.document
-        self._refuse_queue(step)
         options = self._options(step, StepOptions())
         kind = StepKind.ONCE if wanted.once else None
         if not getattr(built_in, "is_control", False):
@@ -328,6 +355,7 @@ class Plan:
             ("once", wanted.once),
             ("limit", wanted.limit),
             ("heartbeat_timeout", wanted.heartbeat_timeout),
+            ("queue", wanted.queue),
         ):
             if said:
                 message = f"`{field}` is for steps with an effect of their own, and {built_in.name} has none"
@@ -372,12 +400,6 @@ class Plan:
             heartbeat_seconds=_seconds(wanted.heartbeat_timeout) or own.heartbeat_seconds,
             guard=guard,
         )
-
-    def _refuse_queue(self, step: PlannedStep) -> None:
-        if step.document.queue is not None:
-            message = f"`queue` is for runs, and {step.document.use} is a step, which runs where its flow runs"
-            advice = "use a workflow or a flow here, or give the whole flow a queue"
-            raise _unfit(step, "queue", "queue-of-step", message, advice)
 
     def _check_arguments(self, step: PlannedStep, name: str, signature: Signature) -> None:
         misfit = _misfit(step.document.with_, signature)

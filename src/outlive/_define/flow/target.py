@@ -82,6 +82,8 @@ class StepTarget:
             spec, name=id, signature=PlainArguments(spec.signature, spec.name), kind=kind, options=options
         )
         self._options, self._undo = options, undo
+        self.own_undo = options.undo
+        """What undoes it though the document says nothing of that."""
         self._options_of_transport = replace(options, retry=TRANSPORT_RETRY)
 
     async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
@@ -135,7 +137,8 @@ class WorkflowTarget:
         spec = self._spec
         if self._is_detached:
             run_id = await start_detached(execution, spec, args, kwargs, timeout_seconds=self._seconds, name=self._id)
-            return await _detached_result(execution, spec, run_id)
+            undo = None if self._undo is None else self._undo.spec(scope)
+            return await detached_result(execution, spec, run_id, undo=undo, name=self._id)
         call = start_child(execution, spec, args, kwargs, timeout_seconds=self._seconds, name=self._id)
         if self._undo is not None and (saga := find_saga(f"step {self._id}")) is not None:
             saga.book(call.command.call, self._undo.spec(scope, self._plain)).follow(call.future, SCOPE.get().frame)
@@ -178,12 +181,37 @@ def workflow_meant(execution: Execution, call: str, name: str) -> WorkflowSpec:
     raise FlowStepError(call, f"no flow or workflow is called {name!r} here; {advice}")
 
 
-async def _detached_result(execution: Execution, spec: WorkflowSpec, run_id: str) -> Any:
+async def detached_result(
+    execution: Execution, spec: WorkflowSpec, run_id: str, *, undo: StepSpec | None, name: str
+) -> Any:
+    """What a run gives that this one has started, as plain data; `undo` takes it back if the saga around fails.
+
+    If this is cancelled, the run is asked to stop. It may have done its work all the same: with an `undo` its end is
+    waited for, as that of a step is.
+    """
+    saga = None if undo is None else find_saga(f"step {name}")
+    if undo is None or saga is None:
+        try:
+            return await _end_of(execution, spec, run_id)
+        except asyncio.CancelledError:
+            cancel_detached(execution, run_id)
+            raise
+    end = asyncio.ensure_future(_end_of(execution, spec, run_id))
+    booking = saga.book(name, undo)
+    booking.follow(end, SCOPE.get().frame)
     try:
-        ended = await end_of(execution, run_id, started=spec.name)
+        return await asyncio.shield(end)
     except asyncio.CancelledError:
         cancel_detached(execution, run_id)
+        if booking.holder is not None:
+            booking.give_up()
+        else:
+            end.cancel()
         raise
+
+
+async def _end_of(execution: Execution, spec: WorkflowSpec, run_id: str) -> Any:
+    ended = await end_of(execution, run_id, started=spec.name)
     stored = result_of(ended, spec.registered)
     return await read_or_park(execution, lambda: plain_of(execution.unpack_foreign(stored), f"result of {run_id}"))
 
@@ -246,12 +274,12 @@ class RoutedTarget:
     given."""
 
     def __init__(self, choices: list[tuple[Route, Target]]) -> None:
-        self._choices = choices
+        self.choices = choices
         self.has_own_scope = choices[0][1].has_own_scope
 
     async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
         """See `Target`."""
-        route, target = next(each for each in self._choices if each[0].fits(given))
+        route, target = next(each for each in self.choices if each[0].fits(given))
         return await target.run(execution, scope, route.add_to(given))
 
 

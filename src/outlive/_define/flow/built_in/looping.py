@@ -34,7 +34,7 @@ BODY = "body"
 class Body:
     """What is called for each item or turn: a flow of one step, or of those in `do`."""
 
-    def __init__(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str]) -> None:
+    def __init__(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str], path: tuple[str, ...]) -> None:
         self._is_inline = "do" in parts
         if ("use" in parts) == self._is_inline:
             message = f"step {id}: give either `use` (and `with`), or `do` with `steps` and an `output`"
@@ -49,11 +49,11 @@ class Body:
         except (msgspec.ValidationError, TypeError) as error:
             message = f"step {id}: {error}"
             raise FlowError([Problem(code="bad-body", message=message, path=("steps", id, "with"))]) from None
-        self._plan = Plan(document, outer=outer)
+        self.plan = Plan(document, outer=outer, path=path)
         if not self._is_inline:
-            self._plan.steps[BODY].name = str(parts["use"])
-        self.references = self._plan.references
-        self.uses = self._plan.uses
+            self.plan.steps[BODY].name = str(parts["use"])
+        self.references = self.plan.references
+        self.uses = self.plan.uses
 
     def resolve(self, id: str) -> None:
         """Look up what it calls.
@@ -61,11 +61,11 @@ class Body:
         Raises:
             FlowError: that is not there.
         """
-        self._plan.resolve()
+        self.plan.resolve()
 
     async def run(self, call: Call, number: int, item: Any) -> Any:
         """Call it for one item; the scope of the caller has its number."""
-        return await run_plan(self._plan, {**call.scope, "item": item, "index": number})
+        return await run_plan(self.plan, {**call.scope, "item": item, "index": number})
 
 
 class MapArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,13 +87,15 @@ class MapItems:
 
     name = "map"
     arguments = MapArguments
-    deferred = frozenset({"use", "with", "do", "retry", "timeout", "on_error", "heartbeat_timeout", "limit", "once"})
+    deferred = frozenset(
+        {"use", "with", "do", "retry", "timeout", "on_error", "heartbeat_timeout", "limit", "once", "queue"}
+    )
     is_control = True
     result = MAP({"results": LIST(ANY), "successful": NUMBER, "failed": NUMBER, "errors": LIST(ANY)})
 
-    def prepare(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str]) -> Body:
+    def prepare(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str], path: tuple[str, ...]) -> Body:
         """What is called for each item."""
-        return Body(id, parts, outer=outer)
+        return Body(id, parts, outer=outer, path=path)
 
     async def run(self, call: Call, given: MapArguments) -> Any:
         """See `BuiltIn`."""
@@ -195,9 +197,9 @@ class Iterate:
     is_control = True
     result = MAP({"result": ANY, "iterations": NUMBER, "terminated": BOOL})
 
-    def prepare(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str]) -> Body:
+    def prepare(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str], path: tuple[str, ...]) -> Body:
         """What is called in each turn."""
-        return Body(id, parts, outer=outer)
+        return Body(id, parts, outer=outer, path=path)
 
     async def run(self, call: Call, given: IterateArguments) -> Any:
         """See `BuiltIn`."""
