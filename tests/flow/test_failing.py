@@ -284,7 +284,6 @@ steps:
     ("step", "says"),
     [
         ("{ use: shop.say, with: { what: 1 }, limit: often }", "'often' is no rate limit"),
-        ("{ use: shop.say, with: { what: 1 }, queue: gpu }", "which runs where its flow runs; use a workflow"),
         ("{ use: shop.audit, with: { order: {} }, once: true }", "`once` is for steps"),
         ("{ use: sleep, with: { seconds: 1 }, once: true }", "sleep has none"),
         (
