@@ -279,7 +279,7 @@ def driver_of(begin: Callable[[Any, Any, Any, Any], tuple[Plan, Scope]]) -> Call
             await park(error)
         scope["run"] = {"id": SCOPE.get().frame.id}
         if step is not None:
-            return await run_one(this_execution("a flow"), plan, scope, step)
+            return await run_one(this_execution("a flow"), plan.find(step["path"]).target, scope, step)
         return await run_plan(plan, scope)
 
     return drive

@@ -8,7 +8,7 @@ the step. The condition, the default and the undo are those of the flow, which w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -21,9 +21,6 @@ from outlive._replay.command import StepSpec
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive.errors import FlowStepError, RunFailed
-
-if TYPE_CHECKING:
-    from outlive._define.flow.plan import Plan
 
 STEP = "step"
 """The argument of a flow that no caller can give."""
@@ -83,14 +80,16 @@ class _Encoded(Signature):
         return msgspec.json.encode({"a": [None], "k": kwargs})
 
 
-async def run_one(execution: Execution, plan: Plan, scope: Mapping[str, Any], step: Mapping[str, Any]) -> Any:
-    """The run that is one step of a plan.
+async def run_one(execution: Execution, target: Target, scope: Scope, step: Mapping[str, Any]) -> Any:
+    """The run that is one step of a flow.
 
     Raises:
         FlowStepError: a flow did not start it.
     """
-    path, frame = step["path"], SCOPE.get().frame
+    frame = SCOPE.get().frame
     if frame.number or frame.parent_id is None:
         # Its arguments are not those of the document, and may say where a secret goes.
-        raise FlowStepError(path[-1], "a step alone is run by its flow only; use `outlive flow step` to try one")
-    return await plan.find(path).target.run(execution, {**scope, _HAS_TURN: True}, step["given"])
+        raise FlowStepError(
+            step["path"][-1], "a step alone is run by its flow only; use `outlive flow step` to try one"
+        )
+    return await target.run(execution, {**scope, _HAS_TURN: True}, step["given"])
