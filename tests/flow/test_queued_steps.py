@@ -186,7 +186,7 @@ async def length_of(key: str, to: str) -> str:
     return f"{len(flow.reveal(key))} to {to}"
 
 
-async def test_nobody_but_the_flow_can_have_one_step_run() -> None:
+async def test_only_a_flow_can_have_one_of_its_steps_run() -> None:
     """The arguments of the step would be those of the caller, who may not say where a secret goes."""
     orders = flow.parse(ORDERS)
     step = {"path": ["charge"], "given": {"hold": "mine", "cents": 1}}
