@@ -63,6 +63,7 @@ from outlive.client.handle import RunHandle
 from outlive.client.placing import queue_names, wanted_place
 from outlive.client.purging import Purge
 from outlive.client.queues import Queues, only_queue
+from outlive.client.quotas import QuotaGuard, Quotas
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.set_aside import SetAside
@@ -70,6 +71,7 @@ from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
+from outlive.engine.namespace import in_namespace
 from outlive.engine.services import declare_code, lease_of, load_flows, services_of, worker_name
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
@@ -119,6 +121,7 @@ class Engine:
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
         queues: the queues that its worker takes runs from, by name and in this order; "default" stands for the runs
             without one. All unless given, each of them first in its turn.
+        namespace: the tenant whose runs these are: a store of its own in the store of the URL; see `engine.quotas`.
         exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
             lease; else only the session ends, and a new one begins when the loop turns again.
     """
@@ -146,10 +149,12 @@ class Engine:
         tune: bool = True,
         exit_when_stalled: bool = False,
         queues: Sequence[Queue | str] | None = None,
+        namespace: str | None = None,
         registry: Registry | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.url = url
+        self.url = url = in_namespace(url, namespace)
+        guards = [] if namespace is None else [QuotaGuard(lambda: self._store, namespace=namespace)]
         self.limits = given.option("Engine", "limits", limits, Limits)
         self._retry = check_retry("Engine", retry)
         self._recovery = given.option("Engine", "recovery", recovery, Recovery)
@@ -170,7 +175,7 @@ class Engine:
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
         self._resources = LiveResources(check_given(resources))
-        self._hooks = hooks_of(middleware)
+        self._hooks = hooks_of([*guards, *middleware])
         self._redaction = Redaction(redact)
         self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._has_flows = given.flag("Engine", "flows", flows)
@@ -964,6 +969,11 @@ class Engine:
     def queues(self) -> Queues:
         """Where runs wait for their turn: list, stats, set, reset, pause, resume, drain."""
         return Queues(self._verbs)
+
+    @property
+    def quotas(self) -> Quotas:
+        """How much the callers of this namespace may start."""
+        return Quotas(self._verbs)
 
     @property
     def events(self) -> Events:

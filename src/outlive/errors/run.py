@@ -182,6 +182,17 @@ class SignalTypeError(OutliveError, TypeError):
         super().__init__(f"signal {signal!r} of workflow {workflow} takes {type_name}: {reason}")
 
 
+class QuotaExceededError(OutliveError):
+    """The namespace has as many as its quota allows; nothing was started."""
+
+    def __init__(self, namespace: str, what: str) -> None:
+        self.namespace, self.what = namespace, what
+        super().__init__(
+            f"namespace {namespace!r} has used up its quota of {what}; nothing was started: try again later, or ask "
+            f"an operator for more (engine.quotas.set)"
+        )
+
+
 class InboxFullError(OutliveError):
     """Too many messages wait for this run already."""
 

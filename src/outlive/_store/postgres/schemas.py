@@ -1,0 +1,20 @@
+"""The schemas of a database that hold a store."""
+
+from __future__ import annotations
+
+from outlive._store.postgres.address import PostgresAddress
+from outlive._store.postgres.connection import connect
+from outlive._store.postgres.query import statements
+
+
+async def list_schemas(address: PostgresAddress) -> list[str]:
+    """Those that this user may see.
+
+    Raises:
+        StoreUnavailableError: the server cannot be reached.
+    """
+    connection = await connect(address)
+    try:
+        return [row["name"] for row in await connection.fetch(statements(address.schema)["list_schemas"])]
+    finally:
+        await connection.close()
