@@ -9,7 +9,7 @@ import sys
 import outlive
 
 HEAVY = ("apsw", "asyncpg", "cryptography", "multiprocessing", "opentelemetry", "pydantic", "starlette", "yaml")
-OWN = ("outlive.engine", "outlive.testing")
+OWN = ("uvicorn", "outlive.engine", "outlive.http", "outlive.testing")
 
 
 def test_defining_workflows_loads_no_driver_and_no_engine() -> None:

@@ -93,7 +93,8 @@ class Client:
         hooks: Hooks = NO_HOOKS,
     ) -> None:
         self.access = access = Access(store, packer=packer, registry=registry, worker=worker, hooks=hooks)
-        self._shown = Shown(access, redaction)
+        self.shown = Shown(access, redaction)
+        """Runs and journals as people may see them."""
         self._waiters = waiters
         self.new_id, self.nonce = ids.new_id, ids.nonce
         self._starter = Starter(access, ids=ids, commits=commits)
@@ -110,7 +111,7 @@ class Client:
         """The flows in the store. See `Engine.flows`."""
         self.workflows = self._definitions.list
         """What workers can run. See `Engine.workflows`."""
-        interventions = Interventions(access, start=self._starter.start, ended=self._ended, cancel=self._cancel)
+        interventions = Interventions(access, start=self._starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
         self.fork = Forker(access, ids=ids, definitions=self._definitions, interventions=interventions).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
@@ -170,7 +171,7 @@ class Client:
     async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
         """The journal of the tree that a run belongs to, verified. See `Engine.history`."""
         events = await self.access.events(await self.info(run_id))
-        return await self._shown.events(events) if redacted else events
+        return await self.shown.events(events) if redacted else events
 
     async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
         """Messages that a run could not read. See `Engine.set_aside`."""
@@ -197,7 +198,7 @@ class Client:
         """Runs that do not move, and why. See `Engine.recovery`."""
         given.whole("engine.recovery", "limit", limit, most=PAGE_SIZE_MAX)
         _cursor("engine.recovery", before)
-        return await find_incomplete(self.access.store, limit=limit, before=before, shown=self._shown.run)
+        return await find_incomplete(self.access.store, limit=limit, before=before, shown=self.shown.run)
 
     async def published(self, run_id: str) -> dict[str, Any]:
         """What a run shows of itself. See `RunHandle.published`."""
@@ -212,7 +213,7 @@ class Client:
         """One sentence: what a run waits for, or how it ended."""
         run = await self.info(run_id)
         root = await self.access.root_of(run)
-        run, root = self._shown.run(run), self._shown.run(root)
+        run, root = self.shown.run(run), self.shown.run(root)
         awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
         store = self.access.store
         others = await store.find_runs(awaited) if awaited else {}
@@ -228,7 +229,7 @@ class Client:
     async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
         """Wait for the end of a run. See `RunHandle.result`."""
         seconds = None if timeout is None else given.seconds("run.result", "timeout", timeout, or_zero=True)
-        run = await self._ended(run_id, seconds)
+        run = await self.ended(run_id, seconds)
         spec = self._spec_of(run)
         if run.status is RunStatus.SUCCEEDED:
             assert run.result is not None
@@ -252,7 +253,7 @@ class Client:
         except WorkflowNotFoundError:
             return None
 
-    async def _ended(self, run_id: str, timeout: float | None) -> Run:
+    async def ended(self, run_id: str, timeout: float | None) -> Run:
         """A run that has ended.
 
         Raises:

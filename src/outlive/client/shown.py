@@ -10,7 +10,7 @@ import msgspec
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
 from outlive._journal.event import AnyEvent, payloads_of
 from outlive._journal.redaction import Redaction, RowNames
-from outlive._model import Payload, Run
+from outlive._model import Failure, Payload, Run
 from outlive.client.access import Access
 from outlive.errors import UnreadableError, WorkflowNotFoundError
 
@@ -27,6 +27,14 @@ class Shown:
         if run.failure is None or not self._redaction:
             return run
         return msgspec.structs.replace(run, failure=self._redaction.hide_failure(run.failure))
+
+    def plain(self, value: Any) -> Any:
+        """A JSON value without what the engine redacts."""
+        return self._redaction.hide(value) if self._redaction else value
+
+    def failure(self, failure: Failure) -> Failure:
+        """A failure that hides what the engine redacts."""
+        return self._redaction.hide_failure(failure)
 
     async def events(self, events: Sequence[AnyEvent]) -> list[AnyEvent]:
         """A journal with every payload as JSON; one that cannot be read here says so in its place."""

@@ -73,6 +73,7 @@ from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.services import declare_code, lease_of, load_flows, services_of, worker_name
+from outlive.engine.serving import Served
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import (
@@ -88,7 +89,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class Engine:
+class Engine(Served):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:

@@ -1,12 +1,26 @@
-"""HTTP: webhooks that start flows.
+"""The HTTP API of an engine, and webhooks that start flows.
 
-from outlive.http import Webhooks
+from outlive.http import Api, Webhooks
 
-app = Webhooks(engine)      # an ASGI app: serve it alone, or mount it in another one
+app = engine.asgi()         # the API: an ASGI app, to mount in another one or to serve (`outlive serve`)
+app = Webhooks(engine)      # the webhooks alone
 """
 
 from __future__ import annotations
 
+from outlive.http.app import Api
+from outlive.http.limits import ApiLimits
+from outlive.http.principal import Asking, Authenticate, FixedKeys, Principal, first_of, loopback
 from outlive.http.webhooks import Webhooks
 
-__all__ = ["Webhooks"]
+__all__ = [
+    "Api",
+    "ApiLimits",
+    "Asking",
+    "Authenticate",
+    "FixedKeys",
+    "Principal",
+    "Webhooks",
+    "first_of",
+    "loopback",
+]

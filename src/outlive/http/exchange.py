@@ -42,6 +42,9 @@ class Request:
             before = self.headers.get(key)
             own = value.decode("latin-1")
             self.headers[key] = own if before is None else f"{before}, {own}"
+        client = scope.get("client")
+        self.address = str(client[0]) if client else ""
+        """Where the connection comes from; empty if that is not known."""
         self._receive = receive
 
     async def body(self, *, bytes_max: int) -> bytes:

@@ -1,0 +1,123 @@
+"""What programs see that show runs to people, and have neither their code nor their types.
+
+Everything here is plain JSON and hides what the engine redacts. Nothing of a user's is decoded into a class: a payload
+that cannot be read here, because a codec or its key is missing, says so in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+import msgspec
+
+from outlive._journal.codec import open_journal
+from outlive._journal.event import AnyEvent, RunForked
+from outlive._model import Failure, Payload, Run, RunFilter
+from outlive._store.contract import PAGE_SIZE_MAX, WorkerInfo
+from outlive.client.finding import Filters, Order, Page
+from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError
+
+if TYPE_CHECKING:
+    from outlive.client.client import Client
+
+TREE_RUNS_MAX = 10_000
+"""How many runs of one tree are listed."""
+
+
+class View:
+    """Looks at runs, through the client of an engine."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._access = client.access
+
+    def now(self) -> int:
+        """The time of the store."""
+        return self._access.store.now()
+
+    def new_id(self) -> str:
+        """An id that no other thing has."""
+        return self._client.new_id()
+
+    # -- Rows ------------------------------------------------------------------------------------------------
+
+    async def run(self, run_id: str) -> Run:
+        """A run as its row says it, without what is redacted.
+
+        Raises:
+            RunNotFoundError: there is none.
+        """
+        return self._client.shown.run(await self._client.info(run_id))
+
+    async def runs(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[Run]:
+        """A page of runs. See `Engine.list`."""
+        page = await self._client.list(order=order, limit=limit, after=after, **filters)
+        shown = self._client.shown.run
+        return Page([shown(run) for run in page], next=page.next, previous=page.previous)
+
+    async def tree(self, run_id: str) -> list[Run]:
+        """The runs of the tree that a run belongs to, the root first, then as they were created."""
+        run = await self._client.info(run_id)
+        found: list[Run] = []
+        place: tuple[int, str] | None = None
+        wanted = RunFilter(root_id=run.root_id)
+        while len(found) < TREE_RUNS_MAX:
+            page = await self._access.store.list_runs(wanted, limit=PAGE_SIZE_MAX, oldest_first=True, after=place)
+            found += page
+            if len(page) < PAGE_SIZE_MAX:
+                break
+            place = page[-1].created_at, page[-1].id
+        return [self._client.shown.run(each) for each in sorted(found, key=lambda it: it.number)[:TREE_RUNS_MAX]]
+
+    async def workers(self) -> list[WorkerInfo]:
+        """Sessions of workers that are live or still own runs."""
+        return await self._access.store.list_workers()
+
+    # -- The journal -----------------------------------------------------------------------------------------
+
+    async def history(self, run_id: str) -> list[tuple[int, AnyEvent]]:
+        """The journal of the tree that a run belongs to, each event with its number; payloads are JSON."""
+        run = await self._client.info(run_id)
+        rows = await self._access.store.read_journal(run.journal)
+        events = await self._client.shown.events(open_journal(rows, nonce=run.nonce, run_id=run.root_id))
+        return [(row[0], event) for row, event in zip(rows, events, strict=True)]
+
+    async def origin_of(self, run_id: str) -> str | None:
+        """The run that this one was forked from; None if it was not."""
+        for _, event in await self.history(run_id):
+            if isinstance(event, RunForked):
+                return event.origin
+        return None
+
+    # -- Its end, and what it shows --------------------------------------------------------------------------
+
+    async def ended(self, run_id: str, seconds: float) -> Run | None:
+        """A run that has ended, waited for so long; None if it has not, or is parked.
+
+        Raises:
+            RunNotFoundError: there is none. RunDamagedError: its row cannot be read.
+        """
+        try:
+            return self._client.shown.run(await self._client.ended(run_id, seconds))
+        except (ResultTimeoutError, RunParkedError):
+            return None
+
+    async def plain(self, payload: Payload | None) -> Any:
+        """The JSON value of a payload, without what is redacted."""
+        if payload is None:
+            return None
+        blobs = await self._access.blobs([payload])
+        try:
+            value = msgspec.json.decode(self._access.packer.unpack(payload, blobs))
+        except UnreadableError as error:
+            return f"[unreadable: {error.reason}]"
+        return self._client.shown.plain(value)
+
+    def field(self, name: str, value: Any) -> Any:
+        """A value of a run's as JSON, without what is redacted, in a field of this name."""
+        plain = msgspec.to_builtins(value, enc_hook=str, str_keys=True)
+        return self._client.shown.plain({name: plain})[name]
+
+    def failure(self, failure: Failure) -> Failure:
+        """A failure without what is redacted."""
+        return self._client.shown.failure(failure)

@@ -1,0 +1,280 @@
+"""`Api`: the HTTP API of an engine, as an ASGI app.
+
+A request passes the gate, is matched to an operation, is read by the types of that operation, and is answered with what
+its function returns. Nothing here knows what any operation does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from outlive._tasks import own_task
+from outlive.engine import Engine
+from outlive.errors import RunNotFoundError
+from outlive.http import operations  # noqa: F401  (importing it declares them)
+from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, live
+from outlive.http.gate import LOCAL_HOSTS, Gate, key_in
+from outlive.http.limits import ApiLimits
+from outlive.http.operation import OPERATIONS, Call, Content, Operation
+from outlive.http.principal import Authenticate, Principal, loopback
+from outlive.http.problem import MEDIA, Problem, problem_of
+from outlive.http.reading import check_media, read_body, read_query
+from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
+from outlive.http.webhooks import Webhooks
+from outlive.telemetry import log
+
+WEBHOOKS = "webhooks"
+"""Below this part of the path are the webhooks of flows, which have tokens and keys of their own."""
+SECURITY = [
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        b"frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    ),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+]
+"""On every answer, whatever it is."""
+_JSON = (b"content-type", b"application/json")
+_PROBLEM = (b"content-type", MEDIA.encode())
+
+
+class Api:
+    """The HTTP API of an engine.
+
+        app = FastAPI(lifespan=engine.lifespan)
+        app.mount("/outlive", engine.asgi(auth=...))
+
+    Args:
+        engine: it has to be entered while requests come; it may be one without a worker.
+        auth: says who asks. Unless given, programs of this machine may do everything, and no other may do anything.
+        hosts: the names that this server answers for (the header `Host`); "*" for any. Those of this machine unless
+            given.
+        origins: origins of other pages that may use it, as "https://admin.example.org".
+        limits: how much one request, and one sender, may ask for.
+        webhooks: whether the webhooks of flows are at /webhooks.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        auth: Authenticate = loopback,
+        hosts: Iterable[str] = LOCAL_HOSTS,
+        origins: Iterable[str] = (),
+        limits: ApiLimits | None = None,
+        webhooks: bool = True,
+    ) -> None:
+        self._engine = engine
+        self._limits = limits or ApiLimits()
+        self._gate = Gate(auth, hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
+        self._routes = Routes(OPERATIONS.values())
+        self._webhooks = Webhooks(engine, body_bytes_max=self._limits.body_bytes_max) if webhooks else None
+        self._followers = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the specification of ASGI."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await live(receive, send)
+        else:
+            await send({"type": f"{scope['type']}.close"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        operation: Operation | None = None
+        try:
+            self._gate.check_place(request)
+            parts = parts_of(scope)
+            if self._webhooks is not None and has_prefix(parts, WEBHOOKS):
+                await self._webhooks(below(scope, WEBHOOKS), receive, send)
+                return
+            found = self._routes.find(parts)
+            known = (
+                None
+                if found is None
+                else found[0].operations.get("GET" if request.method == "HEAD" else request.method)
+            )
+            principal = await self._gate.principal(request, known)
+            operation, names = operation_at(found, request.method)
+            self._gate.check_scope(principal, operation)
+            call, arguments = await self._read(scope, request, operation, principal, names)
+            answer = await self._within(call, operation, arguments, receive)
+        except Gone:
+            return
+        except Exception as error:
+            await _send_problem(send, error, request, operation)
+            return
+        await self._send(send, request, operation, answer, receive)
+
+    # -- Reading ---------------------------------------------------------------------------------------------
+
+    async def _read(
+        self, scope: Scope, request: Request, operation: Operation, principal: Principal, names: dict[str, str]
+    ) -> tuple[Call, dict[str, Any]]:
+        """What the function of an operation is given."""
+        call = Call(self._engine_of(principal), principal, request.headers, key_in(request), self._limits)
+        if operation.reach == "run" and principal.workflows is not None:
+            await _check_run(call, names["run_id"])
+        arguments: dict[str, Any] = dict(names)
+        query = read_query(operation, scope.get("query_string", b""))
+        if query is not None:
+            arguments["query"] = query
+        if request.method not in ("GET", "HEAD"):
+            check_media(operation, request)
+            body = read_body(operation, await self._body(request))
+            if body is not None:
+                arguments["body"] = body
+        return call, arguments
+
+    def _engine_of(self, principal: Principal) -> Engine:
+        """The engine that a principal uses."""
+        return self._engine
+
+    async def _body(self, request: Request) -> bytes:
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                return await request.body(bytes_max=self._limits.body_bytes_max)
+        except TimeoutError:
+            raise Problem(
+                408,
+                "TooSlow",
+                f"the body has not arrived within {self._limits.body_seconds:g} s",
+                "Send the request again.",
+                {"connection": "close"},
+            ) from None
+        except Refused as refused:
+            name = "TooLarge" if refused.status == 413 else "Malformed"
+            raise Problem(refused.status, name, refused.error, "Send less, or send where the data lies.") from None
+
+    async def _within(self, call: Call, operation: Operation, arguments: dict[str, Any], receive: Receive) -> Any:
+        """What an operation returns; one that waits is given up when its caller has gone.
+
+        Raises:
+            Gone: it has.
+        """
+        if not operation.waits:
+            return await operation.function(call, **arguments)
+        work = own_task(_call(operation, call, arguments), name=f"outlive-http-{operation.name}")
+        gone = own_task(_until_gone(receive), name="outlive-http-gone")
+        try:
+            await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise Gone
+            return work.result()
+        finally:
+            for task in (work, gone):
+                task.cancel()
+
+    # -- Answering -------------------------------------------------------------------------------------------
+
+    async def _send(self, send: Send, request: Request, operation: Operation, answer: Any, receive: Receive) -> None:
+        if isinstance(answer, Content):
+            await self._send_content(send, request, answer, receive)
+        elif answer is None:
+            status = next(iter(operation.answers))
+            await send(
+                {"type": "http.response.start", "status": status, "headers": [*SECURITY, (b"content-length", b"0")]}
+            )
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            status = operation.status_of.get(type(answer)) or next(iter(operation.answers))
+            await _send_bytes(send, status, [_JSON], _encode(answer), has_body=request.method != "HEAD")
+
+    async def _send_content(self, send: Send, request: Request, content: Content, receive: Receive) -> None:
+        headers = [(b"content-type", content.media.encode()), *_lines(content.headers)]
+        has_body = request.method != "HEAD"
+        if isinstance(content.body, bytes):
+            await _send_bytes(send, content.status, headers, content.body, has_body=has_body)
+            return
+        if self._followers >= self._limits.followers_max:
+            busy = Problem(
+                503, "TooManyFollowers", "too many requests follow events of this server", "Try again later."
+            )
+            await _send_problem(send, busy, request, None)
+            return
+        self._followers += 1
+        try:
+            await send({"type": "http.response.start", "status": content.status, "headers": [*SECURITY, *headers]})
+            if has_body:
+                await _send_parts(send, content.body, receive)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._followers -= 1
+
+
+async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:
+    return await operation.function(call, **arguments)
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _check_run(call: Call, run_id: str) -> None:
+    """See that a principal may know of a run; one that it may not know of is not there."""
+    run = await call.view.run(run_id)
+    if not call.principal.may_see(run.workflow):
+        raise RunNotFoundError(run_id)
+
+
+async def _send_parts(send: Send, parts: AsyncIterator[bytes], receive: Receive) -> None:
+    """Send what comes until it ends, or its reader has gone."""
+    gone = own_task(_until_gone(receive), name="outlive-http-gone")
+    sending = own_task(_send_all(send, parts), name="outlive-http-parts")
+    try:
+        await asyncio.wait([gone, sending], return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():
+            sending.result()
+    finally:
+        for task in (gone, sending):
+            task.cancel()
+        await asyncio.wait([sending])
+
+
+async def _send_all(send: Send, parts: AsyncIterator[bytes]) -> None:
+    async with aclosing(parts):  # type: ignore[type-var]
+        async for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+
+
+async def _send_problem(send: Send, error: Exception, request: Request, operation: Operation | None) -> None:
+    problem = problem_of(error)
+    if problem.status >= 500:
+        what = "no operation" if operation is None else operation.name
+        shown = error if problem.status != 503 else None
+        log.error("%s was answered with %d: %s", what, problem.status, type(error).__name__, exc_info=shown)
+    body = _encode(problem.body)
+    headers = [_PROBLEM, *_lines(problem.headers)]
+    await _send_bytes(send, problem.status, headers, body, has_body=request.method != "HEAD")
+
+
+async def _send_bytes(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes, *, has_body: bool
+) -> None:
+    lines = [*SECURITY, *headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": lines})
+    await send({"type": "http.response.body", "body": body if has_body else b""})
+
+
+def _lines(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+_encode: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=str).encode
+"""What has no JSON of its own, in a value of a user's, is shown as text."""

@@ -1,0 +1,184 @@
+"""Default deny: what every request passes before anything of it is parsed or looked at.
+
+First where it was sent to and by which page (`Host`, `Origin`: a page of another site, or a name that was rebound to
+this machine, must not use what the person before the browser may). Then who asks; then whether that one may use this
+operation, and how often. Only operations whose scope is "none" are used without a principal; the gate is given the
+operation itself, so that no spelling of a path can look like one of these.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from urllib.parse import urlsplit
+
+from outlive._model.limit import EMPTY, Level, TokenBucket
+from outlive.http.exchange import Request
+from outlive.http.limits import ApiLimits
+from outlive.http.operation import Operation
+from outlive.http.principal import ANONYMOUS, NO_SCOPE, Asking, Authenticate, Principal
+from outlive.http.problem import Problem
+
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+ANY_HOST = "*"
+SAFE = ("GET", "HEAD")
+COUNTED_MAX = 10_000
+"""How many senders are counted at a time; those that have not asked for the longest time are forgotten."""
+WRONG_KEYS = TokenBucket(rate=1, burst=20)
+"""How many wrong keys one address may try."""
+_MICROSECONDS = 1_000_000
+KEY_CHARACTERS_MAX = 500
+
+
+class Meter:
+    """How often each of many senders may do something."""
+
+    def __init__(self, bucket: TokenBucket, now: Callable[[], float]) -> None:
+        self._bucket, self._now = bucket, now
+        self._levels: OrderedDict[str, Level] = OrderedDict()
+
+    def wait(self, sender: str) -> float:
+        """How many seconds a sender has to wait; 0 if not at all."""
+        now_at = int(self._now() * _MICROSECONDS)
+        return max(0, self._bucket.earliest(self._levels.get(sender, EMPTY), 1, now_at) - now_at) / _MICROSECONDS
+
+    def count(self, sender: str) -> None:
+        """It has done it."""
+        now_at = int(self._now() * _MICROSECONDS)
+        self._levels[sender] = self._bucket.charge(self._levels.pop(sender, EMPTY), 1, now_at)
+        if len(self._levels) > COUNTED_MAX:
+            self._levels.popitem(last=False)
+
+
+class Gate:
+    """Lets requests through, or refuses them."""
+
+    def __init__(
+        self,
+        authenticate: Authenticate,
+        *,
+        hosts: Iterable[str],
+        origins: Iterable[str],
+        limits: ApiLimits,
+        now: Callable[[], float],
+    ) -> None:
+        self._authenticate = authenticate
+        self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+        self._wrong_keys = Meter(WRONG_KEYS, now)
+        self._rate = None if limits.rate is None else Meter(limits.rate, now)
+
+    def check_place(self, request: Request) -> None:
+        """See that the request was meant for this server, and that no page of another site sent it.
+
+        Raises:
+            Problem: it was not.
+        """
+        host = request.headers.get("host", "")
+        if ANY_HOST not in self._hosts and name_in(host) not in self._hosts:
+            raise Problem(
+                403,
+                "HostRefused",
+                "the header Host names a host that this server does not answer for",
+                "Use one of the names that the server was given (hosts=, or --host-name).",
+            )
+        if request.method in SAFE:
+            return
+        origin = request.headers.get("origin")
+        if origin is not None and origin.lower() not in self._origins and urlsplit(origin).netloc != host:
+            raise _other_site("Origin")
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and origin is None:
+            raise _other_site("Sec-Fetch-Site")
+
+    async def principal(self, request: Request, operation: Operation | None) -> Principal:
+        """Who asks; for a path that does not exist too, so that only those who may ask learn what exists.
+
+        Raises:
+            Problem: that is not known.
+        """
+        if operation is not None and operation.scope == NO_SCOPE:
+            return ANONYMOUS
+        wait = self._wrong_keys.wait(request.address)
+        if wait:
+            raise _too_often("too many wrong keys came from this address", wait)
+        found = await self._authenticate(Asking(request.headers, request.address))
+        if found is None:
+            if "authorization" in request.headers:
+                self._wrong_keys.count(request.address)
+            raise Problem(
+                401,
+                "Unauthenticated",
+                "this server does not know who asks",
+                "Send a key: Authorization: Bearer ...",
+                {"www-authenticate": "Bearer"},
+            )
+        if self._rate is not None:
+            wait = self._rate.wait(found.name)
+            if wait:
+                raise _too_often(f"{found.name} sends more requests than it may", wait)
+            self._rate.count(found.name)
+        return found
+
+    def check_scope(self, principal: Principal, operation: Operation) -> None:
+        """See that a principal may use an operation.
+
+        Raises:
+            Problem: it may not.
+        """
+        if not principal.may(operation.scope):
+            raise Problem(
+                403,
+                "Forbidden",
+                f"{operation.name} needs the scope {operation.scope}, and {principal.name} has "
+                f"{', '.join(sorted(principal.scopes)) or 'none'}",
+                f"Use a key with the scope {operation.scope}.",
+            )
+        if principal.workflows is not None and operation.reach == "store":
+            raise Problem(
+                403,
+                "Forbidden",
+                f"{operation.name} is for the whole store, and {principal.name} may use some workflows only",
+                "Use a key for all workflows.",
+            )
+
+
+def name_in(host: str) -> str:
+    """The name in a header `Host`, without the port."""
+    name = host.lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0]
+
+
+def key_in(request: Request) -> str | None:
+    """The header `Idempotency-Key`.
+
+    Raises:
+        Problem: it is empty, or no text that can be one.
+    """
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= KEY_CHARACTERS_MAX or not key.isprintable() or not key.isascii():
+        detail = f"the header Idempotency-Key takes 1 to {KEY_CHARACTERS_MAX} printable characters"
+        raise Problem(400, "Malformed", detail, "Make one for each thing to do, and send it with each try.")
+    return key
+
+
+def _other_site(header: str) -> Problem:
+    return Problem(
+        403,
+        "OriginRefused",
+        f"the header {header} says that a page of another site sends this",
+        "Send it from a page of this server, or give the server the page's origin (origins=).",
+    )
+
+
+def _too_often(detail: str, wait: float) -> Problem:
+    return Problem(
+        429,
+        "RateLimited",
+        detail,
+        "Wait for as long as the header Retry-After says.",
+        {"retry-after": str(int(wait) + 1)},
+    )

@@ -1,0 +1,212 @@
+"""What an operation is, and the table of all of them: the source of routes, of OpenAPI and of the docs.
+
+    @operation("POST", "/runs", scope="operator", answers=201)
+    async def start_run(call: Call, body: StartRun) -> Started:
+        \"\"\"Start a run by the name of its workflow.\"\"\"
+
+The function never sees a request. Names in the path are its arguments of the same name, `query` is a struct of the
+parameters behind the question mark, `body` a struct of the JSON that was sent. It returns a struct, a `Content`, or
+None; of several structs the type says the status.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from outlive.http.limits import ApiLimits
+from outlive.http.principal import NO_SCOPE, SCOPES, Principal
+
+if TYPE_CHECKING:
+    from outlive.client.view import View
+    from outlive.engine import Engine
+
+PREFIX = "/api/v1"
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+_NAMES = re.compile(r"\{(\w+)\}")
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+
+Reach = Literal["run", "workflow", "store", "nothing"]
+"""What an operation touches, for principals that may see some workflows only: the run in its path, which is looked at
+before; runs of workflows, which the function narrows itself (`call.narrowed`); the whole store, which is refused to
+them; or nothing that belongs to a workflow."""
+
+
+class Call:
+    """What an operation is given besides its arguments."""
+
+    __slots__ = ("engine", "headers", "idempotency_key", "limits", "principal")
+
+    def __init__(
+        self,
+        engine: Engine,
+        principal: Principal,
+        headers: Mapping[str, str],
+        idempotency_key: str | None,
+        limits: ApiLimits,
+    ) -> None:
+        self.engine = engine
+        self.principal = principal
+        self.headers = headers
+        """Of the request, by their names in lower case."""
+        self.idempotency_key = idempotency_key
+        """The header `Idempotency-Key`."""
+        self.limits = limits
+
+    @property
+    def view(self) -> View:
+        """Runs as people may see them."""
+        return self.engine.view
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """An answer that is no JSON, or comes bit by bit."""
+
+    media: str
+    body: bytes | AsyncIterator[bytes]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the API."""
+
+    name: str
+    """What it is called: in OpenAPI, in the audit, in clients."""
+    method: str
+    path: str
+    """With the prefix, and names in braces."""
+    scope: str
+    reach: Reach
+    resource: str
+    """The module that it stands in."""
+    function: Callable[..., Awaitable[Any]]
+    body: Any
+    """The struct that its body is parsed by; None if it takes none."""
+    query: Any
+    """The struct that its parameters are parsed by; None if it takes none."""
+    names: tuple[str, ...]
+    """Those in its path."""
+    answers: dict[int, Any]
+    """What it answers by status; None for an answer without a body."""
+    media: str
+    """The type of the answer's body."""
+    raises: tuple[type[Exception], ...]
+    """The errors of ours that its caller may have to deal with, besides those that any operation may give."""
+    waits: bool
+    """Whether its caller may have to wait for it, and may have gone by then."""
+    is_optional_body: bool
+
+    @cached_property
+    def status_of(self) -> dict[Any, int]:
+        """The status of an answer, by its type."""
+        return {kind: status for status, kind in self.answers.items()}
+
+    @cached_property
+    def read_body(self) -> Callable[[bytes], Any]:
+        """Reads the JSON of a body."""
+        return msgspec.json.Decoder(self.body).decode
+
+    @property
+    def promise(self) -> str:
+        """What it does, in one line."""
+        return inspect.cleandoc(self.function.__doc__ or "").partition("\n")[0]
+
+    @property
+    def explanation(self) -> str:
+        """The rest of what there is to say of it."""
+        return inspect.cleandoc(self.function.__doc__ or "").partition("\n")[2].strip()
+
+
+OPERATIONS: dict[str, Operation] = {}
+"""All of them by name. They are in it when `outlive.http.operations` is imported."""
+
+
+def operation(
+    method: str,
+    path: str,
+    *,
+    scope: str,
+    answers: int | dict[int, Any] = 200,
+    reach: Reach = "store",
+    raises: tuple[type[Exception], ...] = (),
+    media: str = JSON,
+    waits: bool = False,
+    prefix: str = PREFIX,
+) -> Callable[[F], F]:
+    """Declare an operation. Called while its module is imported; what does not fit together is an error then.
+
+    Args:
+        scope: who may use it: "viewer", "operator", "admin", "worker", or "none" for everyone.
+        answers: the status, with the type that the function returns; or types by status.
+        reach: see `Reach`; a principal with some workflows only may not use what has none.
+        raises: errors that a caller should know of, besides those of every operation.
+        media: the type of the body of its answers.
+        waits: whether it is given up when its caller has gone.
+    """
+
+    def declare(function: F) -> F:
+        found = _operation_of(function, method, prefix + path, scope=scope, answers=answers, media=media)
+        declared = found | {"reach": reach, "raises": raises, "waits": waits}
+        it = Operation(**declared)
+        place = method, _shape(it.path)
+        same = [other.name for other in OPERATIONS.values() if (other.method, _shape(other.path)) == place]
+        assert not same, f"{it.name} and {same} have the same method and path"
+        assert it.name not in OPERATIONS, f"there are two operations {it.name}"
+        assert reach != "run" or "run_id" in it.names, f"{it.name} reaches a run, and its path has no run_id"
+        OPERATIONS[it.name] = it
+        return function
+
+    return declare
+
+
+def _operation_of(
+    function: Callable[..., Any], method: str, path: str, *, scope: str, answers: int | dict[int, Any], media: str
+) -> dict[str, Any]:
+    name = function.__name__
+    assert scope in (*SCOPES, NO_SCOPE), f"{name} has no scope that there is: {scope!r}"
+    assert function.__doc__, f"{name} does not say what it does"
+    hints = get_type_hints(function)
+    names = tuple(_NAMES.findall(path))
+    parameters = inspect.signature(function).parameters
+    wanted = {"call", "body", "query", *names}
+    assert {"call", *names} <= set(parameters) <= wanted, f"{name} takes other names than its path"
+    body = hints.get("body")
+    is_optional = body is not None and parameters["body"].default is not inspect.Parameter.empty
+    returned = hints["return"]
+    by_status = answers if isinstance(answers, dict) else {answers: None if returned is types.NoneType else returned}
+    return {
+        "name": name,
+        "method": method,
+        "path": path,
+        "scope": scope,
+        "resource": function.__module__.rpartition(".")[2],
+        "function": function,
+        "body": _without_none(body),
+        "query": hints.get("query"),
+        "names": names,
+        "answers": by_status,
+        "media": media,
+        "is_optional_body": is_optional,
+    }
+
+
+def _without_none(hint: Any) -> Any:
+    """The struct of `Struct | None`."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return next(each for each in get_args(hint) if each is not types.NoneType)
+    return hint
+
+
+def _shape(path: str) -> str:
+    return _NAMES.sub("{}", path)

@@ -1,0 +1,5 @@
+"""The operations of the API, by resource. Importing this declares all of them."""
+
+from outlive.http.operations import document, health, runs, verbs, workflows
+
+__all__ = ["document", "health", "runs", "verbs", "workflows"]

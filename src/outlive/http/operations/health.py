@@ -1,0 +1,62 @@
+"""Probes: whether the process lives, and whether it can serve. They show nothing else, and need no key."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from outlive.http.operation import Call, operation
+
+
+class Healthy(Struct, frozen=True):
+    """It is well."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Unhealthy(Struct, frozen=True):
+    """It is not; an operator sees why with `GET /api/v1/health`."""
+
+    status: Literal["unavailable"] = "unavailable"
+
+
+class HealthView(Struct, frozen=True):
+    """How the engine of this server is, in words."""
+
+    is_ready: bool
+    store: str
+    worker: str | None
+    """None for a server without a worker."""
+    resources: dict[str, str]
+
+
+@operation("GET", "/health/live", scope="none", reach="nothing", prefix="")
+async def is_live(call: Call) -> Healthy:
+    """Whether the process answers. Restart it if it does not."""
+    return Healthy()
+
+
+@operation("GET", "/health/ready", scope="none", reach="nothing", prefix="", answers={200: Healthy, 503: Unhealthy})
+async def is_ready(call: Call) -> Healthy | Unhealthy:
+    """Whether it can serve now: its store answers, its worker holds its lease. Send it no requests while it cannot."""
+    return Healthy() if await _is_ready(call) else Unhealthy()
+
+
+@operation("GET", "/health/startup", scope="none", reach="nothing", prefix="", answers={200: Healthy, 503: Unhealthy})
+async def has_started(call: Call) -> Healthy | Unhealthy:
+    """Whether it has started: its engine runs."""
+    return Healthy() if call.engine.loop is not None else Unhealthy()
+
+
+@operation("GET", "/health", scope="viewer", reach="nothing")
+async def health(call: Call) -> HealthView:
+    """How the engine of this server is: its store, its worker, its resources."""
+    found = await call.engine.health()
+    return HealthView(found.is_ready, found.store, found.worker, found.resources)
+
+
+async def _is_ready(call: Call) -> bool:
+    if call.engine.loop is None:
+        return False
+    return (await call.engine.health()).is_ready

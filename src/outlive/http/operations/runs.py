@@ -1,0 +1,188 @@
+"""Runs: start them, find them, look at them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import outlive.errors as e
+from outlive.http.operation import Call, operation
+from outlive.http.problem import Problem
+from outlive.http.wire.page import Json, Wait
+from outlive.http.wire.runs import (
+    CountView,
+    HistoryQuery,
+    HistoryView,
+    NotEnded,
+    PublishedView,
+    ResultView,
+    RunsCountQuery,
+    RunsList,
+    RunsPage,
+    RunsPageQuery,
+    RunView,
+    SetAsideList,
+    SetAsideView,
+    Started,
+    StartRun,
+    WhyView,
+    event_view,
+    failure_view,
+    run_view,
+    runs_page,
+)
+from outlive.http.wire.runs import RunsQuery as Query
+
+MISSING = (e.RunNotFoundError,)
+
+
+@operation(
+    "POST",
+    "/runs",
+    scope="operator",
+    reach="workflow",
+    answers=201,
+    raises=(e.UnknownWorkflowError, e.RunExistsError, e.InvalidArgumentError, e.PayloadTooLargeError),
+)
+async def start_run(call: Call, body: StartRun) -> Started:
+    """Start a run by the name of its workflow.
+
+    It is durable when this answers; no worker has to be up. Sent again with the same `id`, or with the same header
+    `Idempotency-Key`, it is the same run and the same answer.
+    """
+    check_workflow(call, body.workflow)
+    run = await call.engine.start_by_name(
+        body.workflow,
+        body.arguments,
+        version=body.version,
+        id=body.id or made_id(call, "run", body.workflow),
+        on_conflict=body.on_conflict,
+        timeout=body.timeout,
+        tags=body.tags,
+        headers=body.headers,
+        queue=body.queue,
+        key=body.key,
+        priority=body.priority,
+        delay=body.delay,
+        start_at=body.start_at,
+    )
+    return Started(run.id)
+
+
+@operation("GET", "/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,))
+async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
+    """A page of the runs that fit, newest first."""
+    check_filter(call, query)
+    page = await call.view.runs(order=query.order, limit=query.limit, after=query.after, **query.filters())
+    return runs_page(page)
+
+
+@operation("GET", "/counts/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,))
+async def count_runs(call: Call, query: RunsCountQuery) -> CountView:
+    """How many runs fit. Counting ends at `limit`."""
+    check_filter(call, query)
+    count = await call.engine.count(limit=query.limit, **query.filters())
+    return CountView(int(count), count.at_least)
+
+
+@operation("GET", "/runs/{run_id}", scope="viewer", reach="run", raises=MISSING)
+async def get_run(call: Call, run_id: str) -> RunView:
+    """One run."""
+    return run_view(await call.view.run(run_id), with_traceback=True)
+
+
+@operation("GET", "/runs/{run_id}/why", scope="viewer", reach="run", raises=MISSING)
+async def why(call: Call, run_id: str) -> WhyView:
+    """What a run waits for, or how it ended, in one sentence."""
+    run = await call.view.run(run_id)
+    return WhyView(run_id, run.status.value, await call.engine.get(run_id).why())
+
+
+@operation("GET", "/runs/{run_id}/history", scope="viewer", reach="run", raises=MISSING)
+async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
+    """The journal of the tree that a run belongs to, event by event, without what is redacted."""
+    root_id = (await call.view.run(run_id)).root_id
+    found = [(seq, event) for seq, event in await call.view.history(run_id) if seq > query.after]
+    page = found[: query.limit]
+    items = [event_view(seq, event, root_id) for seq, event in page]
+    return HistoryView(items, page[-1][0] if len(found) > len(page) else None)
+
+
+@operation("GET", "/runs/{run_id}/tree", scope="viewer", reach="run", raises=MISSING)
+async def tree(call: Call, run_id: str) -> RunsList:
+    """The runs of the tree that a run belongs to, the root first."""
+    return RunsList([run_view(run) for run in await call.view.tree(run_id)])
+
+
+@operation(
+    "GET",
+    "/runs/{run_id}/result",
+    scope="viewer",
+    reach="run",
+    answers={200: ResultView, 202: NotEnded},
+    raises=(*MISSING, e.RunDamagedError),
+    waits=True,
+)
+async def result(call: Call, run_id: str, query: Wait) -> ResultView | NotEnded:
+    """How a run ended; with `wait` seconds, when it does. A run that has not ended, or is parked, is answered with 202.
+
+    The result is plain JSON, without what is redacted.
+    """
+    run = await call.view.ended(run_id, min(query.wait, call.limits.wait_seconds_max))
+    if run is None:
+        now = await call.view.run(run_id)
+        return NotEnded(run_id, now.status.value, await call.engine.get(run_id).why())
+    failure = failure_view(run.failure, with_traceback=True)
+    return ResultView(run_id, run.status.value, await call.view.plain(run.result), failure, run.reason)
+
+
+@operation("GET", "/runs/{run_id}/published", scope="viewer", reach="run", raises=MISSING)
+async def published(call: Call, run_id: str) -> PublishedView:
+    """What a run last showed of itself with `outlive.publish`."""
+    run = await call.view.run(run_id)
+    fields: Json = await call.view.plain(run.published)
+    return PublishedView(run_id, fields if isinstance(fields, dict) else {})
+
+
+@operation("GET", "/runs/{run_id}/set-aside", scope="viewer", reach="run", raises=MISSING)
+async def set_aside(call: Call, run_id: str) -> SetAsideList:
+    """Messages that the code of a run, and of its children, could not read, oldest first."""
+    found = await call.engine.set_aside(run_id)
+    return SetAsideList(
+        [
+            SetAsideView(it.id, it.run_id, it.kind, it.name, it.reason, it.at, call.view.field(it.name, it.value))
+            for it in found
+        ]
+    )
+
+
+# -- What many operations need ----------------------------------------------------------------------------------
+
+
+def check_workflow(call: Call, workflow: str) -> None:
+    """See that a principal may use a workflow; one that it may not know of is not there.
+
+    Raises:
+        Problem: it may not.
+    """
+    if not call.principal.may_see(workflow):
+        raise e.UnknownWorkflowError(workflow, None, [], [])
+
+
+def check_filter(call: Call, query: Query) -> None:
+    """See that a principal asks for runs of workflows that it may see.
+
+    Raises:
+        Problem: it asks for those of others, or does not say which.
+    """
+    own = call.principal.workflows
+    if own is not None and query.workflow not in own:
+        wanted = f"Give the parameter workflow: one of {', '.join(sorted(own)) or 'none'}."
+        raise Problem(403, "Forbidden", f"{call.principal.name} may see some workflows only", wanted)
+
+
+def made_id(call: Call, kind: str, *parts: str) -> str | None:
+    """An id made of the header `Idempotency-Key`: the same for the same principal and the same thing to do."""
+    if call.idempotency_key is None:
+        return None
+    whole = "\0".join([call.principal.namespace, call.principal.name, kind, *parts, call.idempotency_key])
+    return f"{kind}-{hashlib.sha256(whole.encode()).hexdigest()[:32]}"

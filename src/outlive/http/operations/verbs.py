@@ -1,0 +1,262 @@
+"""What is done to a run: messages, decisions, and the verbs of operators; to one run, or to those that fit a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+import outlive.errors as e
+from outlive._model.approval import Approval
+from outlive.client.bulk import RunOutcome
+from outlive.http.operation import Call, operation
+from outlive.http.operations.runs import made_id
+from outlive.http.problem import Problem
+from outlive.http.wire.page import Done, Wait
+from outlive.http.wire.runs import (
+    AnswerView,
+    AskRun,
+    Bulk,
+    Decide,
+    DecisionView,
+    ForkRun,
+    NotAnswered,
+    Outcomes,
+    OutcomeView,
+    Purge,
+    PurgeView,
+    Reasoned,
+    SendSignal,
+    SkipStep,
+    Started,
+    failure_view,
+)
+
+MISSING = (e.RunNotFoundError,)
+ENDED = (e.RunNotFoundError, e.RunFinishedError)
+TAKES = (*ENDED, e.InboxFullError, e.InvalidArgumentError, e.PayloadTooLargeError)
+DECIDES = (*TAKES, e.ApprovalNotFoundError, e.ApprovalClosedError, e.ApprovalFormError)
+ASKS = (*TAKES, e.RunParkedError, e.RunDamagedError)
+
+
+# -- Messages ---------------------------------------------------------------------------------------------------
+
+
+@operation(
+    "POST",
+    "/runs/{run_id}/signals/{name}",
+    scope="operator",
+    reach="run",
+    answers=202,
+    raises=(*TAKES, e.SignalTypeError),
+)
+async def signal(call: Call, run_id: str, name: str, body: SendSignal | None = None) -> Done:
+    """Send a signal to a run; it is durable when this answers, and buffered until the run asks for it."""
+    sent = body or SendSignal()
+    await call.engine.signal(run_id, name, sent.payload, key=sent.key or call.idempotency_key)
+    return Done(run_id)
+
+
+@operation(
+    "POST",
+    "/runs/{run_id}/asks/{name}",
+    scope="operator",
+    reach="run",
+    answers={200: AnswerView, 202: NotAnswered},
+    raises=ASKS,
+    waits=True,
+)
+async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) -> AnswerView | NotAnswered:
+    """Ask a run something, and wait for its answer, which it gives exactly once.
+
+    The same key again is the same ask and has the same answer. If there is none yet when the time is over, the ask goes
+    on, and this is answered with 202 and the key.
+    """
+    asked = body or AskRun()
+    key = asked.key or call.idempotency_key or call.engine.view.new_id()
+    wait = min(asked.wait, call.limits.wait_seconds_max)
+    return await _answer(call, name, key, call.engine.ask(run_id, name, asked.body, key=key, timeout=wait))
+
+
+@operation(
+    "GET",
+    "/runs/{run_id}/asks/{name}/{key}",
+    scope="viewer",
+    reach="run",
+    answers={200: AnswerView, 202: NotAnswered},
+    raises=(*ASKS, e.AskNotFoundError),
+    waits=True,
+)
+async def answer(call: Call, run_id: str, name: str, key: str, query: Wait) -> AnswerView | NotAnswered:
+    """The answer to an ask that was sent before, by any process."""
+    wait = min(query.wait, call.limits.wait_seconds_max)
+    return await _answer(call, name, key, call.engine.answer(run_id, name, key, timeout=wait))
+
+
+async def _answer(call: Call, name: str, key: str, waiting: Awaitable[Any]) -> AnswerView | NotAnswered:
+    try:
+        return AnswerView(key, call.view.field(name, await waiting), None)
+    except e.AskTimeoutError as error:
+        return NotAnswered(key, error.why)
+    except e.AskFailed as error:
+        return AnswerView(key, None, failure_view(call.view.failure(error.failure), with_traceback=False))
+
+
+# -- Decisions --------------------------------------------------------------------------------------------------
+
+
+@operation("POST", "/runs/{run_id}/approvals/{name}/approve", scope="operator", reach="run", raises=DECIDES)
+async def approve(call: Call, run_id: str, name: str, body: Decide | None = None) -> DecisionView:
+    """Approve what a run asks for; the decision is durable when this answers.
+
+    The first decision is the only one: a later one gets it back, and `is_yours` says whether it is the same.
+    """
+    return await _decide(call, body or Decide(), name, call.engine.get(run_id).approve, approved=True)
+
+
+@operation("POST", "/runs/{run_id}/approvals/{name}/reject", scope="operator", reach="run", raises=DECIDES)
+async def reject(call: Call, run_id: str, name: str, body: Decide | None = None) -> DecisionView:
+    """Reject what a run asks for. As `approve`, and the form may be left out."""
+    return await _decide(call, body or Decide(), name, call.engine.get(run_id).reject, approved=False)
+
+
+async def _decide(
+    call: Call, wanted: Decide, name: str, verb: Callable[..., Awaitable[Approval[Any]]], *, approved: bool
+) -> DecisionView:
+    by = _person(call, wanted.by)
+    found = await verb(name, by=by, form=wanted.form, comment=wanted.comment, request=wanted.request)
+    return DecisionView(
+        name=found.name,
+        approved=found.approved,
+        by=found.by,
+        at=found.at,
+        comment=found.comment,
+        form=call.view.field(name, found.form),
+        is_yours=(found.by, found.approved) == (by, approved),
+    )
+
+
+def _person(call: Call, by: str | None) -> str:
+    """Who decides: the principal, and another person only if it may say so."""
+    if by is None or by == call.principal.name:
+        return call.principal.name
+    if not call.principal.names_others:
+        detail = f"{call.principal.name} cannot decide for another person"
+        raise Problem(403, "Forbidden", detail, "Leave out `by`: it is the owner of the key.")
+    return by
+
+
+# -- Operators --------------------------------------------------------------------------------------------------
+
+
+@operation("POST", "/runs/{run_id}/cancel", scope="operator", reach="run", answers=202, raises=TAKES)
+async def cancel(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
+    """Ask a run to stop; it reaches its steps and children, wherever they run. Asking twice is asking once."""
+    await call.engine.cancel(run_id, reason=(body or Reasoned()).reason)
+    return Done(run_id)
+
+
+@operation("POST", "/runs/{run_id}/retry", scope="operator", reach="run", raises=(*TAKES, e.RunNotRetriableError))
+async def retry(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
+    """Let a run that has failed, timed out or was cancelled go on at what failed."""
+    await call.engine.retry(run_id, reason=(body or Reasoned()).reason)
+    return Done(run_id)
+
+
+@operation(
+    "POST", "/runs/{run_id}/pause", scope="operator", reach="run", answers=202, raises=(*TAKES, e.RunParkedError)
+)
+async def pause(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
+    """Let a run, with its tree, begin nothing more; steps that run end, and their results are kept."""
+    await call.engine.get(run_id).pause(by=call.principal.name, reason=(body or Reasoned()).reason)
+    return Done(run_id)
+
+
+@operation(
+    "POST", "/runs/{run_id}/resume", scope="operator", reach="run", answers=202, raises=(*TAKES, e.RunNotParkedError)
+)
+async def resume(call: Call, run_id: str) -> Done:
+    """Let a run go on that is parked or paused."""
+    await call.engine.resume(run_id)
+    return Done(run_id)
+
+
+@operation(
+    "POST", "/runs/{run_id}/skip", scope="operator", reach="run", answers=202, raises=(*TAKES, e.RunNotParkedError)
+)
+async def skip_step(call: Call, run_id: str, body: SkipStep | None = None) -> Done:
+    """Let a parked run go on without calling a step that is in flight."""
+    wanted = body or SkipStep()
+    await call.engine.skip_step(run_id, wanted.call, result=wanted.result)
+    return Done(run_id)
+
+
+@operation(
+    "POST",
+    "/runs/{run_id}/fork",
+    scope="operator",
+    reach="run",
+    answers=201,
+    raises=(*MISSING, e.RunExistsError, e.RunNotForkableError, e.UnknownWorkflowError, e.InvalidArgumentError),
+)
+async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
+    """Start a new run with the history of another one up to some point, edited; that one stays as it is.
+
+    Sent again with the same `id`, or the same header `Idempotency-Key`, it is the same run.
+    """
+    wanted = body or ForkRun()
+    new_id = wanted.id or made_id(call, "fork", run_id)
+    try:
+        run = await call.engine.fork(
+            run_id,
+            at=wanted.at,
+            set=wanted.set,
+            input=wanted.input,
+            version=wanted.version,
+            id=new_id,
+            reason=wanted.reason,
+        )
+    except e.RunExistsError:
+        # An earlier try of the same request may have made it.
+        if new_id is None or await call.view.origin_of(new_id) != run_id:
+            raise
+        return Started(new_id)
+    return Started(run.id)
+
+
+# -- Many runs --------------------------------------------------------------------------------------------------
+
+
+@operation("POST", "/bulk/cancel", scope="operator", raises=(e.InvalidArgumentError,))
+async def cancel_runs(call: Call, body: Bulk) -> Outcomes:
+    """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
+    return _outcomes(await call.engine.cancel(reason=body.reason, **_filters(body)))
+
+
+@operation("POST", "/bulk/retry", scope="operator", raises=(e.InvalidArgumentError,))
+async def retry_runs(call: Call, body: Bulk) -> Outcomes:
+    """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
+    return _outcomes(await call.engine.retry(reason=body.reason, **_filters(body)))
+
+
+@operation("POST", "/bulk/purge", scope="admin", raises=(e.InvalidArgumentError,))
+async def purge_runs(call: Call, body: Purge) -> PurgeView:
+    """Delete runs that have ended, with everything of them, for good. At least one filter."""
+    filters = {name: value for name, value in msgspec.structs.asdict(body).items() if name != "older_than" and value}
+    found = await call.engine.purge(older_than=body.older_than, **filters)
+    return PurgeView(found.found, found.deleted, found.oldest, found.newest, found.counts)
+
+
+def _filters(bulk: Bulk) -> Any:
+    return {name: value for name, value in msgspec.structs.asdict(bulk).items() if name != "reason" and value}
+
+
+def _outcomes(outcomes: list[RunOutcome] | None) -> Outcomes:
+    return Outcomes([_outcome(it) for it in outcomes or ()])
+
+
+def _outcome(it: RunOutcome) -> OutcomeView:
+    error = "" if it.error is None else type(it.error).__name__
+    is_ours = isinstance(it.error, e.OutliveError) and not isinstance(it.error, e.StoreError)
+    return OutcomeView(it.id, it.workflow, it.status.value, it.done, error, str(it.error) if is_ours else "")

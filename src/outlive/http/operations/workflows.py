@@ -1,0 +1,69 @@
+"""Workflows: what workers can run, and what it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+import outlive.errors as e
+from outlive.client.definitions import WorkflowInfo
+from outlive.http.operation import Call, operation
+from outlive.http.operations.runs import check_workflow
+from outlive.http.wire.page import Done, Name
+from outlive.http.wire.runs import Reasoned
+
+
+class WorkflowView(Struct, frozen=True):
+    """One workflow in one version."""
+
+    name: str
+    version: int
+    arguments: dict[str, Any] | None
+    """The JSON Schema of its arguments, an object by name; null until a worker has described it."""
+    result: dict[str, Any] | None
+    """The JSON Schema of its result; null if it can be anything."""
+    workers: int
+    """How many live workers can run it."""
+
+
+class WorkflowsList(Struct, frozen=True):
+    """Workflows."""
+
+    items: list[WorkflowView]
+
+
+@operation("GET", "/workflows", scope="viewer", reach="workflow")
+async def list_workflows(call: Call) -> WorkflowsList:
+    """Every workflow that workers have described, in every version, with the schemas of its arguments and result."""
+    return WorkflowsList([_view(it) for it in await call.engine.workflows() if call.principal.may_see(it.name)])
+
+
+@operation("GET", "/workflows/{name}", scope="viewer", reach="workflow", raises=(e.UnknownWorkflowError,))
+async def get_workflow(call: Call, name: Name) -> WorkflowsList:
+    """The versions of one workflow."""
+    check_workflow(call, name)
+    found = [_view(it) for it in await call.engine.workflows() if it.name == name]
+    if not found:
+        raise e.UnknownWorkflowError(name, None, [], [])
+    return WorkflowsList(found)
+
+
+@operation("POST", "/workflows/{name}/pause", scope="operator", reach="workflow", raises=(e.InvalidArgumentError,))
+async def pause_workflow(call: Call, name: Name, body: Reasoned | None = None) -> Done:
+    """Let the runs of a workflow begin nothing more. New ones may be started, and wait."""
+    check_workflow(call, name)
+    await call.engine.pause(workflow=name, by=call.principal.name, reason=(body or Reasoned()).reason)
+    return Done(name)
+
+
+@operation("POST", "/workflows/{name}/resume", scope="operator", reach="workflow", raises=(e.InvalidArgumentError,))
+async def resume_workflow(call: Call, name: Name) -> Done:
+    """Let the runs of a workflow go on."""
+    check_workflow(call, name)
+    await call.engine.resume(workflow=name)
+    return Done(name)
+
+
+def _view(it: WorkflowInfo) -> WorkflowView:
+    return WorkflowView(it.name, it.version, it.arguments, it.result, it.workers)

@@ -1,0 +1,138 @@
+"""Who asks: the principal of a request, what it may do, and how a request says who it comes from.
+
+`Authenticate` is the seam: a function that is given what a request says of its sender, and gives a principal or None.
+Three of them are here: `loopback`, for programs of the same machine; `FixedKeys`, for keys that the program knows; and
+`first_of`, which asks one after the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from outlive.errors import ConfigurationError
+
+Scope: TypeAlias = Literal["viewer", "operator", "admin", "worker"]
+NO_SCOPE = "none"
+"""The scope of an operation that anyone may use, and that shows nothing."""
+LADDER: tuple[Scope, ...] = ("viewer", "operator", "admin")
+"""Each of them may do what those before it may."""
+SCOPES: tuple[Scope, ...] = (*LADDER, "worker")
+SECRET_CHARACTERS_MIN = 32
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+"""What a proxy adds: then the sender is not the machine that the connection comes from."""
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """Who asks, and what it may do."""
+
+    name: str
+    """For the audit, and as the person who decides."""
+    scopes: frozenset[Scope]
+    workflows: frozenset[str] | None = None
+    """The only workflows that it may see and use; None for all."""
+    namespace: str = ""
+    names_others: bool = False
+    """Whether it may say that another person decides (`by` in a body)."""
+
+    def may(self, scope: str) -> bool:
+        """Whether it may use an operation with this scope."""
+        if scope in self.scopes or scope == NO_SCOPE:
+            return True
+        return any(scope in LADDER[: LADDER.index(own)] for own in self.scopes if own in LADDER)
+
+    def may_see(self, workflow: str) -> bool:
+        """Whether it may know of runs of a workflow."""
+        return self.workflows is None or workflow in self.workflows
+
+
+ANONYMOUS = Principal("", frozenset())
+"""The principal of operations that ask for none."""
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """What a request says of its sender."""
+
+    headers: Mapping[str, str]
+    """By their names in lower case."""
+    address: str
+    """Where the connection comes from; empty if that is not known."""
+
+    @property
+    def bearer(self) -> str:
+        """The key in `Authorization: Bearer ...`; empty if there is none."""
+        kind, _, key = self.headers.get("authorization", "").partition(" ")
+        return key.strip() if kind.lower() == "bearer" else ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a program of this machine asks, and no proxy for another one."""
+        return is_loopback(self.address) and not any(name in self.headers for name in _FORWARDED)
+
+
+Authenticate: TypeAlias = Callable[[Asking], Awaitable[Principal | None]]
+"""Says who asks; None if it cannot tell. It raises nothing but `StoreUnavailableError`."""
+
+LOCAL = Principal("local", frozenset(SCOPES), names_others=True)
+
+
+async def loopback(asking: Asking) -> Principal | None:
+    """Programs of this machine may do everything, without a key; a request with one is not for this door."""
+    return LOCAL if asking.is_local and "authorization" not in asking.headers else None
+
+
+class FixedKeys:
+    """Keys that the program knows, and whose they are: `FixedKeys({secret: Principal("ci", frozenset({"operator"}))})`.
+
+    Raises:
+        ConfigurationError: a key is too short to be one that cannot be guessed.
+    """
+
+    def __init__(self, keys: Mapping[str, Principal]) -> None:
+        short = [of.name for key, of in keys.items() if len(key) < SECRET_CHARACTERS_MIN]
+        if short:
+            raise ConfigurationError(
+                f"the key of {', '.join(short)} has fewer than {SECRET_CHARACTERS_MIN} characters; make one with "
+                f"python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+            )
+        self._keys = [(_digest(key), principal) for key, principal in keys.items()]
+
+    async def __call__(self, asking: Asking) -> Principal | None:
+        """See `Authenticate`. All keys are compared, whichever fits."""
+        given, found = _digest(asking.bearer), None
+        for digest, principal in self._keys:
+            if hmac.compare_digest(given, digest):
+                found = principal
+        return found
+
+
+def first_of(*doors: Authenticate) -> Authenticate:
+    """Asks one after the other, and takes the first principal."""
+
+    async def ask(asking: Asking) -> Principal | None:
+        for door in doors:
+            found = await door(asking)
+            if found is not None:
+                return found
+        return None
+
+    return ask
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is one of this machine alone."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return found.is_loopback or (mapped is not None and mapped.is_loopback)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

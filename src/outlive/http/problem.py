@@ -1,0 +1,164 @@
+"""How an error is answered: RFC 9457, by one table.
+
+A body says which error of ours it is, what happened, and what to do next. It never holds a stack, a statement of SQL or
+a path: of an error that is the server's own, only its name is shown, and the rest is in its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import NamedTuple
+
+import msgspec
+
+import outlive.errors as e
+from outlive.errors.program import shown
+
+MEDIA = "application/problem+json"
+DETAIL_CHARACTERS_MAX = 2_000
+RETRY_SECONDS = 5
+
+
+class ProblemBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong, and what to do (RFC 9457)."""
+
+    type: str
+    """`urn:outlive:error:` and the name of the error."""
+    title: str
+    """What the status means."""
+    status: int
+    detail: str
+    """What happened."""
+    error: str
+    """The name of the error."""
+    next: str
+    """What to do."""
+
+
+class Problem(Exception):
+    """A request that is refused before it reaches the engine."""
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        detail: str,
+        next: str,  # noqa: A002 (what it is called in the body)
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.error, self.detail, self.next = status, error, detail, next
+        self.headers = dict(headers or {})
+
+    @property
+    def body(self) -> ProblemBody:
+        """What is sent."""
+        return ProblemBody(
+            type=f"urn:outlive:error:{self.error}",
+            title=HTTPStatus(self.status).phrase,
+            status=self.status,
+            detail=self.detail[:DETAIL_CHARACTERS_MAX],
+            error=self.error,
+            next=self.next,
+        )
+
+
+class Row(NamedTuple):
+    """How one class of errors is answered."""
+
+    status: int
+    next: str
+
+
+_RUNS = "GET /api/v1/runs lists the runs that there are."
+_AS_IT_IS = "GET /api/v1/runs/{id} says how the run is now."
+_CORRECT = "Correct what `detail` names and send the request again."
+_LATER = "Send the same request again in a few seconds; with the same id or key nothing happens twice."
+
+TABLE: dict[type[Exception], Row] = {
+    # -- There is no such thing --
+    e.RunNotFoundError: Row(404, _RUNS),
+    e.UnknownWorkflowError: Row(404, "GET /api/v1/workflows lists what workers have described."),
+    e.WorkflowNotFoundError: Row(404, "GET /api/v1/workflows lists what workers have described."),
+    e.FlowNotFoundError: Row(404, "GET /api/v1/flows lists the flows that there are."),
+    e.ScheduleNotFoundError: Row(404, "GET /api/v1/schedules lists the schedules that there are."),
+    e.PromiseNotFoundError: Row(404, "Give the id of a promise as its workflow has sent it."),
+    e.ApprovalNotFoundError: Row(404, "GET /api/v1/approvals lists what waits for a decision."),
+    e.AskNotFoundError: Row(404, "Ask the run: POST /api/v1/runs/{id}/asks/{name}."),
+    # -- It is not in the state for this --
+    e.RunExistsError: Row(409, 'Use another id, or "on_conflict": "attach" to get the run that has it.'),
+    e.RunFinishedError: Row(409, "Start a new run: POST /api/v1/runs."),
+    e.RunContinuedError: Row(409, "Ask for the newest generation of the run; `detail` names its id."),
+    e.RunNotParkedError: Row(409, _AS_IT_IS),
+    e.RunNotRetriableError: Row(409, _AS_IT_IS),
+    e.RunNotForkableError: Row(409, "GET /api/v1/runs/{id}/history shows at which calls it can be forked."),
+    e.RunParkedError: Row(409, "POST /api/v1/runs/{id}/resume lets it go on, /skip without the step in flight."),
+    e.RunDamagedError: Row(409, "Run `outlive fsck --repair` on the store."),
+    e.ChildRunError: Row(409, "Wait for the root of its tree; `detail` names it."),
+    e.ApprovalClosedError: Row(409, "Start a new run to ask again."),
+    e.BatchFailedError: Row(409, "GET /api/v1/batches/{id}/items?status=failed lists what failed."),
+    e.ScheduleOverlapError: Row(409, "Wait for the end of the run that is open, or set another overlap policy."),
+    e.ScheduleTrippedError: Row(409, "POST /api/v1/schedules/{name}/resume lets it go on."),
+    e.StaleFlowError: Row(409, "Read the flow again, and send your change with the revision that it has now."),
+    e.FlowDisabledError: Row(409, "POST /api/v1/flows/{name}/enable lets it start runs again."),
+    e.FlowInUseError: Row(409, "Wait until the runs in `detail` have ended, or cancel them."),
+    e.FlowHashError: Row(409, "Change anything in the document."),
+    # -- It cannot work as it was given --
+    e.InvalidArgumentError: Row(422, _CORRECT),
+    e.ConfigurationError: Row(422, _CORRECT),
+    e.DefinitionError: Row(422, _CORRECT),
+    e.ExpressionError: Row(422, _CORRECT),
+    e.WrongArgumentsError: Row(422, _CORRECT),
+    e.InvalidRunIdError: Row(422, _CORRECT),
+    e.SignalTypeError: Row(422, _CORRECT),
+    e.PromiseTypeError: Row(422, _CORRECT),
+    e.ApprovalFormError: Row(422, "GET /api/v1/runs/{id}/approvals has the JSON Schema of the form."),
+    e.UnserialisableError: Row(422, _CORRECT),
+    e.HistoryFormatError: Row(422, "Export the run again."),
+    e.PayloadTooLargeError: Row(413, "Send less, or send where the data lies."),
+    e.InboxFullError: Row(429, "Send the same request again when the run has taken some of its messages."),
+    # -- Not now --
+    e.StoreUnavailableError: Row(503, _LATER),
+    e.CommitUnknownError: Row(503, _LATER),
+    e.EngineClosedError: Row(503, "Send the same request again when the server is up."),
+}
+"""The row of a class, or of the nearest class that it derives from, counts."""
+
+_HIDDEN = 500
+"""From this status on the message is for the log of the server."""
+_INSTEAD = {
+    503: "the store of this server cannot be reached now, or the server stops",
+}
+
+
+def row_of(kind: type[BaseException]) -> Row | None:
+    """How errors of a class are answered; None if they are ours."""
+    for each in kind.__mro__:
+        if (row := TABLE.get(each)) is not None:
+            return row
+    return None
+
+
+def problem_of(error: Exception) -> Problem:
+    """The answer to an error that an operation raised."""
+    if isinstance(error, Problem):
+        return error
+    row, name = row_of(type(error)), type(error).__name__
+    if row is None:
+        detail = "this server has failed at it; the log of the server says more"
+        return Problem(500, name if isinstance(error, e.OutliveError) else "InternalError", detail, _LATER)
+    headers = {"retry-after": str(RETRY_SECONDS)} if row.status in (429, 503) else {}
+    detail = _INSTEAD[row.status] if row.status >= _HIDDEN else _detail_of(error)
+    return Problem(row.status, name, detail, row.next, headers)
+
+
+def _detail_of(error: Exception) -> str:
+    if isinstance(error, e.InvalidArgumentError):
+        return f"{error.name}={shown(error.given)} cannot work: {error.wanted}"
+    return str(error)
+
+
+def malformed(detail: str) -> Problem:
+    """The request cannot be read."""
+    return Problem(400, "Malformed", detail, "Correct the request; GET /api/v1/openapi.json says what is read.")

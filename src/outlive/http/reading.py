@@ -1,0 +1,121 @@
+"""What a request says besides its path: its parameters and its body, each read by the type that its operation has."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from outlive.http.exchange import Request
+from outlive.http.operation import Operation
+from outlive.http.problem import Problem, malformed
+
+PARAMETERS_MAX = 100
+DEPTH_MAX = 100
+"""How deep JSON may be nested; a journal takes no more."""
+_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_OPENING = (b"[", b"{")
+
+
+def read_query(operation: Operation, query_string: bytes) -> Any:
+    """The parameters behind the question mark.
+
+    Raises:
+        Problem: there are others, or they cannot be read.
+    """
+    try:
+        pairs = parse_qsl(
+            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
+        )
+    except ValueError as error:
+        raise malformed(f"the parameters of the query cannot be read: {error}") from None
+    if operation.query is None:
+        if pairs:
+            raise malformed(f"{operation.name} takes no parameter {pairs[0][0][:100]!r}")
+        return None
+    lists = lists_in(operation.query)
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in lists:
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise malformed(f"the parameter {name[:100]!r} is given twice")
+        else:
+            found[name] = value
+    try:
+        return msgspec.convert(found, operation.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise malformed(f"the parameters of the query do not fit: {error}") from None
+
+
+@cache
+def lists_in(query: Any) -> frozenset[str]:
+    """The parameters that may be given several times."""
+    hints = get_type_hints(query)
+    return frozenset(name for name, hint in hints.items() if _is_list(hint))
+
+
+def _is_list(hint: Any) -> bool:
+    return get_origin(hint) in (list, tuple) or any(_is_list(each) for each in get_args(hint))
+
+
+def check_media(operation: Operation, request: Request) -> None:
+    """See that the body is JSON.
+
+    Raises:
+        Problem: it says that it is something else, or nothing. A form of a page can send neither.
+    """
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    length = request.headers.get("content-length", "")
+    has_body = "transfer-encoding" in request.headers or length not in ("", "0")
+    if media == "application/json" or (not has_body and (operation.body is None or operation.is_optional_body)):
+        return
+    raise Problem(
+        415,
+        "UnsupportedMediaType",
+        f"{operation.name} takes JSON" if operation.body is not None else f"{operation.name} takes no such body",
+        "Send Content-Type: application/json.",
+    )
+
+
+def read_body(operation: Operation, body: bytes) -> Any:
+    """The JSON of a body.
+
+    Raises:
+        Problem: it is none, is nested too deep, or does not fit.
+    """
+    if operation.body is None:
+        if body.strip():
+            raise malformed(f"{operation.name} takes no body")
+        return None
+    if not body and operation.is_optional_body:
+        return operation.body()
+    check_depth(body)
+    try:
+        return operation.read_body(body)
+    except msgspec.ValidationError as error:
+        raise malformed(f"the body does not fit: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise malformed(f"the body is no JSON: {error}") from None
+
+
+def check_depth(body: bytes) -> None:
+    """See that JSON is not nested deeper than values of ours may be.
+
+    Raises:
+        Problem: it is.
+    """
+    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
+        return
+    depth = 0
+    for match in _NESTING.finditer(body):
+        mark = match[0]
+        if mark in _OPENING:
+            depth += 1
+            if depth > DEPTH_MAX:
+                raise malformed(f"the body is nested more than {DEPTH_MAX} levels deep")
+        elif len(mark) == 1:
+            depth -= 1

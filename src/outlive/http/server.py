@@ -1,0 +1,91 @@
+"""Serving the API with uvicorn: where it listens, and what it refuses.
+
+It listens on this machine alone unless it is given another address, and refuses another address unless callers need a
+key: a server that anyone in the network may use is a mistake and never a default.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from outlive.errors import ConfigurationError, MissingExtraError
+from outlive.http.principal import is_loopback
+
+PORT = 7717
+HEADER_BYTES_MAX = 32 * 1024
+KEEP_ALIVE_SECONDS = 30
+BACKLOG = 1024
+CONNECTIONS_MAX = 4_000
+STOP_SECONDS = 10
+
+
+def check_address(address: str, *, has_keys: bool) -> None:
+    """See that a server may listen there.
+
+    Raises:
+        ConfigurationError: it is an address that others can reach, and no key is asked for.
+    """
+    if not has_keys and not (address == "localhost" or is_loopback(address)):
+        raise ConfigurationError(
+            f"{address} can be reached from other machines, and this server would ask for no key; "
+            "listen on 127.0.0.1, or let callers need a key"
+        )
+
+
+def new_server(app: Any, *, address: str = "127.0.0.1", port: int = PORT, has_keys: bool = False) -> Any:
+    """A uvicorn server of an app, with limits; `await server.serve()` serves until `server.should_exit` is set.
+
+    Raises:
+        ConfigurationError: see `check_address`. MissingExtraError: uvicorn is not installed.
+    """
+    check_address(address, has_keys=has_keys)
+    try:
+        uvicorn = import_module("uvicorn")
+    except ImportError:
+        raise MissingExtraError("outlive serve", "uvicorn", "server") from None
+    config = uvicorn.Config(
+        app,
+        host=address,
+        port=port,
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        backlog=BACKLOG,
+        limit_concurrency=CONNECTIONS_MAX,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+    )
+    return uvicorn.Server(config)
+
+
+async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
+    """Serve until `server.should_exit` is set; `ready` is given the address when requests are answered.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on.
+    """
+    config = server.config
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((config.host, config.port))
+        except OSError as error:
+            raise ConfigurationError(f"{config.host}:{config.port} cannot be listened on: {error.strerror}") from None
+        host, port = listening.getsockname()[:2]
+        ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        await server.startup(sockets=[listening])
+        await server.main_loop()
+        await server.shutdown(sockets=[listening])
+    finally:
+        listening.close()

@@ -1,0 +1,56 @@
+"""Fields and forms that many resources share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from outlive._model.instant import instant_of
+from outlive.http.problem import malformed
+
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+Seconds = Annotated[float, Meta(ge=0)]
+Instant = Annotated[datetime, Meta(tz=True)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Key = Annotated[str, Meta(min_length=1, max_length=1000)]
+RunId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$")]
+"""An id that a caller may choose."""
+Text = Annotated[str, Meta(max_length=10_000)]
+Json = Any
+"""Any JSON value."""
+
+
+class Done(Struct, frozen=True):
+    """It was done, and is durable."""
+
+    id: str
+    """What it was done to."""
+
+
+class Wait(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long to wait."""
+
+    wait: Seconds = 0.0
+    """Seconds to wait for it, up to a limit of the server; 0 for no wait."""
+
+
+def when(at: int | None) -> datetime | None:
+    """An instant of a journal, on the wire."""
+    return None if at is None else instant_of(at)
+
+
+def tags_of(pairs: list[str]) -> dict[str, str] | None:
+    """The tags in parameters `tag=name=value`.
+
+    Raises:
+        Problem: one is not of this form.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, mark, value = pair.partition("=")
+        if not mark or not name:
+            raise malformed("a tag to look for is given as tag=name=value (written tag=name%3Dvalue)")
+        found[name] = value
+    return found or None

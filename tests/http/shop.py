@@ -1,0 +1,59 @@
+"""What the tests of the API run."""
+
+from __future__ import annotations
+
+import outlive
+
+
+class Flag:
+    """Whether the bank answers."""
+
+    is_up = True
+
+
+class Refusal(Exception):
+    """The bank said no."""
+
+
+@outlive.step
+async def api_charge(cents: int) -> str:
+    """Charge a card."""
+    if not Flag.is_up:
+        raise Refusal(f"no {cents} today")
+    return f"{cents} charged"
+
+
+@outlive.workflow
+async def api_order(cents: int, note: str = "") -> dict[str, str]:
+    """An order."""
+    return {"receipt": await api_charge(cents), "note": note}
+
+
+@outlive.workflow
+async def api_parent(cents: int) -> str:
+    """One with a child."""
+    return str(await api_order(cents))
+
+
+@outlive.workflow
+async def api_patient() -> str:
+    """Waits for a signal."""
+    outlive.publish(stage="waiting", password="hunter22")
+    return str(await outlive.wait_for_signal("go"))
+
+
+@outlive.workflow
+async def api_polite() -> str:
+    """Answers one ask, then ends with a signal."""
+    question = await anext(outlive.asks("add"))
+    if question.body is None:
+        question.fail(ValueError("nothing to add"))
+    else:
+        question.reply(question.body + 1)
+    return str(await outlive.wait_for_signal("bye"))
+
+
+@outlive.workflow
+async def api_refund() -> bool:
+    """Asks a person."""
+    return bool(await outlive.wait_for_approval("refund", title="Refund 5 EUR?", assignees=["ann"]))

@@ -1,0 +1,293 @@
+"""The gate: default deny, for every route; which pages and names may use it; how much may be sent."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import AsyncIterator
+
+import pytest
+
+import outlive.errors
+from outlive._model.limit import TokenBucket
+from outlive.errors import ConfigurationError, OutliveError, StoreUnavailableError
+from outlive.http import Api, ApiLimits, Asking, FixedKeys, Principal, first_of, loopback
+from outlive.http.operation import OPERATIONS, Call, Operation, operation
+from outlive.http.principal import LADDER, SCOPES, Scope, is_loopback
+from outlive.http.problem import TABLE, problem_of
+from outlive.http.server import check_address
+from outlive.testing import TestEngine
+from tests.http import shop
+from tests.http.caller import Caller
+
+KEYS: dict[Scope, str] = {scope: f"{scope}-0123456789-0123456789-0123456789" for scope in SCOPES}
+LIMITED = "limited-0123456789-0123456789-0123456789"
+AUTH = FixedKeys(
+    {key: Principal(f"the {scope}", frozenset({scope})) for scope, key in KEYS.items()}
+    | {LIMITED: Principal("limited", frozenset({"admin"}), frozenset({"api_order"}))}
+)
+FAR = "192.0.2.7"
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine(worker=False) as engine:
+        yield engine
+
+
+def path_of(it: Operation) -> str:
+    """The path of an operation, with something for each name in it."""
+    return it.path.format(**dict.fromkeys(it.names, "x"))
+
+
+def may(own: Scope, scope: str) -> bool:
+    """Whether a key with this scope may use an operation with that one."""
+    if scope == "none" or own == scope:
+        return True
+    return own in LADDER and scope in LADDER and LADDER.index(own) > LADDER.index(scope)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+async def test_every_route_asks_for_its_scope(engine: TestEngine, name: str) -> None:
+    """Without a key nothing is shown but probes; with one, what its scope allows. [S3 S6]"""
+    it = OPERATIONS[name]
+    app = Api(engine, auth=AUTH)
+    stranger = Caller(app, address=FAR)
+    without = [await stranger.send(method, path_of(it)) for method in (it.method, "PATCH")]
+    wrong = await Caller(app, key="wrong" * 10).send(it.method, path_of(it))
+    allowed = {scope: await Caller(app, key=KEYS[scope]).send(it.method, path_of(it), headers=ODD) for scope in SCOPES}
+
+    is_open = it.scope == "none"
+    assert [is_open, False, is_open] == [each.status != 401 for each in (*without, wrong)]
+    assert {scope: may(scope, it.scope) for scope in SCOPES} == {s: each.status != 403 for s, each in allowed.items()}
+    limited = await Caller(app, key=LIMITED).send(it.method, path_of(it), headers=ODD)
+    assert (it.reach == "store" and not is_open) is (limited.status == 403 and "whole store" in limited.data["detail"])
+
+
+ODD = {"idempotency-key": "\t"}
+"""What is let through is refused behind the gate, and does nothing."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/health/live/",
+        "//health/live",
+        "/health/live/configs",
+        "/health/./live",
+        "/x/../health/live",
+        "/health/LIVE",
+        "/health/live;x",
+        "/health%2flive",
+        "/api/v1/runs/health",
+        "/api/v1/runs?x=/health/live",
+        "/health/live%00",
+        "/",
+        "/api",
+    ],
+)
+async def test_no_spelling_of_a_path_is_a_probe(engine: TestEngine, path: str) -> None:
+    """An operation is open, and not a path that looks like it."""
+    assert 401 == (await Caller(Api(engine, auth=AUTH), address=FAR).get(path)).status
+
+
+async def test_only_this_machine_needs_no_key(engine: TestEngine) -> None:
+    """And not if it asks for another one. [S1 S2]"""
+    app = Api(engine)
+    forwarded = {"x-forwarded-for": "192.0.2.1"}
+
+    assert 200 == (await Caller(app).get("/api/v1/runs")).status
+    assert 200 == (await Caller(app, address="::1").get("/api/v1/runs")).status
+    assert 401 == (await Caller(app, address=FAR).get("/api/v1/runs")).status
+    assert 401 == (await Caller(app, address="").get("/api/v1/runs")).status
+    assert 401 == (await Caller(app).get("/api/v1/runs", headers=forwarded)).status
+    assert 401 == (await Caller(app, key="x").get("/api/v1/runs")).status
+    both = Api(engine, auth=first_of(loopback, AUTH))
+    assert [200, 200] == [(await Caller(both, key=key).get("/api/v1/runs")).status for key in ("", KEYS["viewer"])]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.2", "[::2]", "a, localhost"])
+async def test_another_host_is_refused(engine: TestEngine, host: str) -> None:
+    """A name that was rebound to this machine is not its own."""
+    answer = await Caller(Api(engine)).get("/health/live", headers={"host": host})
+
+    assert (403, "HostRefused") == (answer.status, answer.error)
+
+
+async def test_hosts_and_origins_that_were_given_are_let_through(engine: TestEngine) -> None:
+    """A page of another site may not send anything, unless it was named."""
+    api = Caller(Api(engine, hosts=["Api.example"], origins=["https://admin.example/"]))
+    body = {"workflow": "x"}
+
+    async def post(origin: str) -> int:
+        headers = {"host": "api.example:80", "origin": origin}
+        return (await api.post("/api/v1/runs", body, headers=headers)).status
+
+    assert 404 == await post("https://admin.example")
+    assert 404 == await post("http://api.example:80")
+    assert [403, 403, 403] == [await post(it) for it in ("https://evil.example", "null", "http://api.example:81")]
+    cross = {"host": "api.example", "sec-fetch-site": "cross-site"}
+    assert 403 == (await api.post("/api/v1/runs", body, headers=cross)).status
+    assert 200 == (await api.get("/api/v1/runs", headers=cross)).status
+    anything = Caller(Api(engine, hosts=["*"]))
+    assert 200 == (await anything.get("/api/v1/runs", headers={"host": "x"})).status
+
+
+async def test_wrong_keys_and_many_requests_are_slowed_down(engine: TestEngine) -> None:
+    """One address cannot try keys for ever, and one principal cannot take everything. [S5]"""
+    app = Api(engine, auth=AUTH, limits=ApiLimits(rate=TokenBucket(rate=0.001, burst=3)))
+    statuses = [(await Caller(app, key="w" * 40).get("/api/v1/runs")).status for _ in range(25)]
+    last = await Caller(app, key="w" * 40).get("/api/v1/runs")
+    viewer = [(await Caller(app, key=KEYS["viewer"], address=FAR).get("/api/v1/runs")).status for _ in range(4)]
+    admin = await Caller(app, key=KEYS["admin"], address=FAR).get("/api/v1/runs")
+
+    assert [401] * 20 + [429] * 5 == statuses
+    assert (429, "RateLimited", "1") == (last.status, last.error, last.headers["retry-after"])
+    assert ([200, 200, 200, 429], 200) == (viewer, admin.status)
+
+
+async def test_a_principal_of_some_workflows_sees_no_others(engine: TestEngine) -> None:
+    """Runs of others are not there; lists have to name a workflow of its own. [S12]"""
+    api = Caller(Api(engine, auth=AUTH), key=LIMITED)
+    for workflow in (shop.api_order, shop.api_patient):
+        await engine.start_by_name(workflow.name, [1] if workflow is shop.api_order else [], id=workflow.name)
+
+    assert [200, 404] == [(await api.get(f"/api/v1/runs/{name}")).status for name in ("api_order", "api_patient")]
+    unknown = await api.get("/api/v1/runs/nothing")
+    hidden = await api.get("/api/v1/runs/api_patient")
+    assert unknown.body == hidden.body.replace(b"api_patient", b"nothing")
+    assert [403, 403, 200] == [
+        (await api.get(f"/api/v1/runs{query}")).status for query in ("", "?workflow=api_patient", "?workflow=api_order")
+    ]
+    assert ["api_order"] == [each["name"] for each in (await api.get("/api/v1/workflows")).data["items"]]
+    assert 404 == (await api.post("/api/v1/runs", {"workflow": "api_patient"})).status
+    assert 403 == (await api.post("/api/v1/bulk/cancel", {"workflow": "api_order"})).status
+
+
+async def test_who_decides_is_who_has_the_key(engine: TestEngine) -> None:
+    """And no name in a body. [S38]"""
+    api = Caller(Api(engine, auth=AUTH), key=KEYS["operator"])
+    answer = await api.post("/api/v1/runs/x/approvals/refund/approve", {"by": "ann"})
+
+    assert (403, "Forbidden") == (answer.status, answer.error)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{", {}, 400),
+        (b"", {"content-type": "application/json"}, 400),
+        (b"\xff", {}, 400),
+        (b'{"workflow": "\\ud800"}', {}, 400),
+        (b'{"workflow": NaN}', {}, 400),
+        (b"[" * 101 + b"]" * 101, {}, 400),
+        (b"[" * 100_000, {}, 400),
+        (b'{"workflow": "' + b"[" * 200 + b'"}', {}, 404),
+        (b'{"workflow": "x"}' + b" " * 2_000, {}, 413),
+        (b'{"workflow": "x"}', {"content-length": "99999999999999999999"}, 413),
+        (b'{"workflow": "x"}', {"content-length": "-1"}, 400),
+        (b"workflow=x", {"content-type": "application/x-www-form-urlencoded"}, 415),
+        (b'{"workflow": "x"}', {"content-type": "text/plain"}, 415),
+        (b'{"workflow": "x"}', {"content-type": ""}, 415),
+    ],
+)
+async def test_bodies_that_cannot_be_read_are_refused(
+    engine: TestEngine, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    """Before anything of them is used. [S10 S18 S35]"""
+    limits = ApiLimits(body_bytes_max=300_000 if len(body) > 50_000 else 1_500)
+    answer = await Caller(Api(engine, limits=limits)).post("/api/v1/runs", body=[body], headers=headers)
+
+    assert status == answer.status, answer.body
+
+
+async def test_methods_and_paths_that_are_not_there(engine: TestEngine) -> None:
+    """A method that a path does not take is named with those that it takes; HEAD is GET without the body."""
+    api = Caller(Api(engine))
+    wrong, unknown = await api.send("DELETE", "/api/v1/runs"), await api.get("/api/v1/nothing")
+    head = await api.send("HEAD", "/health/live")
+    mounted = await api.get("/outlive/health/live", root="/outlive")
+    deep = await api.get("/" + "x/" * 50)
+
+    assert (405, "GET, HEAD, POST") == (wrong.status, wrong.headers["allow"])
+    assert [(404, "NotFound")] * 2 == [(it.status, it.error) for it in (unknown, deep)]
+    assert (200, b"", "15") == (head.status, head.body, head.headers["content-length"])
+    assert 200 == mounted.status
+    encoded = await api.get("/api/v1/runs/a%2Fb")
+    assert (404, "RunNotFoundError") == (encoded.status, encoded.error)
+
+
+async def test_a_failure_of_ours_shows_nothing(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stack, no statement, no path: the log has them. [S44]"""
+    secrets = {
+        RuntimeError("SELECT * FROM /var/lib/secret"): (500, "InternalError"),
+        StoreUnavailableError("/var/lib/secret", "SELECT"): (503, "StoreUnavailableError"),
+    }
+    for error, expected in secrets.items():
+
+        async def fail(raised: Exception = error) -> None:
+            raise raised
+
+        monkeypatch.setattr(engine, "workflows", fail)
+        answer = await Caller(Api(engine)).get("/api/v1/workflows")
+        assert expected == (answer.status, answer.error)
+        assert b"secret" not in answer.body
+        assert b"SELECT" not in answer.body
+
+
+def test_every_error_that_a_verb_says_it_raises_has_a_row() -> None:
+    """An error in the docstring of a verb of the engine is answered as one of the caller's, and never with 500."""
+    verbs = ast.parse(inspect.getsource(inspect.getmodule(TestEngine.__mro__[1]) or outlive))
+    said = {
+        name
+        for node in ast.walk(verbs)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name, error in vars(outlive.errors).items()
+        if isinstance(error, type) and name in (ast.get_docstring(node) or "").partition("Raises:")[2]
+    }
+    answered_otherwise = {"AskFailed", "AskTimeoutError", "ArchiveError", "ResultTimeoutError"}
+    unanswered = {name for name in said if problem_of(_made(name)).status == 500} - answered_otherwise
+
+    assert len(said) > 15
+    assert set() == unanswered
+
+
+def _made(name: str) -> Exception:
+    kind = getattr(outlive.errors, name)
+    error = kind.__new__(kind)
+    assert isinstance(error, OutliveError)
+    error.name = error.given = error.wanted = ""  # type: ignore[attr-defined]
+    return error
+
+
+def test_problems_say_what_to_do() -> None:
+    """Every row has a status of its caller's or of the moment, and a next step."""
+    assert all(400 <= row.status < 500 or row.status == 503 for row in TABLE.values())
+    assert all(row.next.endswith(".") for row in TABLE.values())
+
+
+def test_a_public_address_needs_keys() -> None:
+    """A server that anyone can reach and use does not start. [S1 S4]"""
+    for address in ("127.0.0.1", "::1", "localhost"):
+        check_address(address, has_keys=False)
+    check_address("0.0.0.0", has_keys=True)
+    for address in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(ConfigurationError, match="other machines"):
+            check_address(address, has_keys=False)
+    with pytest.raises(ConfigurationError, match="fewer than 32 characters"):
+        FixedKeys({"short": Principal("ci", frozenset({"viewer"}))})
+    assert [True, True, False] == [is_loopback(it) for it in ("::ffff:127.0.0.1", "127.8.8.8", "::ffff:10.0.0.1")]
+    assert not Asking({"via": "1.1 x"}, "127.0.0.1").is_local
+
+
+def test_an_operation_without_a_scope_is_an_error() -> None:
+    """When its module is imported."""
+
+    async def look(call: Call) -> None:
+        """Look."""
+
+    with pytest.raises(AssertionError, match="no scope"):
+        operation("GET", "/x", scope="")(look)
+    with pytest.raises(AssertionError, match="same method and path"):
+        operation("GET", "/runs", scope="viewer")(look)
