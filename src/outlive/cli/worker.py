@@ -204,8 +204,10 @@ def _engine_from(app: str, found: Any, given: dict[str, Any], *, is_store_given:
 class Stop:
     """Whether this process was asked to stop, and how often."""
 
-    def __init__(self) -> None:
+    def __init__(self, promise: str = "this worker claims nothing more and stops when its steps have ended") -> None:
         self._asked = asyncio.Event()
+        self._promise = promise
+        """What happens when the first signal comes, for the log."""
 
     def listen(self) -> None:
         """Hear signals from now on; called on the event loop, in the main thread."""
@@ -235,10 +237,7 @@ class Stop:
                     loop.call_soon_threadsafe(self._ask, number)
 
     def _ask(self, number: int) -> None:
-        log.info(
-            "%s: this worker claims nothing more and stops when its steps have ended; once more ends it at once",
-            signal.Signals(number).name,
-        )
+        log.info("%s: %s; once more ends it at once", signal.Signals(number).name, self._promise)
         self._asked.set()
 
 

@@ -81,10 +81,10 @@ async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
         except OSError as error:
             raise ConfigurationError(f"{config.host}:{config.port} cannot be listened on: {error.strerror}") from None
         host, port = listening.getsockname()[:2]
-        ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         config.load()
         server.lifespan = config.lifespan_class(config)
         await server.startup(sockets=[listening])
+        ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         await server.main_loop()
         await server.shutdown(sockets=[listening])
     finally:
