@@ -115,17 +115,17 @@ def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEve
     return list(open_rows(rows, nonce=nonce, run_id=run_id))
 
 
-def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str) -> Iterator[AnyEvent]:
-    """The same, one after the other."""
+def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str, first: int = 0) -> Iterator[AnyEvent]:
+    """The same, one after the other; or the rows from `first` on, where a snapshot may stand for those before it."""
     salt = salt_of(nonce)
-    expected = 0
+    expected, is_begun = first, False
     for row in rows:
-        if row[0] and not expected and _kind_in(row[3]) == SnapshotTaken.__name__:
+        if row[0] and not is_begun and _kind_in(row[3]) == SnapshotTaken.__name__:
             open_row(row, salt=salt, run_id=run_id)  # If it is damaged, that is what is wrong, and no row is missing.
-        if row[0] != expected and (expected or not stands_for_all(row, salt=salt)):
+        if row[0] != expected and (is_begun or not stands_for_all(row, salt=salt)):
             raise CorruptJournalError(run_id, expected, f"the row is missing (next is {row[0]})")
         yield open_row(row, salt=salt, run_id=run_id)
-        expected = row[0] + 1
+        expected, is_begun = row[0] + 1, True
 
 
 def stands_for_all(row: Row, *, salt: int) -> bool:

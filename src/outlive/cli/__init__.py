@@ -32,7 +32,7 @@ COMMANDS: dict[str, Entry] = {
     "recovery": Entry("Show the runs that do not move and why, and let them go on.", "outlive.cli.recovery"),
     "schedules": Entry("Show when workflows start by themselves, and pause or trigger that.", "outlive.cli.schedules"),
     "flow": Entry("Check, test, run and publish flows.", "outlive.cli.flow"),
-    "runs": Entry("Delete runs that ended long ago.", "outlive.cli.runs"),
+    "runs": Entry("Find runs, see why they do not move, and act on one or on all that fit.", "outlive.cli.runs"),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
     "fsck": Entry("Prove that a store is whole.", "outlive.cli.fsck"),
 }

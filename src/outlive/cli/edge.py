@@ -1,8 +1,10 @@
-"""What the commands share: the options that name a store, the shape of answers, and how an error is printed.
+"""What the commands share: where the runs are, the shape of answers, and how an error is printed.
 
 A person at a terminal wants one line and a program wants a number. So a mistake in the command itself (a wrong URL, a
 file that cannot be imported) is one line and exit code 2, everything else that Outlive refuses is one line and exit
 code 1, and only a bug shows a traceback.
+
+Commands talk to an object with the verbs of an engine, and `open_engine` is the only place that knows what it is.
 """
 
 from __future__ import annotations
@@ -11,20 +13,24 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from outlive.cli.paint import painted
+
 if TYPE_CHECKING:
     from outlive._store.contract import Store
+    from outlive.engine import Engine
 
 T = TypeVar("T")
 
-INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended."""
+REFUSED, WRONG, STUCK, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes beside 0: Outlive refuses it or the run has failed; the command is wrong; a run that the command follows
+is parked, and a person has to act; Ctrl-C."""
 
 store_option = click.option(
     "--store",
@@ -41,7 +47,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 class Mistake(click.ClickException):
     """The command cannot be done as it was written; exit code 2."""
 
-    exit_code = 2
+    exit_code = WRONG
 
 
 def place_of(url: str) -> str:
@@ -61,6 +67,31 @@ def place_of(url: str) -> str:
 def open_store(url: str) -> AbstractAsyncContextManager[Store]:
     """A store that is there."""
     return new_store(place_of(url))
+
+
+def open_engine(url: str) -> AbstractAsyncContextManager[Engine]:
+    """The verbs of an engine on a store that is there. It runs nothing itself."""
+    return new_engine(place_of(url))
+
+
+@asynccontextmanager
+async def new_engine(url: str) -> AsyncIterator[Engine]:
+    """The same on a store that is created if it is not there."""
+    from outlive.engine import Engine
+
+    fields = [field.strip() for field in os.environ.get("OUTLIVE_REDACT", "").split(",")]
+    async with Engine(url, worker=False, redact=[field for field in fields if field]) as engine:
+        yield engine
+
+
+def ask(url: str, verb: Callable[[Engine], Awaitable[T]]) -> T:
+    """The answer of a verb of the engine, or of several."""
+
+    async def work() -> T:
+        async with open_engine(url) as engine:
+            return await verb(engine)
+
+    return run(work())
 
 
 @asynccontextmanager
@@ -99,16 +130,31 @@ def print_json(value: Any) -> None:
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under their titles, for people: each on one line, which ends where the terminal does."""
+    """Print rows under their titles, for people: each on one line, which ends where the terminal does. What stands
+    under STATUS or STATE has its colour."""
     table = [[title.upper() for title in titles], *([" ".join(cell.split()) for cell in row] for row in rows)]
     # A pipe has no width: a search for a word in the output must find it.
     is_seen = sys.stdout.isatty() or "COLUMNS" in os.environ
     width_max = shutil.get_terminal_size().columns if is_seen else None
     widths = [max(len(row[column]) for row in table) for column in range(len(titles) - 1)]
-    for row in table:
+    coloured = next((column for column, title in enumerate(titles) if title.upper() in ("STATUS", "STATE")), None)
+    begin = 0 if coloured is None else sum(widths[:coloured]) + 2 * coloured
+    for number, row in enumerate(table):
         cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)]
         line = "  ".join([*cells, row[-1]]).rstrip()
-        click.echo(line if width_max is None or len(line) <= width_max else f"{line[: width_max - 3]}...")
+        line = line if width_max is None or len(line) <= width_max else f"{line[: width_max - 3]}..."
+        if number and coloured is not None:
+            end = begin + len(row[coloured])
+            line = line[:begin] + painted(line[begin:end], row[coloured]) + line[end:]
+        click.echo(line)
+
+
+def say(text: str, plain: Any, *, as_json: bool) -> None:
+    """The answer of a command that does something: one line for people, or the facts for programs."""
+    if as_json:
+        print_json(plain)
+    else:
+        click.echo(text)
 
 
 def counted(number: int, thing: str) -> str:

@@ -12,6 +12,7 @@ import click
 
 from outlive.cli.edge import Mistake, json_option, print_json, run
 from outlive.cli.flow_files import app_option, file_named, load_apps, read_file
+from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -36,26 +37,6 @@ input_option = click.option(
 var_option = click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A variable, as JSON or text; may be repeated."
 )
-
-
-def json_of(option: str, text: str) -> Any:
-    """What an option says as JSON: itself, a file, or what comes in.
-
-    Raises:
-        Mistake: it is no JSON.
-    """
-    import msgspec
-
-    try:
-        if text == "-":
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        return msgspec.json.decode(text)
-    except OSError as error:
-        raise Mistake(f"{option} {text}: it cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Mistake(f"{option}: it is no JSON: {error}") from None
 
 
 def variables_of(variables: tuple[str, ...]) -> dict[str, Any]:

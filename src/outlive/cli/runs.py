@@ -1,123 +1,114 @@
-"""`outlive runs`: what a person does to many runs at once."""
+"""`outlive runs`: find runs, see what they wait for and what they did, and help those that do not get on.
+
+Exit codes are those of all commands; 3 says that a run which is followed is parked.
+"""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC
-from typing import TYPE_CHECKING, Any
+import time
+from typing import Any
 
 import click
 
-from outlive.cli.edge import Mistake, counted, json_option, place_of, print_json, print_table, run, store_option
-
-if TYPE_CHECKING:
-    from outlive.client.purging import Purge
-
-_UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SPAN = re.compile(r"(\d+)\s*(s|min|h|d|w)")
+from outlive.cli.edge import ask, json_option, print_json, print_table, say, store_option
+from outlive.cli.filters import filter_options, filters_of
+from outlive.cli.run_view import TITLES, plain_run, row_of
+from outlive.cli.runs_act import cancel, fork, pause, resume, retry, skip
+from outlive.cli.runs_files import export, import_
+from outlive.cli.runs_purge import purge
+from outlive.cli.runs_show import show
+from outlive.cli.runs_tail import tail
 
 
 @click.group()
 def runs() -> None:
-    """Delete runs that ended long ago."""
+    """Find runs, see why they do not move, and cancel, retry, resume, pause, fork or delete them.
+
+    One run is named by its id. Many are chosen by filters: such a command says first which runs it would take, and
+    does it with --yes.
+
+    Exit codes: 0, done; 1, refused, or one of several runs has refused; 2, the command is wrong; 3, a run that is
+    followed is parked.
+    """
 
 
 @runs.command()
+@click.argument("run_id", metavar="ID")
 @store_option
-@click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
-@click.option(
-    "--status", "statuses", multiple=True, metavar="STATUS", help="Only runs that ended like this; may be repeated."
-)
-@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Only runs with this tag; may be repeated.")
-@click.option("--id-prefix", metavar="TEXT", help="Only runs whose id begins with this.")
-@click.option("--error", metavar="CLASS", help="Only runs that failed with an exception of this class.")
-@click.option(
-    "--older-than", default="1h", show_default=True, metavar="SPAN", help="Ended so long ago: 90min, 12h, 7d or 8w."
-)
-@click.option(
-    "--limit", type=click.IntRange(1), default=1_000, show_default=True, help="At most so many, oldest first."
-)
-@click.option("--archive", metavar="FOLDER", help="Write them to a file in this folder before they are deleted.")
-@click.option("--yes", "is_certain", is_flag=True, help="Delete them; without, only say what would be deleted.")
 @json_option
-def purge(
+def why(*, run_id: str, url: str, as_json: bool) -> None:
+    """Say in one sentence what a run waits for, or how it ended."""
+    sentence = ask(url, lambda engine: engine.get(run_id).why())
+    say(sentence, {"id": run_id, "why": sentence}, as_json=as_json)
+
+
+@runs.command("list")
+@filter_options
+@click.option("--children", "has_children", is_flag=True, help="Child runs too.")
+@click.option("--oldest-first", is_flag=True, help="The oldest first; else the newest.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
+@click.option("--after", metavar="CURSOR", help="The next page: what the page before said.")
+@click.option("--ids", "only_ids", is_flag=True, help="Only the ids, one on each line: for xargs.")
+@store_option
+@json_option
+def list_(
     *,
-    url: str,
-    older_than: str,
+    has_children: bool,
+    oldest_first: bool,
     limit: int,
-    archive: str | None,
-    is_certain: bool,
+    after: str | None,
+    only_ids: bool,
+    url: str,
     as_json: bool,
-    statuses: tuple[str, ...],
-    tags: tuple[str, ...],
-    **filters: str | None,
+    **filters: Any,
 ) -> None:
-    """Delete runs that have ended, with everything of them, for good.
+    """Runs, the newest first, one on each line.
 
-    Without --yes nothing is deleted: the command says how many there are, of which workflows, and when the first and
-    the last of them ended. Runs that an open run needs stay in any case.
+    The last column is the reason of a parked run, the error of a failed one, and what a waiting one waits for.
     """
-    wanted: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
-    if statuses:
-        wanted["status"] = statuses
-    if tags:
-        wanted["tags"] = dict(_tag(tag) for tag in tags)
-    if not wanted:
-        raise Mistake("say which runs: --workflow, --status, --tag, --id-prefix or --error")
-    options = {"older_than": _seconds(older_than), "limit": limit, "dry_run": not is_certain, "archive": archive}
-    found = run(_purge(url, options | wanted))
+    wanted: dict[str, Any] = {**filters_of(filters), "limit": limit, "after": after, "roots_only": not has_children}
+    if oldest_first:
+        wanted["order"] = "created_at"
+    page = ask(url, lambda engine: engine.list(**wanted))
     if as_json:
-        print_json(_plain(found))
+        print_json({"runs": [plain_run(run) for run in page], "next": page.next})
         return
-    _print(found, is_certain=is_certain, limit=limit)
+    if only_ids:
+        for run in page:
+            click.echo(run.id)
+    elif page:
+        now_at = int(time.time() * 1_000_000)
+        print_table(TITLES, [row_of(run, now_at=now_at) for run in page])
+    else:
+        click.echo("no run fits", err=True)
+    if page.next is not None:
+        click.echo(f"... and more; --after {page.next} shows the next page", err=True)
 
 
-async def _purge(url: str, options: dict[str, Any]) -> Purge:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        return await engine.purge(**options)
-
-
-def _print(found: Purge, *, is_certain: bool, limit: int) -> None:
-    if not found.found or found.oldest is None or found.newest is None:
-        click.echo("no run fits that ended so long ago")
-        return
-    rows = [[*name.rsplit(" ", 1), f"{count:,}"] for name, count in found.counts.items()]
-    print_table(["workflow", "status", "runs"], rows)
-    click.echo(f"ended from {found.oldest:%Y-%m-%d %H:%M:%S} to {found.newest:%Y-%m-%d %H:%M:%S} UTC")
-    if found.found == limit:
-        click.echo(f"... and perhaps more; --limit {limit * 10} takes them too")
-    if not is_certain:
-        click.echo(f"{counted(found.found, 'run')} would be deleted; say --yes to do it")
-        return
-    for file in found.files:
-        click.echo(f"archived in {file}")
-    kept = f"; {counted(found.kept, 'run')} stayed, because others need them" if found.kept else ""
-    click.echo(f"{counted(found.deleted, 'run')} deleted{kept}")
+@runs.command()
+@filter_options
+@click.option("--children", "has_children", is_flag=True, help="Child runs too.")
+@store_option
+@json_option
+def count(*, has_children: bool, url: str, as_json: bool, **filters: Any) -> None:
+    """How many runs there are in each status; up to 10,000 of each, `10,000+` is more."""
+    wanted = filters_of(filters)
+    found = ask(url, lambda engine: _counts(engine, wanted, roots_only=not has_children))
+    if as_json:
+        print_json({status: {"runs": int(number), "at_least": number.at_least} for status, number in found.items()})
+    elif found:
+        print_table(["status", "runs"], [[status, str(number)] for status, number in found.items()])
+    else:
+        click.echo("no run fits", err=True)
 
 
-def _plain(found: Purge) -> dict[str, Any]:
-    return {
-        "found": found.found,
-        "deleted": found.deleted,
-        "kept": found.kept,
-        "oldest": None if found.oldest is None else found.oldest.astimezone(UTC).isoformat(),
-        "newest": None if found.newest is None else found.newest.astimezone(UTC).isoformat(),
-        "counts": found.counts,
-        "files": list(found.files),
-    }
+async def _counts(engine: Any, wanted: dict[str, Any], *, roots_only: bool) -> dict[str, Any]:
+    from outlive._model.run import STORED
+
+    statuses = wanted.pop("status", [status.value for status in STORED])
+    found = {status: await engine.count(**wanted, status=status, roots_only=roots_only) for status in statuses}
+    return {status: number for status, number in found.items() if number}
 
 
-def _tag(tag: str) -> tuple[str, str]:
-    name, equals, value = tag.partition("=")
-    if not equals or not name:
-        raise Mistake(f"--tag {tag}: write it as NAME=VALUE")
-    return name, value
-
-
-def _seconds(span: str) -> int:
-    match = _SPAN.fullmatch(span.strip())
-    if match is None:
-        raise Mistake(f"--older-than {span}: write a number and a unit, for example 90min, 12h, 7d or 8w")
-    return int(match[1]) * _UNITS[match[2]]
+for command in (show, tail, cancel, retry, resume, pause, skip, fork, export, import_, purge):
+    runs.add_command(command)

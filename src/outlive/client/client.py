@@ -38,6 +38,7 @@ from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
 from outlive.client.flows.library import Library
 from outlive.client.followers import Bell
+from outlive.client.following import JournalReader
 from outlive.client.forking import Forker
 from outlive.client.inbox import Inbox
 from outlive.client.interventions import Interventions
@@ -137,6 +138,10 @@ class Client:
         self.promises = Promises(access, inbox=self._inbox)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
+        self.follow = JournalReader(
+            access, shown=self._shown, followers=waiters.followers, new_rest=self.new_rest
+        ).entries
+        """Every event of a run as it comes. See `RunHandle.follow`."""
         self.info = access.info
         if hooks.on_start:
             starts = Starts(hooks.on_start, start=self.start, new_id=ids.new_id)

@@ -14,6 +14,7 @@ from outlive._model import Run, RunStatus, given
 from outlive._model.approval import Approval
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
+from outlive.client.following import JournalEntry
 from outlive.client.set_aside import SetAside
 from outlive.client.streams import StreamItem
 
@@ -54,6 +55,20 @@ class RunHandle(Generic[R]):
     async def history(self, *, redacted: bool = False) -> list[AnyEvent]:
         """The journal of its tree, verified; `redacted`, as people may see it: see `Engine.history`."""
         return await self._client.history(self.id, redacted=redacted)
+
+    async def follow(self, *, after: int = -1, redacted: bool = False) -> AsyncIterator[JournalEntry]:
+        """The journal of its tree, event by event, from the first one on and as it grows; ends with the tree.
+
+        Args:
+            after: the position of the last event that is known already.
+            redacted: as people may see it: see `Engine.history`.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+            RunParkedError: nothing more comes before it is resumed.
+        """
+        async for entry in self._client.follow(self.id, after=after, redacted=redacted):
+            yield entry
 
     async def published(self) -> dict[str, Any]:
         """What it last showed of itself with `outlive.publish`; empty if nothing."""

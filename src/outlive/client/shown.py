@@ -22,6 +22,11 @@ class Shown:
         self._access = access
         self._redaction = redaction
 
+    @property
+    def hides(self) -> bool:
+        """Whether there is anything that people may not see."""
+        return bool(self._redaction)
+
     def run(self, run: Run) -> Run:
         """A run whose failure hides what the engine redacts."""
         if run.failure is None or not self._redaction:

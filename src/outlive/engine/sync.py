@@ -35,6 +35,7 @@ from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
 from outlive.client.definitions import Definitions
 from outlive.client.finding import Filters, Finder, Page
+from outlive.client.following import JournalEntry
 from outlive.client.handle import RunHandle
 from outlive.client.promises import Promises
 from outlive.client.purging import Purging
@@ -184,6 +185,9 @@ class SyncRunHandle(Blocking, Generic[R]):
             """See `RunHandle`."""
 
         def watch(self) -> Iterator[dict[str, Any]]:
+            """See `RunHandle`."""
+
+        def follow(self, *, after: int = -1, redacted: bool = False) -> Iterator[JournalEntry]:
             """See `RunHandle`."""
 
         signal = _Verb(RunHandle.signal)

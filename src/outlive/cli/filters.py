@@ -1,0 +1,80 @@
+"""The options that say which runs a command is about, and the filters of `engine.list` that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from outlive.cli.edge import Mistake
+from outlive.cli.values import moment_of
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+_OPTIONS = [
+    click.option("--workflow", metavar="NAME", help="Only runs of this workflow."),
+    click.option(
+        "--status", "statuses", multiple=True, metavar="STATUS", help="Only runs in this status; may be repeated."
+    ),
+    click.option(
+        "--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Only runs with this tag; may be repeated."
+    ),
+    click.option("--id-prefix", metavar="TEXT", help="Only runs whose id begins with this."),
+    click.option("--error", metavar="CLASS", help="Only runs that failed with an exception of this class."),
+    click.option(
+        "--waiting-for", metavar="NAME", help="Only runs that wait for this signal, ask, approval or run; or @timer."
+    ),
+    click.option("--queue", metavar="NAME", help="Only runs that were started in this queue; default for none."),
+    click.option(
+        "--since", metavar="WHEN", help="Created then or later: 2h (ago), 2026-11-01, 2026-11-01T06:00+01:00."
+    ),
+    click.option("--until", metavar="WHEN", help="Created before that."),
+]
+NAMES = ("workflow", "statuses", "tags", "id_prefix", "error", "waiting_for", "queue", "since", "until")
+
+
+def filter_options(command: C) -> C:
+    """Add the options to a command, which gets what was given as keyword arguments."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def filters_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The filters of `engine.list`, of the options that were given.
+
+    Raises:
+        Mistake: one of them cannot be read.
+    """
+    found = {name: given[name] for name in NAMES if given.get(name)}
+    if "statuses" in found:
+        found["status"] = [_status(status) for status in found.pop("statuses")]
+    if "tags" in found:
+        found["tags"] = dict(tag_of("--tag", tag) for tag in found["tags"])
+    for name in ("since", "until"):
+        if name in found:
+            found[name] = moment_of(f"--{name}", found[name])
+    return found
+
+
+def _status(text: str) -> str:
+    from outlive._model import RunStatus
+
+    names = [status.value for status in RunStatus]
+    status = text.replace("-", "_").lower()
+    if status not in names:
+        raise Mistake(f"--status {text}: it is one of {', '.join(names)}")
+    return status
+
+
+def tag_of(option: str, tag: str) -> tuple[str, str]:
+    """A tag as a person writes it.
+
+    Raises:
+        Mistake: it is none.
+    """
+    name, equals, value = tag.partition("=")
+    if not equals or not name:
+        raise Mistake(f"{option} {tag}: write it as NAME=VALUE")
+    return name, value

@@ -1,0 +1,327 @@
+"""`outlive runs cancel|retry|resume|pause|skip|fork`: for runs that are named, or for all that fit.
+
+What is named is done at once. What is chosen by filters is shown first, and done with `--yes`: the oldest first, at
+most `--limit` of them, and one that refuses does not stop the others.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import (
+    REFUSED,
+    Mistake,
+    counted,
+    json_option,
+    open_engine,
+    print_json,
+    print_table,
+    run,
+    store_option,
+)
+from outlive.cli.filters import NAMES, filter_options, filters_of, tag_of
+from outlive.cli.run_view import TITLES, row_of
+from outlive.cli.values import json_of
+
+if TYPE_CHECKING:
+    from outlive._model import Run
+    from outlive.engine import Engine
+
+PROGRESS_SECONDS = 1.0
+
+reason_option = click.option("--reason", default="", help="Why, for the history.")
+by_option = click.option("--by", default="", envvar="USER", help="Who does that; the user of the shell unless given.")
+_MANY = [
+    click.argument("run_ids", nargs=-1, metavar="[ID]..."),
+    filter_options,
+    click.option(
+        "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many, oldest first."
+    ),
+    click.option("--yes", "is_certain", is_flag=True, help="Do it; without, runs that fit are only shown."),
+    store_option,
+    json_option,
+]
+
+
+def for_many(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that is for some runs or for all that fit: it gets the `Choice`, and its own options."""
+
+    @wraps(command)
+    def chosen(
+        *, run_ids: tuple[str, ...], limit: int, is_certain: bool, url: str, as_json: bool, **given: Any
+    ) -> None:
+        filters = filters_of({name: given.pop(name) for name in NAMES})
+        command(Choice(url, run_ids, filters, limit, is_certain, as_json), **given)
+
+    for option in reversed(_MANY):
+        chosen = option(chosen)
+    return chosen
+
+
+OPEN = ("pending", "running", "waiting")
+ENDED_BADLY = ("failed", "timed_out", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which runs a command is for, and whether it is to be done."""
+
+    url: str
+    run_ids: tuple[str, ...]
+    filters: dict[str, Any]
+    limit: int
+    is_certain: bool
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a command does to a run."""
+
+    verb: Callable[[Engine, str], Awaitable[Any]]
+    done: str
+    """In the words of the answer: `retried`."""
+    statuses: tuple[str, ...]
+    """Of the runs that are meant if no status is given."""
+
+
+def act_on(choice: Choice, act: Act) -> None:
+    """Do it, or show what would be done; exits with 1 if a run has refused.
+
+    Raises:
+        Mistake: no runs were chosen, or in two ways.
+    """
+    if bool(choice.run_ids) == bool(choice.filters):
+        raise Mistake("name runs by their ids, or choose them by filters, for example --workflow order")
+    if run(_act(choice, act)):
+        sys.exit(REFUSED)
+
+
+async def _act(choice: Choice, act: Act) -> int:
+    """How many runs have refused."""
+    async with open_engine(choice.url) as engine:
+        if choice.run_ids:
+            return await _do_all(engine, list(choice.run_ids), act, as_json=choice.as_json)
+        found = await _find(engine, choice, act.statuses)
+        if not choice.is_certain:
+            _preview(found, choice, act)
+            return 0
+        return await _do_all(engine, [it.id for it in found], act, as_json=choice.as_json)
+
+
+async def _find(engine: Engine, choice: Choice, statuses: tuple[str, ...]) -> list[Run]:
+    wanted = {"status": statuses, **choice.filters}
+    found = await engine.list(**wanted, roots_only=True, order="created_at", limit=choice.limit)
+    # Earlier runs of an id, and chunks of a batch, are not meant.
+    return [it for it in found if "~" not in it.id]
+
+
+def _preview(found: list[Run], choice: Choice, act: Act) -> None:
+    if choice.as_json:
+        outcomes = [{"id": it.id, "workflow": it.workflow, "status": it.status.value} for it in found]
+        print_json({"done": 0, "refused": 0, "preview": True, "runs": outcomes})
+        return
+    if not found:
+        click.echo("no run fits", err=True)
+        return
+    now_at = int(time.time() * 1_000_000)
+    print_table(TITLES, [row_of(it, now_at=now_at) for it in found])
+    more = f", and perhaps more after them: --limit is {choice.limit:,}" if len(found) == choice.limit else ""
+    click.echo(f"{counted(len(found), 'run')} would be {act.done}{more}; say --yes to do it", err=True)
+
+
+async def _do_all(engine: Engine, run_ids: list[str], act: Act, *, as_json: bool) -> int:
+    outcomes: list[dict[str, Any]] = []
+    refused, next_at = 0, time.monotonic() + PROGRESS_SECONDS
+    for number, run_id in enumerate(run_ids):
+        outcome = await _do(engine, run_id, act)
+        outcomes.append(outcome)
+        refused += "error" in outcome
+        if not as_json:
+            _print(outcome, act)
+        if time.monotonic() >= next_at and sys.stderr.isatty():
+            click.echo(f"{number + 1:,} of {len(run_ids):,}", err=True)
+            next_at = time.monotonic() + PROGRESS_SECONDS
+    if as_json:
+        print_json({"done": len(outcomes) - refused, "refused": refused, "preview": False, "runs": outcomes})
+    elif len(outcomes) != 1:
+        also = f", {refused:,} refused" if refused else ""
+        click.echo(f"{counted(len(outcomes) - refused, 'run')} {act.done}{also}", err=True)
+    return refused
+
+
+async def _do(engine: Engine, run_id: str, act: Act) -> dict[str, Any]:
+    from outlive.errors import OutliveError, StoreError
+
+    try:
+        answer = await act.verb(engine, run_id)
+    except StoreError:
+        raise  # No other run would fare better.
+    except OutliveError as error:
+        return {"id": run_id, "error": str(error)}
+    return {"id": run_id} if answer is None else {"id": run_id, "new_id": answer}
+
+
+def _print(outcome: dict[str, Any], act: Act) -> None:
+    if "error" in outcome:
+        click.echo(f"run {outcome['id']}: {outcome['error']}", err=True)
+    elif "new_id" in outcome:
+        click.echo(f"run {outcome['id']} {act.done}: {outcome['new_id']}")
+    else:
+        click.echo(f"run {outcome['id']} {act.done}")
+
+
+# -- Whole workflows and queues ----------------------------------------------------------------------------------------
+
+
+def _whole(choice: Choice, *, is_all: bool) -> tuple[str, dict[str, Any]] | None:
+    """What is paused or resumed as a whole, in words and as `engine.pause` takes it; None if runs are meant, one by
+    one."""
+    if is_all:
+        if choice.run_ids or choice.filters:
+            raise Mistake("--all is everything in the store: give neither ids nor filters with it")
+        return "everything in this store", {"all": True}
+    if not choice.run_ids and choice.filters.keys() == {"workflow"}:
+        return f"workflow {choice.filters['workflow']}", choice.filters
+    if not choice.run_ids and choice.filters.keys() == {"queue"}:
+        return f"queue {choice.filters['queue']}", choice.filters
+    return None
+
+
+def _act_on_whole(choice: Choice, what: str, done: str, verb: Callable[[Engine], Awaitable[Any]]) -> None:
+    filters = {name: value for name, value in choice.filters.items() if name in ("workflow", "queue")}
+
+    async def work() -> tuple[Any, str]:
+        async with open_engine(choice.url) as engine:
+            found = await engine.count(**filters, status=OPEN, roots_only=True)
+            if choice.is_certain:
+                await verb(engine)
+            return found, str(found)
+
+    number, shown = run(work())
+    if choice.as_json:
+        print_json(
+            {"what": what, "done": choice.is_certain, "preview": not choice.is_certain, "open_runs": int(number)}
+        )
+    elif choice.is_certain:
+        click.echo(f"{what} is {done}")
+    else:
+        also = f"{shown} open {'run' if shown == '1' else 'runs'}, and those that are started later"
+        click.echo(f"{what} would be {done} as a whole: {also}; say --yes to do it", err=True)
+
+
+# -- The commands ------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@for_many
+@reason_option
+def cancel(choice: Choice, *, reason: str) -> None:
+    """Ask runs to stop; durable when the command returns. Their `finally` blocks run, and sagas are rolled back.
+
+    By filters: those that have not ended.
+    """
+    act_on(choice, Act(lambda engine, run_id: engine.cancel(run_id, reason=reason), "asked to stop", (*OPEN, "parked")))
+
+
+@click.command()
+@for_many
+@reason_option
+def retry(choice: Choice, *, reason: str) -> None:
+    """Let runs that failed, timed out or were cancelled go on at what failed: same id, completed steps stay.
+
+    A live worker that has the workflow does it, and the command waits for it. A parked run is resumed instead.
+    """
+    act_on(choice, Act(lambda engine, run_id: engine.retry(run_id, reason=reason), "retried", ENDED_BADLY))
+
+
+@click.command()
+@for_many
+@click.option("--all", "is_all", is_flag=True, help="Everything that was paused with --all.")
+def resume(choice: Choice, *, is_all: bool) -> None:
+    """Let parked and paused runs go on, for example with new code.
+
+    --workflow alone, --queue alone and --all let go on what was paused like that. With another filter, for example
+    --status parked, runs that fit are resumed one by one.
+    """
+    whole = _whole(choice, is_all=is_all)
+    if whole is not None:
+        what, filters = whole
+        _act_on_whole(choice, what, "resumed", lambda engine: engine.resume(**filters))
+        return
+    act_on(choice, Act(lambda engine, run_id: engine.resume(run_id), "resumed", ("parked",)))
+
+
+@click.command()
+@for_many
+@click.option("--all", "is_all", is_flag=True, help="Everything in the store.")
+@by_option
+@reason_option
+def pause(choice: Choice, *, is_all: bool, by: str, reason: str) -> None:
+    """Let runs begin nothing more until they are resumed. Steps that run end, and their results are kept.
+
+    --workflow alone, --queue alone and --all pause as a whole, also what is started later. With another filter runs
+    that fit now are paused one by one.
+    """
+    whole = _whole(choice, is_all=is_all)
+    if whole is not None:
+        what, filters = whole
+        _act_on_whole(choice, what, "paused", lambda engine: engine.pause(**filters, by=by, reason=reason))
+        return
+    act_on(choice, Act(lambda engine, run_id: engine.pause(run_id, by=by, reason=reason), "paused", OPEN))
+
+
+@click.command()
+@for_many
+@click.option(
+    "--step", "call", metavar="CALL", help="Which step, as its history calls it; needed if there are several."
+)
+@click.option("--result", metavar="JSON", help="What the step is to have returned; without, the run gets StepSkipped.")
+def skip(choice: Choice, *, call: str | None, result: str | None) -> None:
+    """Let parked runs go on without the step that they cannot get past."""
+    given = {} if result is None else {"result": json_of("--result", result)}
+    verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.skip_step(run_id, call, **given)  # noqa: E731
+    act_on(choice, Act(verb, "resumed without the step", ("parked",)))
+
+
+@click.command()
+@for_many
+@click.option("--at", metavar="CALL", help="The call that is not copied, nor anything behind it; the end unless given.")
+@click.option("--set", "results", multiple=True, metavar="STEP=JSON", help="Another result of a step; may be repeated.")
+@click.option("--input", "given", metavar="JSON", help="Other arguments of the workflow: a list, or an object by name.")
+@click.option("--version", type=click.IntRange(1), help="Another version of the workflow.")
+@click.option("--id", "new_id", help="Of the new run; made up unless given.")
+@reason_option
+def fork(
+    choice: Choice,
+    *,
+    at: str | None,
+    results: tuple[str, ...],
+    given: str | None,
+    version: int | None,
+    new_id: str | None,
+    reason: str,
+) -> None:
+    """Start a new run with the history of another one up to some point, edited. The other run stays as it is.
+
+    A live worker that has the workflow does it, and the command waits for it. The id of the new run is printed.
+    """
+    if new_id is not None and len(choice.run_ids) != 1:
+        raise Mistake("--id is for the fork of one run: name that run")
+    edits = {name: json_of(f"--set {name}", value) for name, value in (tag_of("--set", each) for each in results)}
+    input = None if given is None else json_of("--input", given)
+    options: dict[str, Any] = {"version": version, "id": new_id, "reason": reason, "set": edits or None}
+    options["at"] = int(at) if at is not None and at.isdigit() else at
+    options["input"] = tuple(input) if isinstance(input, list) else input
+
+    async def verb(engine: Engine, run_id: str) -> str:
+        return (await engine.fork(run_id, **options)).id
+
+    act_on(choice, Act(verb, "forked", ENDED_BADLY))

@@ -1,0 +1,124 @@
+"""`outlive runs export|import`: runs as files, for another store and for `outlive.testing.replay`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from outlive.cli.edge import (
+    Mistake,
+    ask,
+    counted,
+    json_option,
+    new_engine,
+    open_engine,
+    print_json,
+    run,
+    say,
+    store_option,
+)
+from outlive.cli.filters import filter_options, filters_of
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+@click.command()
+@click.argument("run_ids", nargs=-1, metavar="[ID]...")
+@filter_options
+@click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option(
+    "--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help="One file for each run in here."
+)
+@store_option
+@json_option
+def export(
+    *,
+    run_ids: tuple[str, ...],
+    limit: int,
+    output: Path | None,
+    folder: Path | None,
+    url: str,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """Write runs with their trees as lines of JSON: one to standard output or a file, several into a folder.
+
+    What the files hold is everything, also what is redacted elsewhere.
+    """
+    wanted = filters_of(filters)
+    if bool(run_ids) == bool(wanted):
+        raise Mistake("name runs by their ids, or choose them by filters, for example --workflow order")
+    if folder is None and (wanted or len(run_ids) > 1):
+        raise Mistake("several runs are several files: say --dir FOLDER")
+    if folder is None:
+        text = ask(url, lambda engine: engine.export(run_ids[0]))
+        if output is None:
+            click.echo(text, nl=False)
+        else:
+            output.write_text(text, encoding="utf-8")
+            said = f"{output} is written"
+            say(said, {"runs": [{"id": run_ids[0], "file": str(output)}]}, as_json=as_json)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    found = run(_export(url, list(run_ids), wanted, limit, folder))
+    if as_json:
+        print_json({"runs": found})
+    else:
+        for each in found:
+            click.echo(each["file"])
+        click.echo(f"{counted(len(found), 'run')} exported", err=True)
+
+
+async def _export(
+    url: str, run_ids: list[str], wanted: dict[str, Any], limit: int, folder: Path
+) -> list[dict[str, str]]:
+    found = []
+    async with open_engine(url) as engine:
+        if wanted:
+            page = await engine.list(**wanted, roots_only=True, limit=limit)
+            run_ids = [each.id for each in page]
+        for run_id in run_ids:
+            file = folder / f"{_UNSAFE.sub('_', run_id)}.jsonl"
+            file.write_text(await engine.export(run_id), encoding="utf-8")
+            found.append({"id": run_id, "file": str(file)})
+    return found
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--id", "new_id", help="Another id for the run; its own unless given.")
+@store_option
+@json_option
+def import_(*, files: tuple[str, ...], new_id: str | None, url: str, as_json: bool) -> None:
+    """Bring runs here that `runs export` took out of another store; `-` is standard input.
+
+    A run that has not ended goes on here: cancel it in the other store, or both of them call the steps that are left.
+    """
+    if new_id is not None and len(files) > 1:
+        raise Mistake("--id is for one run: give one FILE")
+    texts = [(name, _read(name)) for name in files]
+
+    async def work() -> list[str]:
+        async with new_engine(url) as engine:
+            return [(await engine.import_run(text, id=new_id)).id for _, text in texts]
+
+    found = run(work())
+    if as_json:
+        print_json({"runs": [{"id": each} for each in found]})
+    else:
+        for each in found:
+            click.echo(f"run {each} imported")
+
+
+def _read(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Mistake(f"{name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Mistake(f"{name} is no text, and so no exported run") from None

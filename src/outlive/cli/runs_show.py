@@ -1,0 +1,290 @@
+"""`outlive runs show`: one run with its facts, its errors and its timeline."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import ask, counted, json_option, print_json, store_option
+from outlive.cli.paint import clock, painted, span, strong
+from outlive.cli.run_view import MICROSECONDS, plain_run, when
+
+if TYPE_CHECKING:
+    from outlive._journal.event import AnyEvent
+    from outlive._model import Failure, Run
+    from outlive.client.timeline import Line
+    from outlive.engine import Engine
+
+LINES = 100
+"""How many lines of a timeline are shown unless more are wanted; the last ones."""
+BAR_MIN, BAR_MAX = 16, 40
+FRAMES_MAX = 6
+CAUSES_MAX = 5
+_FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)(?:\n +(?P<code>.+))?')
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that is shown of a run."""
+
+    run: Run
+    why: str
+    events: list[AnyEvent]
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--history", "has_history", is_flag=True, help="Every event on a line of its own, not the timeline.")
+@click.option("--limit", type=click.IntRange(1), default=LINES, show_default=True, help="The last lines of these.")
+@store_option
+@json_option
+def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool) -> None:
+    """Show one run: what it waits for, its arguments and its outcome, its errors, and what happened when.
+
+    In the timeline = is an attempt of a step, x one that failed, . the time between attempts, ~ a wait, - a child run,
+    ! the time between the loss of a worker and the claim of the next one, | a moment, and > what goes on. Its scale is
+    not even: short steps are drawn longer beside long waits.
+    """
+    seen = ask(url, lambda engine: _look(engine, run_id))
+    if as_json:
+        print_json(_plain(seen, with_history=has_history))
+        return
+    _print_head(seen)
+    if has_history:
+        _print_history(seen, limit)
+    else:
+        _print_timeline(seen, limit)
+
+
+async def _look(engine: Engine, run_id: str) -> Seen:
+    handle = engine.get(run_id)
+    return Seen(await handle.info(), await handle.why(), await handle.history(redacted=True))
+
+
+# -- What the journal says of this run ---------------------------------------------------------------------------------
+
+
+def _created(seen: Seen) -> Any:
+    from outlive._journal.event import RunCreated, SnapshotTaken
+
+    for event in seen.events:
+        if isinstance(event, SnapshotTaken) and seen.run.number == 0:
+            return event.created
+        if isinstance(event, RunCreated) and event.run == seen.run.number:
+            return event
+    return None
+
+
+def _end(seen: Seen) -> Any:
+    from outlive._journal.event import Ending
+
+    if not seen.run.status.is_terminal:
+        return None
+    own = (it for it in reversed(seen.events) if it.run == seen.run.number and isinstance(it, Ending))
+    return next(own, None)
+
+
+def _published(seen: Seen) -> Any:
+    """What it shows of itself now: each event has only what changed."""
+    from outlive._journal.event import RunPublished
+
+    found: dict[str, Any] = {}
+    for event in seen.events:
+        if isinstance(event, RunPublished) and event.run == seen.run.number:
+            fields = _value(event.payload)
+            if isinstance(fields, dict):
+                found |= fields
+    return found or None
+
+
+def _value(payload: Any) -> Any:
+    """The plain value of a payload of a redacted history."""
+    import msgspec
+
+    return None if payload is None or payload.v is msgspec.UNSET else msgspec.json.decode(payload.v)
+
+
+# -- For people --------------------------------------------------------------------------------------------------------
+
+
+def _print_head(seen: Seen) -> None:
+    run, now_at = seen.run, int(time.time() * MICROSECONDS)
+    facts = [
+        ("run", strong(run.id)),
+        ("workflow", f"{run.workflow}, version {run.version}"),
+        ("status", painted(run.status.value.replace("_", " "), run.status.value)),
+        ("why", seen.why),
+        ("created", f"{clock(run.created_at)} UTC, {span(max(0, now_at - run.created_at) / MICROSECONDS)} ago"),
+    ]
+    if run.finished_at is not None:
+        took = span((run.finished_at - run.created_at) / MICROSECONDS)
+        facts.append(("ended", f"{clock(run.finished_at)} UTC, after {took}"))
+    if run.timeout_at is not None and not run.status.is_terminal:
+        facts.append(("deadline", f"{clock(run.timeout_at)} UTC"))
+    if run.owner:
+        facts.append(("worker", run.owner))
+    if run.parent_id is not None:
+        facts.append(("parent", run.parent_id))
+    if run.queue:
+        facts.append(("queue", f"{run.queue}, key {run.queue_key}" if run.queue_key else run.queue))
+    if run.tags:
+        facts.append(("tags", " ".join(f"{name}={value}" for name, value in run.tags.items())))
+    facts += [(name, _json(value)) for name, value in _values(seen)]
+    for name, text in facts:
+        click.echo(f"{name:<10} {_cut(text, 11)}")
+    end = _end(seen)
+    if end is not None and getattr(end, "failure", None) is not None:
+        _print_failure(end.failure)
+
+
+def _values(seen: Seen) -> list[tuple[str, Any]]:
+    created, end, published = _created(seen), _end(seen), _published(seen)
+    values = [] if created is None else [("input", _value(created.input))]
+    if published is not None:
+        values.append(("published", published))
+    if end is not None and getattr(end, "result", None) is not None:
+        values.append(("result", _value(end.result)))
+    return values
+
+
+def _print_failure(failure: Failure) -> None:
+    for number, each in enumerate(_chain(failure)):
+        name = "error" if not number else "because of"
+        click.echo(f"{name:<10} {painted(_cut(f'{each.type}: {each.message}', 11), 'failed')}")
+        for frame in frames_of(each):
+            code = f": {frame['code']}" if frame["code"] else ""
+            click.echo(f"             {frame['file']}:{frame['line']} in {frame['name']}{code}")
+
+
+def _chain(failure: Failure | None) -> list[Failure]:
+    found: list[Failure] = []
+    while failure is not None and len(found) < CAUSES_MAX:
+        found.append(failure)
+        failure = failure.cause
+    return found
+
+
+def frames_of(failure: Failure) -> list[dict[str, Any]]:
+    """The last frames of the user's code, the outermost first."""
+    found = [
+        {"file": frame["file"], "line": int(frame["line"]), "name": frame["name"], "code": frame["code"]}
+        for frame in _FRAME.finditer(failure.traceback)
+    ]
+    return found[-FRAMES_MAX:]
+
+
+def _print_timeline(seen: Seen, limit: int) -> None:
+    from outlive.cli.drawing import drawn
+    from outlive.client.timeline import Timeline
+
+    timeline = Timeline(seen.events)
+    lines = timeline.lines()
+    shown = lines[-limit:]
+    now_at = timeline.last_at if seen.run.status.is_terminal else max(timeline.last_at, int(time.time() * MICROSECONDS))
+    click.echo()
+    if len(lines) > len(shown):
+        click.echo(f"... {counted(len(lines) - len(shown), 'line')} before these; --limit {len(lines)} shows them")
+    for text in drawn(shown, began_at=timeline.began_at, now_at=now_at, width=_bar_width()):
+        click.echo(_cut(text, 0))
+
+
+def _bar_width() -> int:
+    return max(BAR_MIN, min(BAR_MAX, shutil.get_terminal_size().columns // 3))
+
+
+def _print_history(seen: Seen, limit: int) -> None:
+    shown = seen.events[-limit:]
+    click.echo()
+    if len(seen.events) > len(shown):
+        click.echo(f"... {counted(len(seen.events) - len(shown), 'event')} before these; --limit shows more")
+    for event in shown:
+        click.echo(_cut(event_line(event, seen.run.root_id), 0))
+
+
+def event_line(event: AnyEvent, root_id: str) -> str:
+    """One event for people: when, in which run of the tree, and what."""
+    from outlive._model import child_id
+    from outlive.client.timeline import described
+
+    whose = f"{child_id(root_id, event.run)}: " if event.run else ""
+    at = f"{clock(event.at)}.{event.at % MICROSECONDS // 1_000:03}"
+    return f"{at}  {whose}{' '.join(described(event).split())}"
+
+
+def _json(value: Any) -> str:
+    import msgspec
+
+    return msgspec.json.encode(value).decode()
+
+
+def _cut(text: str, used: int) -> str:
+    """As much as fits on a line of the terminal; all of it in a pipe."""
+    if not sys.stdout.isatty():
+        return text
+    room = shutil.get_terminal_size().columns - used
+    plain = click.unstyle(text)
+    if len(plain) <= room:
+        return text
+    # Colours stand around words at the beginning of a line or around all of it: what is cut has none.
+    return f"{plain[: room - 3]}..."
+
+
+# -- For programs ------------------------------------------------------------------------------------------------------
+
+
+def _plain(seen: Seen, *, with_history: bool) -> dict[str, Any]:
+    from outlive.client.timeline import Timeline
+
+    end = _end(seen)
+    failure = None if end is None else getattr(end, "failure", None)
+    plain: dict[str, Any] = {"run": plain_run(seen.run), "why": seen.why, **dict(_values(seen))}
+    plain["errors"] = [
+        {"type": each.type, "message": each.message, "frames": frames_of(each)} for each in _chain(failure)
+    ]
+    plain["timeline"] = [_plain_line(line) for line in Timeline(seen.events).lines()]
+    if with_history:
+        plain["history"] = [plain_event(event) for event in seen.events]
+    return plain
+
+
+def _plain_line(line: Line) -> dict[str, Any]:
+    return {
+        "kind": line.kind.value,
+        "name": line.name,
+        "run": line.run,
+        "depth": line.depth,
+        "began_at": when(line.began_at),
+        "ended_at": when(line.ended_at),
+        "state": line.state.value,
+        "attempts": [
+            {
+                "began_at": when(each.began_at),
+                "ended_at": when(each.ended_at),
+                "error": None if each.failure is None else f"{each.failure.type}: {each.failure.message}",
+            }
+            for each in line.attempts
+        ],
+        "note": line.note or None,
+        "error": None if line.failure is None else f"{line.failure.type}: {line.failure.message}",
+    }
+
+
+def plain_event(event: AnyEvent) -> dict[str, Any]:
+    """An event for programs: its kind, its fields with payloads as plain values, and what it says in words."""
+    import msgspec
+
+    from outlive._model import Payload
+    from outlive.client.timeline import described
+
+    plain: dict[str, Any] = {"kind": type(event).__name__, "at": when(event.at), "run": event.run}
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name not in plain:
+            plain[name] = _value(value) if isinstance(value, Payload) else msgspec.to_builtins(value)
+    return plain | {"words": described(event)}

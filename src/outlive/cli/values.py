@@ -1,0 +1,63 @@
+"""What people give to commands: values as JSON, in an argument, a file or standard input; spans and instants."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from outlive.cli.edge import Mistake
+
+_SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SPAN = re.compile(r"(\d+)\s*(s|min|h|d|w)")
+
+
+def json_of(option: str, text: str) -> Any:
+    """What an option says as JSON: itself, a file, or what comes in.
+
+    Raises:
+        Mistake: it is no JSON.
+    """
+    import msgspec
+
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        return msgspec.json.decode(text)
+    except OSError as error:
+        raise Mistake(f"{option} {text}: it cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Mistake(f"{option}: it is no JSON: {error}") from None
+
+
+def seconds_of(option: str, text: str) -> int:
+    """What a person gives as a span: `90min`, `12h`.
+
+    Raises:
+        Mistake: it is none.
+    """
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise Mistake(f"{option} {text}: write a number and a unit, for example 90min, 12h, 7d or 8w")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def moment_of(option: str, text: str) -> datetime:
+    """What a person gives as an instant: `2026-11-01`, `2026-11-01T06:00+01:00`, or how long ago it was: `2h`.
+
+    Raises:
+        Mistake: it is none.
+    """
+    if _SPAN.fullmatch(text.strip()):
+        return datetime.now(UTC) - timedelta(seconds=seconds_of(option, text))
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Mistake(
+            f"{option} {text}: it is no time; write 2026-11-01, 2026-11-01T06:00+01:00, or 2h for two hours ago"
+        ) from None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -1,0 +1,92 @@
+"""Reads along with the journal of a run: every event in its order, those that are there and those that come.
+
+A position is the place of an event in the journal, so a reader that was cut off goes on behind the last one that it
+has seen. When a run goes on as a new generation, its journal is a new one, and positions begin again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from outlive._journal.codec import open_rows
+from outlive._journal.event import AnyEvent, SnapshotTaken
+from outlive._model import Run, given
+from outlive.client.access import Access
+from outlive.client.followers import Followers
+from outlive.client.shown import Shown
+from outlive.client.streams import Rest
+from outlive.client.why import is_stopped
+from outlive.errors import RunParkedError, StoreMovedError, StoreUnavailableError
+
+LOOK_SECONDS = 0.1
+"""How often a reader looks: no store rings for every event."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """An event of a journal, and where it stands there."""
+
+    position: int
+    """0 for the first; `run.follow(after=entry.position)` goes on behind it."""
+    event: AnyEvent
+    """As `run.history()` has it."""
+
+
+def last_position(events: Sequence[AnyEvent]) -> int:
+    """Where the last event of a whole journal stands: `run.follow(after=...)` goes on behind it."""
+    first = events[0]
+    # What stands for others that were before it says how many they were.
+    before = first.events if isinstance(first, SnapshotTaken) else getattr(first, "before", 0)
+    return int(before) + len(events) - 1
+
+
+class JournalReader:
+    """Reads along with journals for one client."""
+
+    def __init__(self, access: Access, *, shown: Shown, followers: Followers, new_rest: Callable[[], Rest]) -> None:
+        self._access, self._shown, self._followers, self._new_rest = access, shown, followers, new_rest
+
+    async def entries(self, run_id: str, *, after: int, redacted: bool) -> AsyncIterator[JournalEntry]:
+        """Events behind a position, until the run has ended. See `RunHandle.follow`."""
+        where = "run.follow"
+        position = given.whole(where, "after", after, least=-1)
+        given.flag(where, "redacted", redacted)
+        run = await self._access.info(run_id)
+        journal, rest, followers = run.journal, self._new_rest(), self._followers
+        with followers.following(run_id) as bell:
+            while True:
+                bell.clear()
+                try:
+                    run = await self._access.info(run_id)
+                    # Looked at before the journal is read: whatever it says, the journal has by then.
+                    root = await self._access.root_of(run)
+                    if run.journal != journal:
+                        journal, position = run.journal, -1
+                    found = await self._read(run, position, redacted=redacted)
+                except StoreMovedError:
+                    raise
+                except StoreUnavailableError:
+                    await rest(bell, LOOK_SECONDS)  # It is waited for, as by all who wait for a run.
+                    continue
+                for entry in found:
+                    position = entry.position
+                    yield entry
+                if root.status.is_terminal:
+                    return
+                if is_stopped(root):
+                    raise RunParkedError(run_id, root.reason)
+                await rest(bell, LOOK_SECONDS)
+                followers.check_open()
+
+    async def _read(self, run: Run, after: int, *, redacted: bool) -> list[JournalEntry]:
+        store = self._access.store
+        is_whole = redacted and self._shown.hides
+        # What is hidden in one event is blacked out in others, so all of them are needed to show the new ones.
+        rows = await store.read_journal(run.journal, after=-1 if is_whole else after)
+        first = 0 if is_whole else after + 1
+        events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=first))
+        if redacted:
+            events = await self._shown.events(events)
+        found = zip(rows, events, strict=True)
+        return [JournalEntry(position=row[0], event=event) for row, event in found if row[0] > after]

@@ -1,0 +1,112 @@
+"""A journal as a timeline: spans, attempts, children, waits and the gap of a crash; and how they are drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from outlive._journal import event as journal
+from outlive._model import Failure, Payload, RunStatus, Wait, WaitKind
+from outlive.cli.drawing import drawn
+from outlive.client.timeline import Line, LineKind, LineState, Timeline
+
+SECOND = 1_000_000
+T0 = 1_700_000_000 * SECOND
+BAD = Failure(type="shop.CardDeclined", message="no money")
+
+
+def at(seconds: float, **fields: Any) -> dict[str, Any]:
+    """The fields of an event some seconds after the beginning."""
+    return {"at": T0 + int(seconds * SECOND), **fields}
+
+
+def value(content: object) -> Payload:
+    """A payload as a redacted history has it."""
+    return Payload(v=msgspec.Raw(msgspec.json.encode(content)))
+
+
+STORY: list[journal.AnyEvent] = [
+    journal.RunCreated(**at(0, workflow="order", version=1, input=value([7]), worker="anvil")),
+    journal.RunCreated(**at(0.1, run=1, parent=0, call="ship", workflow="ship", version=2, input=value([]))),
+    journal.StepSucceeded(**at(0.4, run=1, call="pick", result=value(1), took=200_000)),
+    journal.AttemptFailed(**at(0.5, call="charge", failure=BAD, attempt=1, retry_at=T0 + SECOND, took=100_000)),
+    journal.RunSucceeded(**at(0.6, run=1, result=value(None))),
+    journal.StepSucceeded(**at(1.2, call="charge", result=value("paid"), attempt=2, took=200_000)),
+    journal.RunPublished(**at(1.3, payload=value({"stage": "paid"}))),
+    journal.RunSuspended(**at(1.4, waits=(Wait(kind=WaitKind.SIGNAL, name="go"),))),
+    journal.RunClaimed(**at(3_601.4, worker="brush", epoch=2)),
+    journal.SignalReceived(**at(3_601.5, name="go", payload=value("x"))),
+    journal.DetachedStarted(**at(3_601.6, call="bill", run_id="bill-7")),
+    journal.ApprovalRequested(**at(3_601.7, call="refund", name="refund", payload=value({}))),
+    journal.ApprovalDecided(**at(3_602, approval="refund", payload=value({"approved": True, "by": "ann"}))),
+    journal.DetachedEnded(**at(3_603, run_id="bill-7", status=RunStatus.SUCCEEDED)),
+    journal.RunClaimed(**at(3_613, worker="chisel", epoch=3, interrupted=True)),
+    journal.StepFailed(**at(3_614, call="send", failure=BAD, took=SECOND // 2)),
+    journal.RunFailed(**at(3_614.1, failure=BAD)),
+]
+
+
+def lines_of(story: list[journal.AnyEvent]) -> dict[str, Line]:
+    """Lines by their names."""
+    return {line.name: line for line in Timeline(story).lines()}
+
+
+def test_journal_becomes_spans() -> None:
+    """Steps with attempts, waits, other runs and approvals have a beginning and an end."""
+    lines = lines_of(STORY)
+
+    charge = lines["charge"]
+    assert (charge.kind, charge.state, len(charge.attempts)) == (LineKind.STEP, LineState.DONE, 2)
+    assert (charge.began_at, charge.ended_at) == (T0 + 400_000, T0 + 1_200_000)
+    assert [each.failure for each in charge.attempts] == [BAD, None]
+    wait = lines["waits for signal 'go'"]
+    assert (wait.ended_at or 0) - wait.began_at == 3_600 * SECOND
+    assert (lines["run bill-7"].kind, lines["run bill-7"].note) == (LineKind.OTHER, "succeeded")
+    assert lines["approval 'refund'"].note == "approved by ann"
+    assert 'published {"stage":"paid"}' in lines
+    assert (lines["send"].state, lines["send"].failure) == (LineState.FAILED, BAD)
+
+
+def test_gap_of_a_crash_says_which_worker_was_lost_and_which_took_over() -> None:
+    """From the last sign of the one to the claim of the other."""
+    gap = lines_of(STORY)["worker brush was lost; worker chisel took over"]
+
+    assert gap.kind is LineKind.LOST
+    assert (gap.began_at, gap.ended_at) == (T0 + 3_603 * SECOND, T0 + 3_613 * SECOND)
+
+
+def test_lines_of_a_child_stand_below_its_own_line() -> None:
+    """One deeper, and before later lines of its parent."""
+    lines = Timeline(STORY).lines()
+    names = [line.name for line in lines]
+
+    child = names.index("ship, version 2")
+    assert names[child + 1] == "pick"
+    assert (lines[child].depth, lines[child + 1].depth, lines[child].note) == (0, 1, "succeeded")
+    assert names.index("charge") > child
+
+
+def test_what_has_not_ended_goes_on() -> None:
+    """A step that waits for its next attempt, and a wait; the end of the run closes what is left."""
+    opened: list[journal.AnyEvent] = [STORY[0], STORY[3], journal.RunSuspended(**at(0.6, waits=()))]
+    assert [line.state for line in Timeline(opened).lines()][1:] == [LineState.OPEN, LineState.OPEN]
+
+    ended = Timeline([*opened, journal.RunCancelled(**at(2, reason="rain"))]).lines()
+    assert [line.state for line in ended][1:] == [LineState.STOPPED, LineState.DONE, LineState.STOPPED]
+
+
+def test_timeline_is_drawn_on_a_scale_that_shows_short_steps_beside_long_waits() -> None:
+    """A step of 200 ms is seen beside a wait of an hour; attempts that failed are x."""
+    timeline = Timeline(STORY)
+    text = drawn(timeline.lines(), began_at=T0, now_at=timeline.last_at, width=40)
+    by_name = {line.split("  ")[-1].strip(): line for line in text}
+
+    charge = next(line for name, line in by_name.items() if name.startswith("step charge"))
+    assert "xx" in charge
+    assert "==" in charge
+    assert ".." in charge
+    assert "~~~" in by_name["waits for signal 'go'"]
+    assert "!!!" in by_name["worker brush was lost; worker chisel took over"]
+    assert by_name["step send: shop.CardDeclined: no money"].split()[:2] == ["+1", "h"]
+    assert drawn([], began_at=T0, now_at=T0, width=40) == []

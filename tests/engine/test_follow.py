@@ -1,0 +1,105 @@
+"""`run.follow`: every event of a journal in its order, those that are there and those that come."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import outlive
+from outlive.client.following import last_position
+from outlive.errors import RunNotFoundError, RunParkedError
+from outlive.events import in_words
+from outlive.testing import TestEngine
+
+
+@outlive.step
+async def followed_step(password: str) -> str:
+    """Says nothing of what it is given."""
+    if password.startswith("un"):
+        raise ValueError(f"{password} is no password")
+    return "ok"
+
+
+@outlive.workflow
+async def followed(password: str) -> str:
+    """One step, a wait, and its end."""
+    await followed_step(password)
+    return await outlive.wait_for_signal("go", str)
+
+
+@outlive.workflow
+async def followed_turns(turn: int) -> int:
+    """Goes on as a new run twice."""
+    await followed_step("a")
+    if turn < 2:
+        outlive.continue_as_new(turn + 1)
+    return turn
+
+
+@outlive.workflow
+async def followed_spin() -> None:
+    """Waits for nothing, for ever."""
+    while True:  # noqa: ASYNC110 (that is the point)
+        await asyncio.sleep(0)
+
+
+async def test_follower_sees_every_event_once_and_ends_with_the_run() -> None:
+    """Whether it was there before or comes later; and a reader that was cut off goes on where it was."""
+    async with TestEngine() as engine:
+        run = await engine.start(followed, "secret")
+        entries, positions = [], []
+        async for entry in run.follow():
+            entries.append(entry.event)
+            positions.append(entry.position)
+            if "waits for signal" in in_words(entry.event):
+                break
+        await run.signal("go", "gone")
+        rest = [entry async for entry in run.follow(after=positions[-1])]
+        entries += [entry.event for entry in rest]
+        positions += [entry.position for entry in rest]
+
+        assert await run.history() == entries
+        assert list(range(len(entries))) == positions
+        assert last_position(entries) == positions[-1]
+        assert [] == [entry async for entry in run.follow(after=positions[-1])]
+
+
+async def test_follower_goes_on_with_the_next_generation() -> None:
+    """Whose journal begins again."""
+    async with TestEngine() as engine:
+        run = await engine.start(followed_turns, 0, id="turns")
+        await run.result()
+        seen = [in_words(entry.event) async for entry in engine.get("turns").follow()]
+
+    assert seen[-1] == "the run succeeded"
+
+
+async def test_redacted_follower_hides_in_late_events_what_early_ones_showed() -> None:
+    """Also when it begins behind the field that holds the secret."""
+    async with TestEngine(redact=["password"]) as engine:
+        run = await engine.start(followed, "unlucky")
+        with pytest.raises(outlive.RunFailed):
+            await run.result()
+        shown = [str(entry.event) async for entry in run.follow(after=0, redacted=True)]
+
+    assert shown
+    assert not [text for text in shown if "unlucky" in text]
+
+
+async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -> None:
+    """Nothing more comes before a person resumes it."""
+    async with TestEngine(limits=outlive.Limits(turns_per_event_max=50)) as engine:
+        run = await engine.start(followed_spin)
+        seen: list[str] = []
+        with pytest.raises(RunParkedError, match="turns"):
+            await _collect(run, seen)
+        with pytest.raises(RunNotFoundError):
+            await anext(engine.get("none").follow())
+
+    assert seen[-1].startswith("the run was parked")
+
+
+async def _collect(run: outlive.RunHandle[None], seen: list[str]) -> None:
+    async for entry in run.follow():
+        seen.append(in_words(entry.event))  # noqa: PERF401 (it raises at the end, and what came before is wanted)
