@@ -139,7 +139,7 @@ class Client:
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.follow = JournalReader(
-            access, shown=self._shown, followers=waiters.followers, new_rest=self.new_rest
+            access, shown=self.shown, followers=waiters.followers, new_rest=self.new_rest
         ).entries
         """Every event of a run as it comes. See `RunHandle.follow`."""
         self.info = access.info
