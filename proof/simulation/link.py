@@ -76,7 +76,7 @@ class Link:
             return partial(self._ask, name)
         raise AttributeError(name)
 
-    async def open(self) -> None:
+    async def open(self, *, migrate: bool = True) -> None:
         """See `Store`."""
 
     async def close(self) -> None:

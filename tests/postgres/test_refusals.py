@@ -11,7 +11,13 @@ import pytest
 
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
-from outlive.errors import NotADatabaseError, SchemaTooNewError, StoreUnavailableError, UnfitServerError
+from outlive.errors import (
+    NotADatabaseError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+    StoreUnavailableError,
+    UnfitServerError,
+)
 from outlive.testing.clock import ManualClock
 from outlive.testing.postgres import PostgresServer
 from tests.postgres.support import connected
@@ -134,6 +140,17 @@ async def test_newer_schema_is_refused(postgres_server: PostgresServer, database
 
     with pytest.raises(SchemaTooNewError):
         await open_and_close(postgres_server.store_url(database))
+
+
+async def test_older_schema_is_left_as_it_is_by_those_who_only_read(
+    postgres_server: PostgresServer, database: str
+) -> None:
+    """No schema is an older one too: nothing is created."""
+    with pytest.raises(SchemaTooOldError) as caught:
+        await PostgresStore(postgres_server.store_url(database), clock=ManualClock()).open(migrate=False)
+
+    assert caught.value.found == 0
+    assert await tables_in(postgres_server.url(database)) == 0
 
 
 async def test_migration_that_is_cut_off_leaves_nothing(

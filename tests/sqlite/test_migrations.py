@@ -12,7 +12,7 @@ import pytest
 
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.migrate import migrations
-from outlive.errors import NotADatabaseError, SchemaTooNewError, StoreUnavailableError
+from outlive.errors import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import begin, get_run
 
@@ -68,6 +68,29 @@ async def test_newer_schema_is_refused_before_anything_is_written(path: Path, cl
 
     assert (caught.value.found, caught.value.known) == (later, later - 1)
     assert look(path) == before
+
+
+async def test_older_schema_is_left_as_it_is_by_those_who_only_read(path: Path, clock: ManualClock) -> None:
+    """A command that only looks must not migrate the store of the workers of an earlier release."""
+    await make_database(path, clock)
+    connection = apsw.Connection(str(path))
+    connection.execute("DELETE FROM outlive_migrations WHERE version = ?", (len(migrations()),))
+    connection.close()
+    before = look(path)
+
+    with pytest.raises(SchemaTooOldError, match="start an engine of this release") as caught:
+        await SqliteStore(path, clock=clock).open(migrate=False)
+
+    assert (caught.value.found, caught.value.known) == (len(migrations()) - 1, len(migrations()))
+    assert look(path) == before
+
+
+async def test_no_file_is_made_by_those_who_only_read(path: Path, clock: ManualClock) -> None:
+    """Not even an empty one."""
+    with pytest.raises(StoreUnavailableError, match="no such file"):
+        await SqliteStore(path, clock=clock).open(migrate=False)
+
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("content", [b"Dear diary,\n", b"x" * 100_000, b"SQLite format 3\x00" + b"\xff" * 5_000])

@@ -221,13 +221,14 @@ class CellStore(Protocol):
 class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
-    async def open(self) -> None:
-        """Connect and bring the schema up to date.
+    async def open(self, *, migrate: bool = True) -> None:
+        """Connect and bring the schema up to date; without `migrate` only connect, and write nothing.
 
         Safe when many processes do it at once and when killed half way; opening twice in turn changes nothing.
 
         Raises:
             SchemaTooNewError: the schema is newer than this code; nothing was written.
+            SchemaTooOldError: without `migrate`, it is older, or there is none; nothing was written.
             NotADatabaseError: the place holds something else; nothing was written.
             StoreUnavailableError: the place cannot be reached or written.
         """

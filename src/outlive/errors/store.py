@@ -41,6 +41,17 @@ class SchemaTooNewError(StoreError):
         )
 
 
+class SchemaTooOldError(StoreError):
+    """The database was not migrated to this release, and the caller asked that nothing is written."""
+
+    def __init__(self, place: str, found: int, known: int) -> None:
+        self.place, self.found, self.known = place, found, known
+        super().__init__(
+            f"{place} has schema {found} and this release needs {known}; nothing was changed: start an engine of this "
+            f"release on it, which migrates it, or use a copy of it"
+        )
+
+
 class UnfitServerError(StoreError):
     """The database server cannot keep what a store promises; nothing was written."""
 

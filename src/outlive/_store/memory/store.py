@@ -78,7 +78,7 @@ class MemoryStore(MemoryDeletion):
         """Another store on the same state."""
         return type(self)(clock=self._clock, state=self._state)
 
-    async def open(self) -> None:
+    async def open(self, *, migrate: bool = True) -> None:
         """There is nothing to connect to."""
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ import asyncpg
 
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.query import functions_for, migrations, quoted
-from outlive.errors import NotADatabaseError, SchemaTooNewError, UnfitServerError
+from outlive.errors import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, UnfitServerError
 
 VERSION_MIN = 14
 
@@ -34,6 +34,23 @@ async def open_database(session: Session) -> None:
     except asyncpg.InsufficientPrivilegeError as error:
         ((exists, _, _),) = await session.fetch("read_identity", session.address.schema)
         raise _lack_of_rights(session, database=database, user=user, exists=exists) from error
+
+
+async def check_database(session: Session) -> None:
+    """See that the schema is one of this release, on a server that will do; nothing is written.
+
+    Raises:
+        UnfitServerError, NotADatabaseError, SchemaTooNewError: as `open_database`.
+        SchemaTooOldError: it is one of an earlier release, or not there.
+    """
+    database, user = await check_server(session)
+    try:
+        version = await _read_version(session)
+        has_functions = version == len(migrations()) and await _has_functions(session)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise _lack_of_rights(session, database=database, user=user, exists=True) from error
+    if not has_functions:
+        raise SchemaTooOldError(str(session.address), version, len(migrations()))
 
 
 def _lack_of_rights(session: Session, *, database: str, user: str, exists: bool) -> UnfitServerError:

@@ -47,7 +47,7 @@ from outlive._store.postgres.cells import CellQueue, read_cell
 from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
-from outlive._store.postgres.migrate import open_database
+from outlive._store.postgres.migrate import check_database, open_database
 from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.rows import to_text
 from outlive._store.postgres.time import StoreTime
@@ -121,7 +121,7 @@ class PostgresStore:
 
     # -- Life ----------------------------------------------------------------------------------------------
 
-    async def open(self) -> None:
+    async def open(self, *, migrate: bool = True) -> None:
         """See `Store`."""
         self._check_process()
         if self._pools is not None:
@@ -130,7 +130,7 @@ class PostgresStore:
         writer = Pool(self._address, size=1)
         try:
             async with writer.session(is_write=False) as session:
-                await open_database(session)
+                await (open_database(session) if migrate else check_database(session))
                 await self._time.measure(session)
         except BaseException:
             await writer.close()

@@ -15,7 +15,7 @@ import apsw
 from outlive._store.sqlite.connection import APPLICATION_ID, Session, read_identity
 from outlive._store.sqlite.file import create_file
 from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, ROLLBACK, sql
-from outlive.errors import NotADatabaseError, SchemaTooNewError, StoreUnavailableError
+from outlive.errors import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, StoreUnavailableError
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 WAL_TRIES_MAX = 100
@@ -46,6 +46,22 @@ def open_database(session: Session) -> None:
     _enter_wal_mode(session)
     while (version := read_version(session)) < len(migrations()):
         _migrate(session, version + 1)
+
+
+def check_database(session: Session) -> None:
+    """See that the file is an Outlive database of this release; nothing is written.
+
+    Raises:
+        NotADatabaseError, SchemaTooNewError: as `open_database`.
+        SchemaTooOldError: it is one of an earlier release, or empty.
+        StoreUnavailableError: there is no file.
+    """
+    if not session.path.is_file():
+        raise StoreUnavailableError(str(session.path), "there is no such file")
+    _check_identity(session.path)
+    _check_version(session)
+    if (version := read_version(session)) < len(migrations()):
+        raise SchemaTooOldError(str(session.path), version, len(migrations()))
 
 
 def read_version(session: Session) -> int:

@@ -53,7 +53,7 @@ from outlive._store.sqlite.deleting import (
 from outlive._store.sqlite.examine import SqliteExaminer
 from outlive._store.sqlite.inbox import REFUSE_MESSAGES
 from outlive._store.sqlite.lock import WorkerLocks
-from outlive._store.sqlite.migrate import open_database
+from outlive._store.sqlite.migrate import check_database, open_database
 from outlive._store.sqlite.queues import list_queues, measure_queue
 from outlive._store.sqlite.schedules import CHANGE_SCHEDULES, find_due_schedules, find_schedules, list_schedules
 from outlive._store.sqlite.streams import APPEND_STREAMS, read_stream
@@ -91,7 +91,7 @@ class SqliteStore:
 
     # -- Life ----------------------------------------------------------------------------------------------
 
-    async def open(self) -> None:
+    async def open(self, *, migrate: bool = True) -> None:
         """See `Store`."""
         self._check_process()
         if self._writer is not None:
@@ -100,7 +100,7 @@ class SqliteStore:
         self._process = os.getpid()
         writer = Writer(self._session(Role.WRITER), name="outlive-sqlite-writer", ring=self._watchers.ring)
         reader = Reader(self._session(Role.READER), name="outlive-sqlite-reader")
-        await writer.start(lambda: self._prepare(writer.session))
+        await writer.start(lambda: self._prepare(writer.session, migrate=migrate))
         self._file = reader.session.file = writer.session.file
         try:
             await reader.start(reader.session.open)
@@ -112,8 +112,8 @@ class SqliteStore:
     def _session(self, role: Role) -> Session:
         return Session(self._path, clock=self._clock, role=role)
 
-    def _prepare(self, session: Session) -> None:
-        open_database(session)
+    def _prepare(self, session: Session, *, migrate: bool) -> None:
+        open_database(session) if migrate else check_database(session)
         self._locks.open()
 
     async def close(self) -> None:
