@@ -57,6 +57,12 @@ class Registry:
         own._current, own._flows, own._published = self._current, dict(self._flows), dict(self._published)
         return own
 
+    def replacing(self, specs: Iterable[WorkflowSpec]) -> Registry:
+        """The same definitions, with these workflows in the place of those of the same names and versions."""
+        own = self.with_own_flows()
+        own._workflows = self._workflows | {(spec.name, spec.version): spec for spec in specs}
+        return own
+
     @contextmanager
     def forgetting(self) -> Iterator[None]:
         """Forget at the end what is defined inside: for tests that make definitions, so that no other test has them."""

@@ -54,6 +54,9 @@ class Difference(NamedTuple):
 class Execution:
     """The workflow code of one tree and where it stands; rebuilt by every replay."""
 
+    park_facts: dict[str, Any]
+    """Set when it is parked: the attributes of the error, such as what the journal has and what the code asks for."""
+
     def __init__(
         self,
         root_id: str,
@@ -178,7 +181,7 @@ class Execution:
     def park(self, error: OutliveError, run: int = 0) -> None:
         """Stop here: going on would be wrong, failing would lose the run."""
         if not self.is_parked:
-            self.is_parked, self.parked_for = True, (type(error), run)
+            self.is_parked, self.parked_for, self.park_facts = True, (type(error), run), dict(vars(error))
             lacks = next((call for _, call in self.unasked_marks), "").removeprefix(PATCH)
             reason = str(error)
             if not isinstance(error, DivergenceError | UndoFailedError):

@@ -33,6 +33,9 @@ COMMANDS: dict[str, Entry] = {
     "schedules": Entry("Show when workflows start by themselves, and pause or trigger that.", "outlive.cli.schedules"),
     "flow": Entry("Check, test, run and publish flows.", "outlive.cli.flow"),
     "runs": Entry("Find runs, see why they do not move, and act on one or on all that fit.", "outlive.cli.runs"),
+    "check-deploy": Entry(
+        "Replay the open runs of a store with new code, before it is deployed.", "outlive.cli.deploy"
+    ),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
     "fsck": Entry("Prove that a store is whole.", "outlive.cli.fsck"),
 }

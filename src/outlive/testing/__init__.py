@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from outlive.testing.crash import CrashReport, SurvivalError, Survivor, crash_everywhere
+    from outlive.testing.deploy import DeployReport, check_deploy
     from outlive.testing.engine import TestEngine
     from outlive.testing.recording import RecordingObserver
     from outlive.testing.replaying import ReplayError, replay
@@ -14,24 +15,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CrashReport",
+    "DeployReport",
     "RecordingObserver",
     "ReplayError",
     "SkipClock",
     "SurvivalError",
     "Survivor",
     "TestEngine",
+    "check_deploy",
     "crash_everywhere",
     "replay",
 ]
 
 _HOMES = {
     "CrashReport": "crash",
+    "DeployReport": "deploy",
     "RecordingObserver": "recording",
     "ReplayError": "replaying",
     "SkipClock": "skip_clock",
     "SurvivalError": "crash",
     "Survivor": "crash",
     "TestEngine": "engine",
+    "check_deploy": "deploy",
     "crash_everywhere": "crash",
     "replay": "replaying",
 }

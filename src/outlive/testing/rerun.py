@@ -75,7 +75,7 @@ class Rerun:
         try:
             closed_at = _closed_at(events)
             for place, event in enumerate(events):
-                if place == closed_at and (0 not in self._endings or _is_unmoved(events[:place])):
+                if place == closed_at and (0 not in self._endings or is_unmoved(events[:place])):
                     return  # The code never heard of its end.
                 self._fold.apply(event)
                 if self._execution.events in self._execution.ahead.undone and place:
@@ -115,14 +115,14 @@ class Rerun:
         Unless no worker has moved it yet: creating and claiming a run write no more than that.
         """
         root = self._fold.root
-        if root.status.is_terminal or root.status is RunStatus.PARKED or _is_unmoved(events):
+        if root.status.is_terminal or root.status is RunStatus.PARKED or is_unmoved(events):
             return
         if 0 in self._endings:
             says = _short(_says(self._endings[0]))
             raise Contradiction(len(events) - 1, f"the run goes on here, and the code has ended\n  code:    {says}")
 
 
-def _is_unmoved(events: list[AnyEvent]) -> bool:
+def is_unmoved(events: list[AnyEvent]) -> bool:
     """Whether no worker has moved a run yet. A generation begins with the signals and asks of the one before
     it."""
     first, *rest = events
