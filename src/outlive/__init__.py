@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from outlive.engine.checkpoints import checkpoints
     from outlive.engine.current import current_engine
     from outlive.engine.health import Health
+    from outlive.remote import connect
 
 __version__ = "0.1.0"
 
@@ -163,6 +164,7 @@ __all__ = [
     "asks_answered",
     "cancel",
     "checkpoints",
+    "connect",
     "continue_as_new",
     "cron",
     "current_engine",
@@ -235,6 +237,7 @@ _ON_DEMAND = {
     "TokenBucket": "outlive._model.limit",
     "Tx": "outlive._store.handle",
     "checkpoints": "outlive.engine.checkpoints",
+    "connect": "outlive.remote",
     "current_engine": "outlive.engine.current",
     "read_archive": "outlive.client.archive",
 }

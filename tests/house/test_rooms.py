@@ -34,7 +34,7 @@ EVERYTHING = (
     | BACKENDS
     | {"_define.machine", "_define.flow"}
     | {"codecs", "events", "facts", "flow", "metrics", "http", "dashboard"}
-    | {"testing", "cli", "demo", "outlive", "integrations"}
+    | {"testing", "cli", "demo", "outlive", "integrations", "remote"}
 )
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
@@ -71,6 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": ENGINE | {"outlive"},
     "http": ENGINE | {"_define.flow", "metrics"},
     "dashboard": {"http"},
+    "remote": ENGINE | {"http"},
     "testing": EVERYTHING,
     "cli": EVERYTHING,
     "demo": EVERYTHING,

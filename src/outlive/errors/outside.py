@@ -138,3 +138,11 @@ class DeliveryRefusedError(OutsideError):
     def __init__(self, sink: str, event_id: str, reason: str) -> None:
         self.sink, self.event_id, self.reason = sink, event_id, reason
         super().__init__(f"event {event_id} was not delivered to sink {sink}: {reason}")
+
+
+class ServerError(OutsideError):
+    """A server refused a request for a reason that no engine in this process would have: a key, a limit, a bug."""
+
+    def __init__(self, status: int, error: str, detail: str, next: str) -> None:  # noqa: A002 (what it is called in the body)
+        self.status, self.error, self.detail, self.next = status, error, detail, next
+        super().__init__(f"the server answered {status} {error}: {detail}" + (f" {next}" if next else ""))

@@ -1,0 +1,28 @@
+"""The verbs of an engine over HTTP, for programs that have neither its store nor its code.
+
+    async with outlive.connect("https://runs.example.com", key="olv_...") as engine:
+        run = await engine.start("order", {"id": 7})
+        print(await run.result())
+
+`connect(...).sync` has the same verbs without `await`. Nothing but the standard library is needed besides Outlive.
+"""
+
+from __future__ import annotations
+
+import os
+
+from outlive.remote.engine import Remote, RemoteRun
+from outlive.remote.transport import Transport
+
+__all__ = ["Remote", "RemoteRun", "connect"]
+
+
+def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Remote:
+    """The engine behind an HTTP API.
+
+    Args:
+        url: where `outlive serve` answers, or where an application has mounted `engine.asgi()`.
+        key: the API key; that in the environment variable OUTLIVE_KEY unless given.
+        timeout: seconds that a request may take, with all tries. Waiting for a result takes as long as it is asked for.
+    """
+    return Remote(Transport(url, key=key or os.environ.get("OUTLIVE_KEY"), timeout=timeout))

@@ -1,0 +1,192 @@
+"""`outlive.connect`: the verbs of an engine over HTTP, against a real server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive.errors import (
+    AskFailed,
+    InvalidArgumentError,
+    ResultTimeoutError,
+    RunCancelled,
+    RunFailed,
+    RunNotFoundError,
+    ServerError,
+    UnknownWorkflowError,
+    UnreachableError,
+)
+from outlive.http import FixedKeys, Principal
+from outlive.http.server import new_server, serve
+from outlive.remote import Remote
+
+KEY = "a-key-that-has-thirty-two-characters-or-more"
+
+
+@dataclass
+class Parcel:
+    """What the workflow gives back."""
+
+    to: str
+    grams: int
+
+
+@outlive.step
+async def weigh_parcel(to: str) -> Parcel:
+    """Puts it on the scales."""
+    return Parcel(to, 120)
+
+
+@outlive.workflow
+async def send_parcel(to: str) -> Parcel:
+    """Weighs a parcel, after someone has said so."""
+    await outlive.wait_for_signal("weigh")
+    return await weigh_parcel(to)
+
+
+@outlive.workflow
+async def break_parcel() -> None:
+    """Fails."""
+    raise ValueError("it is broken")
+
+
+@outlive.workflow
+async def answer_once() -> str:
+    """Answers one ask, and refuses another."""
+    async for ask in outlive.asks("price", int):
+        if ask.body >= 0:
+            ask.reply(ask.body + 1)
+            break
+        ask.fail(ValueError("no such price"))
+    return "asked"
+
+
+@asynccontextmanager
+async def served(engine: outlive.Engine, **options: Any) -> AsyncIterator[str]:
+    """The address of a server of this engine."""
+    server = new_server(engine.asgi(**options), port=0)
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve(server, ready=address.set_result))
+    try:
+        yield await address
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@pytest.fixture
+async def remote() -> AsyncIterator[Remote]:
+    """A connection to an engine with a worker."""
+    async with outlive.Engine("memory:") as engine, served(engine) as url, outlive.connect(url) as remote:
+        yield remote
+
+
+async def test_a_run_is_started_signalled_and_gives_its_own_type(remote: Remote) -> None:
+    """By the function of the workflow, where this program has it."""
+    run = await remote.start(send_parcel, "ann", id="parcel-1")
+    with pytest.raises(ResultTimeoutError, match="waits for signal 'weigh'"):
+        await run.result(timeout=0)
+    await run.signal("weigh")
+
+    assert await run.result(timeout=30) == Parcel("ann", 120)
+    assert (await run.status()).value == "succeeded"
+    assert await remote.get("parcel-1").result() == {"to": "ann", "grams": 120}
+    assert [event.type for event in await run.history()][-1] == "RunSucceeded"
+
+
+async def test_a_run_is_started_by_name_found_and_counted(remote: Remote) -> None:
+    """By programs that do not have the code."""
+    first = await remote.start("send_parcel", {"to": "bob"}, id="parcel-2", tags={"to": "bob"})
+    again = await remote.start("send_parcel", {"to": "bob"}, id="parcel-2")
+
+    assert first.id == again.id == "parcel-2"
+    assert [run.id for run in await remote.list(tags={"to": "bob"}, status="waiting")] == ["parcel-2"]
+    assert await remote.count(workflow="send_parcel") == 1
+    assert {it.name for it in await remote.workflows()} >= {"send_parcel", "break_parcel"}
+    await first.cancel(reason="not needed")
+    with pytest.raises(RunCancelled, match="not needed"):
+        await first.result(timeout=30)
+
+
+async def test_an_ask_is_answered_or_refused(remote: Remote) -> None:
+    """As it is by an engine in the process."""
+    run = await remote.start("answer_once")
+    with pytest.raises(AskFailed, match="no such price"):
+        await run.ask("price", -1, timeout=30)
+    assert await run.ask("price", 6, timeout=30) == 7
+    assert await run.result(timeout=30) == "asked"
+
+
+async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
+    """By class, so that a program that handles them works with both."""
+    with pytest.raises(RunNotFoundError, match="nowhere"):
+        await remote.why("nowhere")
+    with pytest.raises(UnknownWorkflowError, match="send_parsel"):
+        await remote.start("send_parsel", {"to": "ann"})
+    with pytest.raises(InvalidArgumentError):
+        await remote.start("send_parcel", {"to": 7})
+    with pytest.raises(RunFailed, match="it is broken"):
+        await (await remote.start(break_parcel)).result(timeout=30)
+
+
+async def test_sync_code_has_the_same_verbs() -> None:
+    """On a thread of its own."""
+
+    def play(url: str) -> object:
+        with outlive.connect(url).sync as engine:
+            run = engine.start(send_parcel, "eve", id="parcel-3")
+            engine.get("parcel-3").signal("weigh")
+            return run.result(timeout=30)
+
+    async with outlive.Engine("memory:") as engine, served(engine) as url:
+        assert await asyncio.to_thread(play, url) == Parcel("eve", 120)
+
+
+async def test_a_key_is_shown_and_a_wrong_one_is_refused() -> None:
+    """With what to do about it."""
+    keys = FixedKeys({KEY: Principal("ann", frozenset({"operator"}))})
+    async with outlive.Engine("memory:") as engine, served(engine, auth=keys) as url:
+        async with outlive.connect(url, key=KEY) as remote:
+            assert await remote.count() == 0
+        async with outlive.connect(url, key=KEY[::-1]) as remote:
+            with pytest.raises(ServerError, match="401") as refused:
+                await remote.count()
+    assert refused.value.next
+
+
+async def test_a_server_that_is_away_for_a_moment_is_asked_again() -> None:
+    """The same request, which does nothing twice."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with outlive.Engine("memory:") as engine, outlive.connect(f"http://127.0.0.1:{port}") as remote:
+        starting = asyncio.create_task(remote.start(send_parcel, "ann"))
+        await asyncio.sleep(0)
+        server = new_server(engine.asgi(), port=port)
+        address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(serve(server, ready=address.set_result))
+        await starting
+        assert await remote.count() == 1
+        server.should_exit = True
+        await serving
+
+
+async def test_a_server_that_stays_away_is_named() -> None:
+    """After the time that the caller gave."""
+    async with outlive.connect("http://127.0.0.1:9", timeout=0.1) as remote:
+        with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:9 gave no answer"):
+            await remote.count()
+
+
+@pytest.mark.parametrize("url", ["runs.example.com", "ftp://a", "http://", "http://a?b=c", 7, "https://user:pass@host"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    """Before anything is sent."""
+    with pytest.raises(InvalidArgumentError, match=r"outlive\.connect"):
+        outlive.connect(url)
