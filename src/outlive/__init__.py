@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from outlive._define.machine.observer import Observer
     from outlive._define.machine.wire import MachineResult
     from outlive._define.middleware import Middleware, StartCall
+    from outlive._define.tracing import Tracing
     from outlive._model.breaker import Breaker
     from outlive._model.burst import Debounce, Throttle
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
@@ -157,6 +158,7 @@ __all__ = [
     "TokenBucket",
     "Tolerance",
     "ToleranceExceededError",
+    "Tracing",
     "Tx",
     "Workflow",
     "__version__",
@@ -235,6 +237,7 @@ _ON_DEMAND = {
     "SyncTx": "outlive._store.handle",
     "Throttle": "outlive._model.burst",
     "TokenBucket": "outlive._model.limit",
+    "Tracing": "outlive._define.tracing",
     "Tx": "outlive._store.handle",
     "checkpoints": "outlive.engine.checkpoints",
     "connect": "outlive.remote",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from outlive._define.in_run import RunContext, current_run
 from outlive._define.in_step import StepContext
+from outlive._model import Run
 from outlive.errors import ArgumentTypeError, DefinitionError
 
 Next = Callable[[], Awaitable[Any]]
@@ -55,13 +56,37 @@ class Middleware:
         return await call_next()
 
 
+class RunTracer(Middleware):
+    """Middleware that also follows runs through their lives, on whatever worker: see `outlive.Tracing`.
+
+    What follows is called in the middle of moving runs: it must be quick, and must not raise.
+    """
+
+    is_off = False
+    """Whether it has nothing to do in this process; then it is left out."""
+
+    def ended(self, run: Run, headers: dict[str, str], *, retried: int = 0) -> None:
+        """The end of a run is durable; called once for each end. `headers` are those of its tree, and `retried` is the
+        event that brought it back after an earlier end, or 0."""
+
+    def taken_over(self, run: Run, headers: dict[str, str], *, worker: str) -> None:
+        """This worker has taken a tree over, given by its root, from one that was lost."""
+
+    def pass_on(self, headers: dict[str, str], run: Run) -> dict[str, str]:
+        """The headers of a tree that this run brings about: a detached run, a fork, the next generation."""
+        return headers
+
+
 class Hooks(NamedTuple):
     """The hooks of an engine, outermost first."""
 
     on_start: tuple[Hook, ...] = ()
     on_step: tuple[Hook, ...] = ()
     on_workflow: tuple[Hook, ...] = ()
+    tracer: RunTracer | None = None
 
+
+HOOKS = ("on_start", "on_step", "on_workflow")
 
 NO_HOOKS = Hooks()
 """Of an engine without middleware."""
@@ -76,13 +101,15 @@ def hooks_of(middleware: object) -> Hooks:
     if not isinstance(middleware, Sequence) or isinstance(middleware, str):
         wanted = "give a list, for example middleware=[Tracing()]"
         raise ArgumentTypeError("Engine", "middleware", middleware, wanted)
-    own = [_own_hooks(each) for each in middleware]
-    return Hooks(*(tuple(hooks[name] for hooks in own if name in hooks) for name in Hooks._fields))
+    wanted = [each for each in middleware if not (isinstance(each, RunTracer) and each.is_off)]
+    own = [_own_hooks(each) for each in wanted]
+    tracer = next((each for each in wanted if isinstance(each, RunTracer)), None)
+    return Hooks(*(tuple(hooks[name] for hooks in own if name in hooks) for name in HOOKS), tracer=tracer)
 
 
 def _own_hooks(middleware: object) -> dict[str, Hook]:
     found: dict[str, Hook] = {}
-    for name in Hooks._fields:
+    for name in HOOKS:
         hook = getattr(middleware, name, None)
         if hook is None or getattr(type(middleware), name, None) is getattr(Middleware, name):
             continue
@@ -91,7 +118,7 @@ def _own_hooks(middleware: object) -> dict[str, Hook]:
             raise DefinitionError(f"middleware {middleware!r}: its {name} cannot be called: {wanted}")
         found[name] = hook
     if not found:
-        raise DefinitionError(f"middleware {middleware!r} has no hook: define one of {', '.join(Hooks._fields)}")
+        raise DefinitionError(f"middleware {middleware!r} has no hook: define one of {', '.join(HOOKS)}")
     return found
 
 

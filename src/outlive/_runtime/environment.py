@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from outlive._define.in_step import Verbs
 from outlive._define.live_resources import LiveResources
-from outlive._define.middleware import AroundWorkflow, Hook
+from outlive._define.middleware import AroundWorkflow, Hook, RunTracer
 from outlive._define.registry import Registry
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Retry
@@ -33,3 +33,5 @@ class Environment(NamedTuple):
     """The engine itself, for its steps."""
     retry: Retry | None = None
     """For steps that have none of their own, in workflows that have none."""
+    tracer: RunTracer | None = None
+    """Traces runs, if the engine has such middleware."""

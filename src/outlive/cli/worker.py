@@ -26,6 +26,7 @@ import click
 from outlive.cli.edge import Mistake, counted, run
 
 if TYPE_CHECKING:
+    from outlive import Tracing
     from outlive.engine import Engine
 
 RETRY_FIRST_SECONDS = 0.5
@@ -84,6 +85,7 @@ log = logging.getLogger("outlive.worker")
     metavar="ADDRESS",
     help="Where --metrics-port listens.",
 )
+@click.option("--tracing", is_flag=True, help="Trace runs and steps with OpenTelemetry.")
 def worker(
     *,
     app: str | None,
@@ -98,6 +100,7 @@ def worker(
     log_format: str,
     metrics_port: int | None,
     metrics_host: str,
+    tracing: bool,
 ) -> None:
     """Run the workflows of APP, and the flows of the store, until asked to stop.
 
@@ -125,6 +128,8 @@ def worker(
         "queues": None if queues is None else [name.strip() for name in queues.split(",") if name.strip()],
     }
     given = {option: value for option, value in options.items() if value is not None}
+    if tracing:
+        given["middleware"] = [_tracing()]
     if app is None or isinstance(found, ModuleType):
         engine = _engine_for(module, url, given)
     else:
@@ -150,6 +155,14 @@ def _json_formatter(engine: Engine) -> logging.Formatter:
     from outlive import JsonFormatter
 
     return JsonFormatter(redact=engine._redaction.fields)
+
+
+def _tracing() -> Tracing:
+    from outlive import Tracing
+
+    if (tracing := Tracing()).is_off:
+        raise Mistake("--tracing needs OpenTelemetry; install it: pip install 'outlive[otel]' opentelemetry-sdk")
+    return tracing
 
 
 def _is_given(option: str) -> bool:
@@ -194,6 +207,8 @@ def _engine_from(app: str, found: Any, given: dict[str, Any], *, is_store_given:
     fixed = [*(["--lease"] if "lease" in given else []), *(["--store"] if is_store_given else [])]
     if fixed:
         raise Mistake(f"{app} has a store and leases of its own; give {', '.join(fixed)} to Engine(...) there")
+    if "middleware" in given:
+        raise Mistake(f"{app} has middleware of its own; give middleware=[outlive.Tracing()] to Engine(...) there")
     try:
         engine._set_worker(**given)
     except OutliveError as error:

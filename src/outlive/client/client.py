@@ -32,7 +32,7 @@ from outlive.client.approval import Approvals
 from outlive.client.asks import Asks
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, WorkflowFilters, for_each
 from outlive.client.checkpoints import CheckpointStore
-from outlive.client.closing import closing_change, is_at_rest
+from outlive.client.closing import closing_change, is_at_rest, trace_ends
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
@@ -396,6 +396,7 @@ class Client:
         change = closing_change(tree, rows, reason=reason, at=store.now())
         outcome, _ = (await store.commit([change]))[0]
         if outcome is Outcome.COMMITTED:
+            trace_ends(self.access.hooks.tracer, change, rows)
             self.access.ring()
             for run in change.runs:
                 self._waiters.announce(run)

@@ -7,10 +7,12 @@ first wins, and a worker that still owns it finds its next seq taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
-from outlive._journal.codec import Row, open_row, salt_of, seal
+from outlive._define.middleware import RunTracer
+from outlive._journal.codec import Row, creation_in, open_row, salt_of, seal
 from outlive._journal.event import RunCancelled, RunRetried, SnapshotTaken
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, child_id
@@ -61,6 +63,18 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
         key = key_of_end(root.id, root.nonce, retried=_retried_at(rows, root))
         change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, key=key, ended=end))
     return change
+
+
+def trace_ends(tracer: RunTracer | None, change: Change, rows: Sequence[Row]) -> None:
+    """A change that ends a tree from outside is durable: no worker has recorded it, so that none traces it."""
+    if tracer is None:
+        return
+    root = change.runs[-1]
+    headers: dict[str, str] = {}
+    with suppress(OutliveError):  # Damaged: its runs are traced by what their rows say.
+        headers = creation_in(rows[0], nonce=root.nonce, run_id=root.id).headers
+    for run in change.runs:
+        tracer.ended(run, headers, retried=_retried_at(rows, root))
 
 
 def _retried_at(rows: Sequence[Row], root: Run) -> int:

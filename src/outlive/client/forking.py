@@ -193,8 +193,10 @@ class _Fork:
         return self._created(msgspec.structs.replace(event, input=payload))
 
     def _created(self, event: RunCreated) -> RunCreated:
+        tracer = self._access.hooks.tracer
         return msgspec.structs.replace(
             event,
+            headers=event.headers if tracer is None else tracer.pass_on(event.headers, self._origin),
             version=self._version,
             nonce=self._nonce,
             seed=event.seed or event.nonce,

@@ -342,6 +342,7 @@ class Engine(Served):
             around=around_workflow(self._hooks),
             engine=self,
             retry=self._retry,
+            tracer=self._hooks.tracer,
         )
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from outlive._define.middleware import RunTracer
 from outlive._model import RunStatus
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.tree.draft import Draft
+from outlive._runtime.tree.live import LiveTree
 from outlive.client.waiters import Waiters
 from outlive.telemetry import Counters
 
@@ -17,14 +19,19 @@ from outlive.telemetry import Counters
 class RunEnds:
     """The ends of the runs of one session."""
 
-    def __init__(self, counters: Counters, *, waiters: Waiters, requests: ClaimRequests) -> None:
+    def __init__(
+        self, counters: Counters, *, waiters: Waiters, requests: ClaimRequests, tracer: RunTracer | None
+    ) -> None:
         self._counters = counters
+        self._tracer = tracer
         self._run_seconds = counters.measures.run_seconds
         self._waiters = waiters
         self._requests = requests
 
-    def announce(self, draft: Draft) -> None:
+    def announce(self, live: LiveTree, draft: Draft) -> None:
         """A draft is durable: wake the clients that wait for runs that have ended or are parked in it."""
+        if self._tracer is not None:
+            self._trace(self._tracer, live, draft)
         for run in (*draft.forgotten, *draft.runs.values()):
             if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
@@ -38,3 +45,8 @@ class RunEnds:
                     self._requests.look()
             elif run.status is RunStatus.PARKED:
                 self._waiters.announce(run)
+
+    def _trace(self, tracer: RunTracer, live: LiveTree, draft: Draft) -> None:
+        for run in (*draft.forgotten, *draft.runs.values()):
+            if run.status.is_terminal:
+                tracer.ended(run, live.execution.headers, retried=live.execution.retried)

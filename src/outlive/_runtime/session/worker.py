@@ -93,7 +93,7 @@ class Worker:
         self._waiters = waiters
         self._observer_calls = observer_calls
         self._run_log = run_log
-        self._ends = RunEnds(counters, waiters=waiters, requests=requests)
+        self._ends = RunEnds(counters, waiters=waiters, requests=requests, tracer=environment.tracer)
         self._loop = asyncio.get_running_loop()
         self._resume_policy = ResumePolicy(environment)
         self.notes = ReplayNotes(counters)
@@ -184,6 +184,8 @@ class Worker:
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
             self._rebuild(live, claim, rows, mail)
+            if claim.interrupted and live.execution.created is not None and live.tracer is not None:
+                live.tracer.taken_over(claim.run, live.execution.headers, worker=self._name)
             mail = [message for message in mail if message.kind is not MessageKind.SKIP]
             if not mail:
                 # Only without mail: a message may cancel the run, and then these steps must not begin.
@@ -431,7 +433,7 @@ class Worker:
         if draft.change.answers:
             self._waiters.answers.announce(draft.change.answers)
         if draft.runs:
-            self._ends.announce(draft)
+            self._ends.announce(live, draft)
         if draft.change.rings:
             self._waiters.followers.ring(live.id)
         if live.phase is TreePhase.GONE:

@@ -110,6 +110,7 @@ class LiveTree:
         "refusals",
         "retries",
         "seq",
+        "tracer",
         "unsaid",
     )
 
@@ -133,6 +134,7 @@ class LiveTree:
             around=environment.around,
         )
         self.fold = Fold(root_id)
+        self.tracer = environment.tracer
         self.seq = -1
         """The seq of the last event, durable or not."""
         self.draft: Draft | None = None

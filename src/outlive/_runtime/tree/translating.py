@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from outlive._define.middleware import RunTracer
 from outlive._journal.event import (
     AnyEvent,
     ApprovalEscalated,
@@ -58,6 +59,7 @@ class Writing(Protocol):
     journal: int
     payloads: TreePayloads
     seq: int
+    tracer: RunTracer | None
 
     @property
     def id(self) -> str:
@@ -159,7 +161,7 @@ def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
         at=at,
         nonce=live.clock.nonce(),
         tags=command.tags,
-        headers=live.execution.headers,
+        headers=_passed_on(live, command.run),
         timeout_seconds=command.timeout_seconds,
         notify=live.id,
         payload=command.payload,
@@ -167,6 +169,12 @@ def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
     )
     live.open_draft().change.starts.append(change)
     return DetachedStarted(at=at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest)
+
+
+def _passed_on(live: Writing, run: int) -> dict[str, str]:
+    """The headers of a tree that a run brings about."""
+    headers = live.execution.headers
+    return headers if live.tracer is None else live.tracer.pass_on(headers, live.fold.runs[run])
 
 
 def _end(live: Writing, command: EndRun) -> AnyEvent:
@@ -201,7 +209,7 @@ def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
         fold.runs,
         journal=live.journal,
         generation=live.execution.generation,
-        created=created,
+        created=msgspec.structs.replace(created, headers=_passed_on(live, 0)),
         at=event.at,
         nonce=nonce,
         arguments=arguments,

@@ -11,7 +11,7 @@ from outlive._model.ticks import SECOND
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
 from outlive.client.birth import birth
-from outlive.client.closing import closing_change
+from outlive.client.closing import closing_change, trace_ends
 from outlive.client.starting import read_tree
 
 TERMINATE_TRIES_MAX = 100
@@ -58,6 +58,7 @@ async def terminate(access: Access, run_id: str, *, reason: str) -> bool:
             continue
         change = closing_change(tree, rows, reason=reason, at=store.now())
         if (await store.commit([change]))[0][0] is Outcome.COMMITTED:
+            trace_ends(access.hooks.tracer, change, rows)
             if access.worker is not None:
                 access.worker.discard_tree(run.journal)
             return True
