@@ -57,7 +57,8 @@ class Traces:
 def trace_of(span: ReadableSpan) -> int:
     """The id of its trace."""
     assert span.context is not None
-    return span.context.trace_id
+    trace_id: int = span.context.trace_id
+    return trace_id
 
 
 def hangs_on(span: ReadableSpan, parent: ReadableSpan) -> bool:

@@ -101,10 +101,10 @@ def hooks_of(middleware: object) -> Hooks:
     if not isinstance(middleware, Sequence) or isinstance(middleware, str):
         wanted = "give a list, for example middleware=[Tracing()]"
         raise ArgumentTypeError("Engine", "middleware", middleware, wanted)
-    wanted = [each for each in middleware if not (isinstance(each, RunTracer) and each.is_off)]
-    own = [_own_hooks(each) for each in wanted]
-    tracer = next((each for each in wanted if isinstance(each, RunTracer)), None)
-    return Hooks(*(tuple(hooks[name] for hooks in own if name in hooks) for name in HOOKS), tracer=tracer)
+    present = [each for each in middleware if not (isinstance(each, RunTracer) and each.is_off)]
+    own = [_own_hooks(each) for each in present]
+    start, step, workflow = (tuple(hooks[name] for hooks in own if name in hooks) for name in HOOKS)
+    return Hooks(start, step, workflow, next((each for each in present if isinstance(each, RunTracer)), None))
 
 
 def _own_hooks(middleware: object) -> dict[str, Hook]:

@@ -119,7 +119,7 @@ def worker(
 
     module, found = (None, None) if app is None else load(app)
     handler = _log_to_stderr(log_level, log_format)
-    options = {
+    options: dict[str, Any] = {
         "lease": lease,
         "name": name,
         "grace_seconds": grace,
