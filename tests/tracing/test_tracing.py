@@ -18,7 +18,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler, Tr
 from opentelemetry.trace import SpanKind, StatusCode
 
 import outlive
-from outlive import _define
 from outlive._define.middleware import NO_HOOKS, hooks_of
 from outlive.cli.worker import worker
 from outlive.testing import TestEngine
@@ -334,7 +333,7 @@ async def test_until_the_program_has_set_a_provider_nothing_is_traced() -> None:
 
 def test_without_opentelemetry_there_are_no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same program runs where it is not installed, and pays nothing."""
-    monkeypatch.delattr(_define, "spans", raising=False)
+    monkeypatch.delattr("outlive._define.spans", raising=False)
     monkeypatch.setitem(sys.modules, "outlive._define.spans", None)
 
     assert hooks_of([outlive.Tracing()]) == NO_HOOKS
@@ -342,7 +341,7 @@ def test_without_opentelemetry_there_are_no_hooks(monkeypatch: pytest.MonkeyPatc
 
 def test_a_command_line_that_wants_traces_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything runs."""
-    monkeypatch.delattr(_define, "spans", raising=False)
+    monkeypatch.delattr("outlive._define.spans", raising=False)
     monkeypatch.setitem(sys.modules, "outlive._define.spans", None)
     done = CliRunner().invoke(worker, ["--store", "memory:", "--tracing"])
 
