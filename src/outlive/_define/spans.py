@@ -11,7 +11,6 @@ link to the run that it comes from: the header `tracelink`, in the form of a `tr
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -170,7 +169,7 @@ class Spans:
         """Make a span without a length where a worker has taken a run over from a lost one."""
         own, at = self._of_run(headers, _nonce(run), run.id, run.workflow), run.updated_at
         attributes = _about(run) | {"outlive.worker": worker, "outlive.epoch": run.epoch}
-        ids = own.trace_id, secrets.randbits(64) or 1
+        ids = own.trace_id, _hashed(f"{_nonce(run)}/{run.id}/epoch {run.epoch}", 8)
         self._make("taken over", ids=ids, parent=own, at=at, attributes=attributes).end(at * NANOSECONDS)
 
     def linked(self, headers: dict[str, str], run: Run) -> dict[str, str]:
