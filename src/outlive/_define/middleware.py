@@ -92,8 +92,8 @@ NO_HOOKS = Hooks()
 """Of an engine without middleware."""
 
 
-def hooks_of(middleware: object) -> Hooks:
-    """What the middleware of an engine wants to be around.
+def hooks_of(middleware: object, guards: Sequence[object] = ()) -> Hooks:
+    """What the middleware of an engine wants to be around, with Outlive's own (`guards`) outermost.
 
     Raises:
         DefinitionError: one has no hook, or a hook that is not async.
@@ -101,7 +101,7 @@ def hooks_of(middleware: object) -> Hooks:
     if not isinstance(middleware, Sequence) or isinstance(middleware, str):
         wanted = "give a list, for example middleware=[Tracing()]"
         raise ArgumentTypeError("Engine", "middleware", middleware, wanted)
-    present = [each for each in middleware if not (isinstance(each, RunTracer) and each.is_off)]
+    present = [each for each in (*guards, *middleware) if not (isinstance(each, RunTracer) and each.is_off)]
     own = [_own_hooks(each) for each in present]
     start, step, workflow = (tuple(hooks[name] for hooks in own if name in hooks) for name in HOOKS)
     return Hooks(start, step, workflow, next((each for each in present if isinstance(each, RunTracer)), None))

@@ -176,7 +176,7 @@ class Engine(Served):
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
         self._resources = LiveResources(check_given(resources))
-        self._hooks = hooks_of([*guards, *middleware])
+        self._hooks = hooks_of(middleware, guards)
         self._redaction = Redaction(redact)
         self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._has_flows = given.flag("Engine", "flows", flows)
