@@ -111,7 +111,7 @@ CONTRACT_MODULES = {
         "workflow",
     },
     "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},
-    "_store": {"change", "checkpoints", "contract", "deleting", "examine", "handle", "schedules", "streams"},
+    "_store": {"audit", "change", "checkpoints", "contract", "deleting", "examine", "handle", "schedules", "streams"},
     "_lease": {"contract", "process", "sessions"},
 }
 

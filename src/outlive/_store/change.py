@@ -12,6 +12,7 @@ import msgspec
 from outlive._journal.codec import Row
 from outlive._model import Failure, Payload, Run, RunStatus
 from outlive._model.payload import Blob
+from outlive._store.audit import Action
 from outlive._store.streams import StreamLines
 
 
@@ -53,6 +54,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     ended: Ended | None = None
     blobs: tuple[Blob, ...] = ()
     """Blobs that the payload refers to; stored if and only if the message is accepted."""
+    audit: Action | None = None
+    """What the audit log is to say; written if and only if the message is accepted."""
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -224,3 +227,5 @@ class Change(msgspec.Struct, kw_only=True):
     """For a new journal: the handle of an ended one, whose message keys, with their answers, and messages waiting for
     its root run move over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it
     due at once."""
+    audit: list[Action] = []
+    """What the audit log is to say; written if and only if this change is."""

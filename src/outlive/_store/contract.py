@@ -31,6 +31,7 @@ from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
 from outlive._model.queue import QueueLimits
+from outlive._store.audit import Action, AuditTable
 from outlive._store.change import (
     Answer,
     Change,
@@ -56,6 +57,7 @@ __all__ = [
     "CLOSE_SECONDS",
     "PAGE_SIZE_MAX",
     "TRANSACTION_SECONDS_MAX",
+    "Action",
     "Answer",
     "Beat",
     "CellChange",
@@ -204,13 +206,14 @@ class CellStore(Protocol):
     async def read_cell(self, name: str) -> bytes | None:
         """What a named cell holds; None for one that was never written. Nothing is locked or written."""
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         """Change what a named cell holds, in one transaction; what `change` answers.
 
         `change` is given what the cell holds (None for one that was never written) and the store's clock, and says
         what it is to hold. Changes of one cell happen one after the other, in all processes, and each sees what the
         one before has written. `change` must be quick and pure: it is called in the transaction, on whatever thread
         that is, and again if the transaction has to be. If it raises, the cell stays as it is and the error is raised.
+        If the cell holds something else than before, `audit` is written to the audit log with it.
 
         Raises:
             StoreUnavailableError: the cell is as it was.
@@ -218,7 +221,7 @@ class CellStore(Protocol):
         """
 
 
-class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Protocol):
+class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, AuditTable, Protocol):
     """The contract. Verbs may be called from one event loop; every write is durable when its coroutine returns."""
 
     async def open(self, *, migrate: bool = True) -> None:

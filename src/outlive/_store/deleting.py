@@ -21,8 +21,10 @@ Every sentence of a docstring is checked by `outlive.testing.conformance.deletin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
+
+from outlive._store.audit import Action
 
 HOUR = 3_600 * 1_000_000
 BLOB_GRACE = 24 * HOUR
@@ -42,7 +44,9 @@ class References(NamedTuple):
 class Deletion(Protocol):
     """How a store gets smaller."""
 
-    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+    async def delete_trees(
+        self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None
+    ) -> list[int]:
         """Delete trees with everything that hangs on them, in one transaction; the handles of those that it deleted.
 
         A tree goes if its root ended before the instant `ended_before` and no open run needs it: not the run that
@@ -53,6 +57,8 @@ class Deletion(Protocol):
 
         What is not there, and what has to stay, is left as it is and is not in the answer; so is a tree that another
         caller has in hand. The blobs of the tree stay, and are remembered: other trees may refer to them.
+
+        `audit` says for journals what the audit log is to say of them; it is written for each that was deleted.
         """
 
     async def give_back(self) -> bool:

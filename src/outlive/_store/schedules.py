@@ -15,6 +15,7 @@ from typing import Protocol
 
 import msgspec
 
+from outlive._store.audit import Action
 from outlive._store.change import Change, Outcome
 
 
@@ -51,6 +52,8 @@ class ScheduleChange(msgspec.Struct, frozen=True, kw_only=True):
     """None deletes it."""
     starts: list[Change] = []
     """New trees; an id that is taken already is left as it is."""
+    audit: Action | None = None
+    """What the audit log is to say; written if and only if this change is."""
 
 
 class ScheduleTable(Protocol):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from outlive._model.payload import Blob
+from outlive._store.audit import Action
 from outlive._store.deleting import References
+from outlive._store.memory.audit import append_audit
 from outlive._store.memory.state import MemoryState, Tree
 from outlive._store.tables.references import ids_in
 
@@ -34,9 +36,14 @@ class MemoryDeletion:
         """Those that are there."""
         return {id: self._state.blobs[id] for id in ids if id in self._state.blobs}
 
-    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+    async def delete_trees(
+        self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None
+    ) -> list[int]:
         """See `Deletion`."""
-        return delete_trees(self._state, journals, ended_before=ended_before, now=self.now())
+        gone = delete_trees(self._state, journals, ended_before=ended_before, now=self.now())
+        if audit:
+            append_audit(self._state, [audit[journal] for journal in gone if journal in audit], self.now())
+        return gone
 
     async def give_back(self) -> bool:
         """See `Deletion`. Python does that by itself."""

@@ -8,6 +8,7 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.run import asks, has_error, sleeps, waits_for
+from outlive._store.audit import AuditRow
 from outlive._store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
 from outlive._store.schedules import ScheduleRow
@@ -40,18 +41,19 @@ class MemoryState:
         self.turns: dict[str, dict[str, float]] = {}
         """By queue, and by key there: see `tables.queueing`."""
         self.messages = 0
+        self.audit: list[AuditRow] = []
         self.tables = Tables()
 
     def save(self, journals: Iterable[int]) -> Callable[[], None]:
         """A way back to how things are now, if no other trees than these and new ones change meanwhile."""
         lists = (dict(self.trees), dict(self.active), dict(self.runs), dict(self.blobs), self.messages)
-        blobs_kept = dict(self.blobs_kept)
+        blobs_kept, audit = dict(self.blobs_kept), list(self.audit)
         watches = {run_id: dict(watchers) for run_id, watchers in self.watches.items()}
         trees = [(tree, tree.copy()) for journal in journals if (tree := self.trees.get(journal)) is not None]
 
         def go_back() -> None:
             self.trees, self.active, self.runs, self.blobs, self.messages = lists
-            self.watches, self.blobs_kept = watches, blobs_kept
+            self.watches, self.blobs_kept, self.audit = watches, blobs_kept, audit
             for tree, before in trees:
                 vars(tree).update(vars(before))
 

@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter, RunStatus
+from outlive._store.audit import Action
 from outlive._store.change import has_final_end, judge
 from outlive._store.contract import (
     PAGE_SIZE_MAX,
@@ -40,6 +41,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
+from outlive._store.memory.audit import MemoryAudit, append_audit
 from outlive._store.memory.claim import MemoryClaim, list_queues, measure_queue
 from outlive._store.memory.deleting import MemoryDeletion
 from outlive._store.memory.examine import MemoryExaminer
@@ -65,7 +67,7 @@ NO_LIMIT = 2**62
 T = TypeVar("T")
 
 
-class MemoryStore(MemoryDeletion):
+class MemoryStore(MemoryDeletion, MemoryAudit):
     """A store that forgets everything when the process ends."""
 
     def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:
@@ -182,6 +184,8 @@ class MemoryStore(MemoryDeletion):
             self._append(tree, said)
         if change.successor_of:
             self._inherit(tree, change.successor_of)
+        if change.audit:
+            append_audit(self._state, change.audit, self.now())
         if change.forgets is not None:
             self._forget(tree, change.forgets)
         if tree.inbox:
@@ -255,9 +259,12 @@ class MemoryStore(MemoryDeletion):
         """As it is now."""
         return self._state.cells.get(name)
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         """Nothing can happen in the middle of it."""
-        self._state.cells[name], answer = change(self._state.cells.get(name), self.now())
+        before = self._state.cells.get(name)
+        self._state.cells[name], answer = change(before, self.now())
+        if audit is not None and self._state.cells[name] != before:
+            append_audit(self._state, [audit], self.now())
         return answer
 
     def watch(self, ring: Callable[[str], None]) -> None:
@@ -335,11 +342,13 @@ class MemoryStore(MemoryDeletion):
     def _accept(self, tree: Tree, number: int, message: Message) -> None:
         self._state.messages += 1
         fields = asdict(message)
-        del fields["run_id"], fields["blobs"]
+        del fields["run_id"], fields["blobs"], fields["audit"]
         self._put_blobs(message.blobs)
         tree.inbox[self._state.messages] = Inbound(id=self._state.messages, run=number, **fields)
         if message.key:
             tree.keys.add(message.key)
+        if message.audit is not None:
+            append_audit(self._state, [message.audit], self.now())
         self._wake_for_mail(tree)
 
     def _wake_for_mail(self, tree: Tree) -> None:
@@ -555,6 +564,8 @@ class MemoryStore(MemoryDeletion):
             self._state.schedules[change.name] = row
         for start in change.starts:
             self._commit(start)
+        if change.audit is not None:
+            append_audit(self._state, [change.audit], self.now())
         return Outcome.COMMITTED
 
     # -- Checkpoints -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 from outlive._model import Run
 from outlive._model.run import IN_LINE, OUTSIDE
 from outlive._store.contract import Answer, Change, Message, Outcome
+from outlive._store.postgres.audit import audited
 from outlive._store.postgres.query import BLOB_COLUMNS, EVENT_COLUMNS
 from outlive._store.postgres.rows import birth_of, state_of, to_text
 from outlive._store.postgres.streams import to_lines
@@ -118,6 +119,8 @@ class Batch:
         if change.forgets is not None:
             before, below = change.forgets.before, change.forgets.below
             self._note("forgets", {"journal": journal, "before": before, "below": below})
+        for action in change.audit:
+            self._note("audit", audited(action) | {"journal": journal})
         for start in change.starts:
             self._add(start)
         self.post(change.messages)
@@ -193,7 +196,7 @@ def answer_of(answer: Answer, journal: int) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    return {
+    fields = {
         "run_id": to_text(message.run_id),
         "kind": message.kind.value,
         "at": message.at,
@@ -202,3 +205,4 @@ def _message(message: Message) -> dict[str, Any]:
         "payload": to_json_or_null(message.payload),
         "ended": to_json_or_null(message.ended),
     }
+    return fields if message.audit is None else fields | {"audit": audited(message.audit)}

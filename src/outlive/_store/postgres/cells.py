@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from outlive._store.contract import CellChange
+from outlive._store.contract import Action, CellChange
+from outlive._store.postgres.audit import append_audit
 from outlive._store.postgres.connection import HURRIED, Session
 from outlive._store.postgres.rows import from_text, to_text
 
@@ -22,6 +23,7 @@ class CellCall(NamedTuple):
     name: str
     change: CellChange[Any]
     answer: asyncio.Future[Any]
+    audit: Action | None = None
 
 
 class CellQueue:
@@ -34,10 +36,10 @@ class CellQueue:
         self.is_busy = False
         """Whether `run` is under way, or is about to be."""
 
-    def add(self, name: str, change: CellChange[Any]) -> asyncio.Future[Any]:
+    def add(self, name: str, change: CellChange[Any], audit: Action | None = None) -> asyncio.Future[Any]:
         """Change a cell in the next transaction."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._calls.append(CellCall(to_text(name), change, answer))
+        self._calls.append(CellCall(to_text(name), change, answer, audit))
         return answer
 
     async def run(self) -> None:
@@ -82,26 +84,32 @@ async def change_cells(session: Session, calls: list[CellCall], now: Callable[[]
         async with session.transaction(begin=HURRIED):
             rows = await session.fetch("lock_cells", now(), names)
             if len(rows) == len(names):
-                return await _change_locked(session, calls, rows)
+                return await _change_locked(session, calls, rows, now())
         # With nothing locked: another process that makes one of them may want the others next.
         session.is_doubtful = False
         await session.fetch("create_cells", names)
 
 
-async def _change_locked(session: Session, calls: list[CellCall], rows: list[Any]) -> list[Any]:
+async def _change_locked(session: Session, calls: list[CellCall], rows: list[Any], now: int | None) -> list[Any]:
     before = {row["name"]: row["data"] for row in rows}
     after = dict(before)
     now_at = max(row["now"] for row in rows)
-    answers = [_change(after, call, now_at) for call in calls]
+    actions: list[Action] = []
+    answers = [_change(after, call, now_at, actions) for call in calls]
     changed = [name for name in before if after[name] != before[name]]
     if changed:
         await session.fetch("put_cells", changed, [after[name] for name in changed])
+    if actions:
+        await append_audit(session, actions, now)
     return answers
 
 
-def _change(cells: dict[str, bytes | None], call: CellCall, now_at: int) -> Any:
+def _change(cells: dict[str, bytes | None], call: CellCall, now_at: int, actions: list[Action]) -> Any:
+    before = cells[call.name]
     try:
-        cells[call.name], answer = call.change(cells[call.name], now_at)
+        cells[call.name], answer = call.change(before, now_at)
     except Exception as error:  # It fails for its own caller only.
         return error
+    if call.audit is not None and cells[call.name] != before:
+        actions.append(call.audit)
     return answer

@@ -3,10 +3,12 @@ tree may go is judged in functions/delete_trees.sql."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from outlive._store.audit import Action
 from outlive._store.deleting import References
+from outlive._store.postgres.audit import append_audit
 from outlive._store.postgres.commit import Writing, retry_deadlocks
 from outlive._store.postgres.connection import Session
 from outlive._store.tables.references import FIRST, place_of, references_of
@@ -14,12 +16,23 @@ from outlive._store.tables.references import FIRST, place_of, references_of
 TABLES = FIRST | {"streams": (-1, -1), "events": (-1, -1)}
 
 
-async def delete_trees(session: Session, journals: Sequence[int], ended_before: int, writing: Writing) -> list[int]:
+async def delete_trees(
+    session: Session, journals: Sequence[int], ended_before: int, audit: Mapping[int, Action], writing: Writing
+) -> list[int]:
     """Delete what may go."""
-    ((gone,),) = await retry_deadlocks(
-        lambda: session.fetch("delete_trees", writing.time(), list(journals), ended_before)
-    )
-    return list(gone)
+
+    async def delete() -> list[int]:
+        ((gone,),) = await session.fetch("delete_trees", writing.time(), list(journals), ended_before)
+        return list(gone)
+
+    async def delete_and_say_so() -> list[int]:
+        async with session.transaction():
+            gone = await delete()
+            if actions := [audit[journal] for journal in gone if journal in audit]:
+                await append_audit(session, actions, writing.time())
+        return gone
+
+    return await retry_deadlocks(delete_and_say_so if audit else delete)
 
 
 async def find_references(session: Session, after: str, limit: int) -> References:

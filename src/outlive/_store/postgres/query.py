@@ -51,6 +51,7 @@ def _words(schema: str) -> dict[str, str]:
         "schema": quoted(schema),
         # As text in a literal: quoted as a name, and once more as a literal.
         "sequence": f"{quoted(schema)}.runs_key_seq".replace("'", "''"),
+        "audit_table": f"{quoted(schema)}.audit".replace("'", "''"),
         "functions_version": version,
         **{file.stem: f"{quoted(schema)}.{file.stem}_{version}" for file in _function_files()},
     }

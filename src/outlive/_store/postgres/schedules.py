@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from outlive._store.change import Change, Outcome
+from outlive._store.postgres.audit import append_audit
 from outlive._store.postgres.commit import Writing, commit_carefully, retry_deadlocks, write_at_once
 from outlive._store.postgres.connection import HURRIED, Session
 from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
@@ -59,6 +60,8 @@ async def _change(
             won |= {row["name"] for row in await session.fetch("create_schedules", *_columns(new))}
         starts = [start for change in changes if change.name in won for start in change.starts]
         await _start(session, starts, writing, careful=careful)
+        if actions := [change.audit for change in changes if change.name in won and change.audit is not None]:
+            await append_audit(session, actions, writing.time())
     return [Outcome.COMMITTED if change.name in won else Outcome.CONFLICT for change in changes]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,9 +21,11 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._store.audit import AuditFilter, AuditRow
 from outlive._store.contract import (
     CLOSE_SECONDS,
     PAGE_SIZE_MAX,
+    Action,
     Answer,
     CellChange,
     Change,
@@ -40,6 +42,7 @@ from outlive._store.contract import (
     WorkerInfo,
 )
 from outlive._store.deleting import References
+from outlive._store.postgres import audit as audit_log
 from outlive._store.postgres import checkpoints, claim, commit, deleting, queues, read, requests, schedules, streams
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
@@ -268,10 +271,10 @@ class PostgresStore:
         """See `CellStore`."""
         return await self._read(read_cell, name)
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         """See `Store`."""
         self._check_open()
-        answer: asyncio.Future[T] = self._cells.add(name, change)
+        answer: asyncio.Future[T] = self._cells.add(name, change, audit)
         if not self._cells.is_busy:
             self._cells.is_busy = True
             self._spawn(self._cells.run())
@@ -364,9 +367,30 @@ class PostgresStore:
         """See `Store`."""
         await self._write(claim.retire_worker, worker_id, self._writing)
 
-    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+    async def delete_trees(
+        self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None
+    ) -> list[int]:
         """See `Deletion`."""
-        return await self._write(deleting.delete_trees, journals, ended_before, self._writing) if journals else []
+        if not journals:
+            return []
+        return await self._write(deleting.delete_trees, journals, ended_before, audit or {}, self._writing)
+
+    async def append_audit(self, actions: Sequence[Action]) -> None:
+        """See `AuditTable`."""
+        if actions:
+            await self._write(audit_log.append_audit, actions, self._time.given())
+
+    async def read_audit(self, *, after: int = 0, limit: int) -> list[AuditRow]:
+        """See `AuditTable`."""
+        return await self._read(audit_log.read_audit, after, limit)
+
+    async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
+        """See `AuditTable`."""
+        return await self._read(audit_log.list_audit, wanted, before, limit)
+
+    async def prune_audit(self, *, before: int, limit: int) -> int:
+        """See `AuditTable`."""
+        return await self._write(audit_log.prune_audit, before, limit, self._time.given())
 
     async def give_back(self) -> bool:
         """See `Deletion`. Autovacuum does that."""

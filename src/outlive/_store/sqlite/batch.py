@@ -21,7 +21,8 @@ from outlive._model import Run
 from outlive._model.payload import Blob
 from outlive._model.run import IN_LINE, OUTSIDE
 from outlive._store.change import has_final_end
-from outlive._store.contract import Change, Forgotten, Message, Outcome
+from outlive._store.contract import Action, Change, Forgotten, Message, Outcome
+from outlive._store.sqlite.audit import put_audit
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
@@ -55,6 +56,7 @@ class Batch:
         self._blobs: dict[str, Blob] = {}
         self._messages: list[Message] = []
         self._renames: list[Run] = []
+        self._audit: list[Action] = []
         self._forgotten: list[tuple[int, Forgotten]] = []
         self._successors: dict[int, tuple[int, Run]] = {}
         self._taken: set[str] = set()
@@ -114,6 +116,7 @@ class Batch:
         for start in change.starts:
             self._add(start, replace(root, journal=journal) if is_last and root is not None else None)
         self._messages += change.messages
+        self._audit += change.audit
         if change.forgets is not None:
             self._forgotten.append((journal, change.forgets))
         return Outcome.COMMITTED, journal
@@ -179,6 +182,8 @@ class Batch:
             send_ends(self._session, ended)
         for journal, forgotten in self._forgotten:
             self._forget(journal, forgotten)
+        if self._audit:
+            put_audit(self._session, self._audit)
         self._wake_for_mail()
 
     def _forget(self, journal: int, forgotten: Forgotten) -> None:

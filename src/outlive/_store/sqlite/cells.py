@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._store.contract import CellChange
+from outlive._store.contract import Action, CellChange
+from outlive._store.sqlite.audit import put_audit
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import each
 
 
-def _change_cell(session: Session, call: tuple[str, CellChange[Any]]) -> Any:
-    name, change = call
+def _change_cell(session: Session, call: tuple[str, CellChange[Any], Action | None]) -> Any:
+    name, change, audit = call
     before = read_cell(session, name)
     after, answer = change(before, session.clock())
     if after != before:
         session.execute("put_cell", name, after)
+        if audit is not None:
+            put_audit(session, [audit])
     return answer
 
 

@@ -6,11 +6,13 @@ are too many, a few at a time: each page that is given back from the end of the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from outlive._model.payload import Blob
+from outlive._store.audit import Action
 from outlive._store.deleting import BLOB_REFRESH, References
+from outlive._store.sqlite.audit import put_audit
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import each
 from outlive._store.tables.references import FIRST, ids_in, place_of, references_of
@@ -45,8 +47,8 @@ def put_blob(session: Session, blob: Blob) -> None:
     session.execute("remember_blob", blob.id, session.clock(), BLOB_REFRESH)
 
 
-def _delete_trees(session: Session, argument: tuple[Sequence[int], int]) -> list[int]:
-    journals, ended_before = argument
+def _delete_trees(session: Session, argument: tuple[Sequence[int], int, Mapping[int, Action]]) -> list[int]:
+    journals, ended_before, audit = argument
     rows: list[Any] = session.execute("find_deletable", to_json(list(journals)), ended_before).fetchall()
     if not rows:
         return []
@@ -56,6 +58,8 @@ def _delete_trees(session: Session, argument: tuple[Sequence[int], int]) -> list
     session.execute("delete_watches", to_json([run_id for _, run_id in rows]))
     for statement in _DELETED:
         session.execute(statement, keys)
+    if audit:
+        put_audit(session, [audit[key] for key, _ in rows if key in audit])
     return [key for key, _ in rows]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from outlive._model import RunStatus
 from outlive._store.change import Delivery, Message, Refusal, judge
+from outlive._store.sqlite.audit import put_audit
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.writer import each
@@ -77,5 +78,7 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
         put_blob(session, blob)
     if message.key:
         session.execute("put_message_key", journal, message.key)
+    if message.audit is not None:
+        put_audit(session, [message.audit])
     journals.add(journal)
     return delivery

@@ -7,6 +7,7 @@ from typing import Any
 
 from outlive._store.change import Outcome
 from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
+from outlive._store.sqlite.audit import put_audit
 from outlive._store.sqlite.commit import commit_all
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import WriteVerb
@@ -39,15 +40,16 @@ def _rows(session: Session, verb: str, *values: Any) -> list[ScheduleRow]:
 
 def _change_schedules(session: Session, calls: list[Sequence[ScheduleChange]], *, careful: bool) -> list[list[Outcome]]:
     outcomes = [[_change(session, change) for change in changes] for changes in calls]
-    starts = [
-        start
+    made = [
+        change
         for changes, own in zip(calls, outcomes, strict=True)
         for change, outcome in zip(changes, own, strict=True)
         if outcome is Outcome.COMMITTED
-        for start in change.starts
     ]
-    if starts:
+    if starts := [start for change in made for start in change.starts]:
         commit_all(session, starts, careful=careful)
+    if actions := [change.audit for change in made if change.audit is not None]:
+        put_audit(session, actions)
     return outcomes
 
 

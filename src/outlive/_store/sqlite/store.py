@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,12 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._model.payload import Blob
+from outlive._store.audit import AuditFilter, AuditRow
 from outlive._store.contract import (
     CLOSE_SECONDS,
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
+    Action,
     Answer,
     CellChange,
     Change,
@@ -36,6 +38,7 @@ from outlive._store.contract import (
 from outlive._store.deleting import References
 from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.sqlite import read
+from outlive._store.sqlite.audit import APPEND_AUDIT, PRUNE_AUDIT, list_audit, read_audit
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.bells import READERS, WORKERS, Bells
 from outlive._store.sqlite.cells import CHANGE_CELL, read_cell
@@ -216,9 +219,9 @@ class SqliteStore:
         """See `CellStore`."""
         return await self.read(read_cell, name)
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         """See `Store`. On the thread of the writer."""
-        return await self.write(CHANGE_CELL, (name, change))
+        return await self.write(CHANGE_CELL, (name, change, audit))
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""
@@ -247,9 +250,27 @@ class SqliteStore:
         """See `Store`."""
         return await self.write(WATCH_ENDS, watches)
 
-    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+    async def delete_trees(
+        self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None
+    ) -> list[int]:
         """See `Deletion`."""
-        return await self.write(DELETE_TREES, (journals, ended_before)) if journals else []
+        return await self.write(DELETE_TREES, (journals, ended_before, audit or {})) if journals else []
+
+    async def append_audit(self, actions: Sequence[Action]) -> None:
+        """See `AuditTable`."""
+        await self.write(APPEND_AUDIT, actions)
+
+    async def read_audit(self, *, after: int = 0, limit: int) -> list[AuditRow]:
+        """See `AuditTable`."""
+        return await self.read(read_audit, (after, limit))
+
+    async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
+        """See `AuditTable`."""
+        return await self.read(list_audit, (wanted, before, limit))
+
+    async def prune_audit(self, *, before: int, limit: int) -> int:
+        """See `AuditTable`."""
+        return await self.write(PRUNE_AUDIT, (before, limit))
 
     async def give_back(self) -> bool:
         """See `Deletion`."""

@@ -74,6 +74,7 @@ def plain_rows(changes: Iterable[Change], *, with_guarded: bool) -> list[FencedR
             or change.starts
             or change.messages
             or change.forgets
+            or change.audit
             or (change.is_guarded and not with_guarded)
         ):
             return None

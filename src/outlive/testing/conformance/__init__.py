@@ -44,6 +44,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     requests     runs that are asked for in the transaction of a user
     migrations   open, close, open again
     examine      the eyes of a checker, and repairs
+    audit        who did what: in the transaction of the deed, and in one chain
     schedules    what is due, changes by compare-and-swap, with the runs that they start
     checkpoints  append, load, clear: the small contract for those who want only that
     processes    all of it from several processes
@@ -58,6 +59,7 @@ import pytest
 
 FACETS = (
     "answers",
+    "audit",
     "blobs",
     "cells",
     "checkpoint_processes",

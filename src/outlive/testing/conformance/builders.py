@@ -28,6 +28,7 @@ from outlive._model import Payload, Run, Wait, definition_key
 from outlive._model.payload import Blob
 from outlive._replay.lookahead import first_number
 from outlive._store.contract import (
+    Action,
     Answer,
     Change,
     Delivery,
@@ -62,6 +63,7 @@ class Parts(TypedDict, total=False):
     starts: list[Change]
     messages: list[Message]
     forgets: Forgotten
+    audit: list[Action]
 
 
 class Writer:

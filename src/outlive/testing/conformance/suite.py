@@ -1,6 +1,7 @@
 """All facets, in two classes: what every store keeps, and what only a store that processes share can keep."""
 
 from outlive.testing.conformance.answers import AnswersConformance
+from outlive.testing.conformance.audit import AuditConformance
 from outlive.testing.conformance.blobs import BlobsConformance
 from outlive.testing.conformance.cells import CellsConformance
 from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
@@ -64,6 +65,7 @@ class LocalStoreConformance(
     ExamineConformance,
     CopiesConformance,
     SchedulesConformance,
+    AuditConformance,
     CheckpointsConformance,
 ):
     """The contract of a store that lives in one process."""

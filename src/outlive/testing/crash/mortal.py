@@ -109,9 +109,9 @@ class MortalStore:
         what = f"refusal of {len(refusals)} asks"
         await self._write(partial(self.inner.refuse_messages, worker_id, refusals), what)
 
-    async def change_cell(self, name: str, change: CellChange[Any]) -> Any:
+    async def change_cell(self, name: str, change: CellChange[Any], **options: Any) -> Any:
         """See `CellStore`."""
-        return await self._write(partial(self.inner.change_cell, name, change), f"change of cell {name}")
+        return await self._write(partial(self.inner.change_cell, name, change, **options), f"change of cell {name}")
 
     async def append_streams(self, appends: Sequence[StreamAppend], **options: Any) -> list[Appended]:
         """See `StreamTable`."""

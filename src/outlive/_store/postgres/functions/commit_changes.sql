@@ -27,7 +27,7 @@ CREATE FUNCTION {commit_changes}(
     p_blob_id text[],
     p_blob_data bytea[],
     -- What is rare: {must, guarded, tagged, retagged, consumed, keys, answers, items, streams, renames, successors, messages,
-    -- messages_max, forgets, rings, rings_channel, lined, freed}.
+    -- messages_max, forgets, rings, rings_channel, lined, freed, audit}.
     p_rest jsonb,
     OUT lost bigint[],
     OUT deliveries text[]
@@ -338,6 +338,15 @@ BEGIN
     IF v_ends IS NOT NULL THEN
         PERFORM {put_messages}(v_now, v_ends, 4611686018427387904, NULL, NULL, NULL);
         v_is_due := true;
+    END IF;
+    IF v_has_rest AND p_rest ? 'audit' THEN
+        -- Last: the end of the log stays locked from here on. Nothing of trees that do not exist.
+        PERFORM {append_audit}(v_now, (
+            SELECT jsonb_agg(value)
+            FROM jsonb_array_elements(p_rest -> 'audit')
+            WHERE lost IS NULL OR (value ->> 'journal')::bigint <> ALL (lost)
+            HAVING count(*) > 0
+        ));
     END IF;
 
     IF v_is_due AND p_channel IS NOT NULL THEN

@@ -4,7 +4,7 @@
 -- that releases a tree sees either this mail or is seen by it.
 CREATE FUNCTION {put_messages}(
     p_now bigint,
-    p_messages jsonb, -- [{run_id, kind, at, name, key, payload, ended}]
+    p_messages jsonb, -- [{run_id, kind, at, name, key, payload, ended, audit}]
     p_messages_max bigint, -- That may wait for one tree.
     p_blob_message integer[], -- Of which message this blob is, from 1; NULL for a blob of a change.
     p_blob_id text[],
@@ -17,6 +17,7 @@ DECLARE
     v_delivery text;
     v_deliveries text[] := '{}';
     v_mailed bigint[] := '{}';
+    v_audit jsonb := '[]';
 BEGIN
     FOR v_message IN SELECT value FROM jsonb_array_elements(p_messages) LOOP
         v_ordinal := v_ordinal + 1;
@@ -62,10 +63,16 @@ BEGIN
                 ON CONFLICT (id) DO NOTHING;
             END IF;
             v_mailed := v_mailed || v_run.journal;
+            IF v_message ? 'audit' THEN
+                v_audit := v_audit || (v_message -> 'audit');
+            END IF;
         END IF;
         v_deliveries := v_deliveries || v_delivery;
     END LOOP;
     PERFORM {wake_for_mail}(p_now, v_mailed);
+    IF v_audit <> '[]' THEN
+        PERFORM {append_audit}(p_now, v_audit);
+    END IF;
     RETURN v_deliveries;
 END
 $body$;

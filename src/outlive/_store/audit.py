@@ -1,0 +1,112 @@
+"""The part of a store's contract that is about the audit log: who did what, in one chain of rows.
+
+What a principal does is written as an `Action` in the transaction of the deed itself: with a change of a tree, a message,
+a change of a schedule or of a cell, or a deletion. So there is no deed without its row, and no row without its deed.
+What is done without an action writes nothing here and costs nothing.
+
+Rows have numbers without a gap, and each has a hash over the one before it and over itself. A row that was changed, or
+taken out, breaks the chain at that place. Old rows go only from the beginning, and a row that says so is added to the
+end: it holds the number and the hash of the last row that went.
+
+Every sentence of a docstring is checked by `outlive.testing.conformance.audit` on every backend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+NO_HASH = "0" * 64
+"""What the hash of the first row is made over, instead of that of a row before it."""
+PRUNED = "audit.prune"
+"""The verb of the row that says that old rows have gone: `target` is the number of the last one, `reason` its hash."""
+STORE = "outlive"
+"""The actor of what a store does by itself."""
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that a principal did or was refused, on its way into the audit log."""
+
+    actor: str
+    """The name of the principal."""
+    verb: str
+    target: str = ""
+    """What it was done to: the id of a run, the name of a schedule, a queue, a flow or a key."""
+    reason: str = ""
+    """The principal's own words, or why it was refused."""
+    key: str = ""
+    """The id of the API key that was used."""
+    via: str = ""
+    """The way in: `http`, `cli` or `code`."""
+    address: str = ""
+    """Where the request came from."""
+    is_denied: bool = False
+
+
+class AuditRow(msgspec.Struct, frozen=True):
+    """An action as it lies in the log."""
+
+    number: int
+    """From 1 on, without a gap."""
+    at: int
+    """By the clock of the store."""
+    body: str
+    """The action, as JSON."""
+    hash: str
+
+
+class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows are meant; a field that is None excludes none."""
+
+    actor: str | None = None
+    verb: str | None = None
+    target: str | None = None
+    since_at: int | None = None
+    until_at: int | None = None
+    """Rows before this instant."""
+
+
+class AuditTable(Protocol):
+    """The audit log of a store."""
+
+    async def append_audit(self, actions: Sequence[Action]) -> None:
+        """Add actions that come with no other write, in order and in one transaction: what was refused, or only read."""
+
+    async def read_audit(self, *, after: int = 0, limit: int) -> list[AuditRow]:
+        """The rows with a number above `after`, ascending; at most `limit`. As they lie in the store: the caller
+        verifies them."""
+
+    async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
+        """The rows that pass the filter, the newest first, with a number below `before`; at most `limit`."""
+
+    async def prune_audit(self, *, before: int, limit: int) -> int:
+        """Delete rows from the beginning of the log that were written before the instant `before`, at most `limit`; how
+        many. The last row stays. If any go, a row with the verb `PRUNED` is added in the same transaction."""
+
+
+def body_of(action: Action) -> str:
+    """An action as JSON, without characters that a database could refuse."""
+    return msgspec.json.encode(action).decode()
+
+
+def hash_of(previous: str, number: int, at: int, body: str) -> str:
+    """The hash of a row behind the one with the hash `previous`. (PostgreSQL has it in functions/append_audit.sql.)"""
+    return hashlib.sha256(f"{previous}\n{number}\n{at}\n{body}".encode()).hexdigest()
+
+
+def row_after(last: AuditRow | None, action: Action, at: int) -> AuditRow:
+    """The next row of a log that ends with `last`."""
+    number, previous = (1, NO_HASH) if last is None else (last.number + 1, last.hash)
+    body = body_of(action)
+    return AuditRow(number, at, body, hash_of(previous, number, at, body))
+
+
+def pruned(last: AuditRow) -> Action:
+    """What the log says of rows that have gone, up to this one."""
+    return Action(actor=STORE, verb=PRUNED, target=str(last.number), reason=last.hash)
+
+
+decode_action = msgspec.json.Decoder(Action).decode

@@ -1,0 +1,55 @@
+"""The audit log on a server. What each verb promises is written in `outlive._store.audit`; how a row is chained to the one
+before it stands in functions/append_audit.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from outlive._store.audit import Action, AuditFilter, AuditRow, body_of, pruned
+from outlive._store.postgres.connection import Session
+from outlive._store.postgres.rows import to_text
+from outlive._store.tables.rows import to_json
+
+
+def audited(action: Action) -> dict[str, Any]:
+    """An action as our functions take it."""
+    return {
+        "actor": to_text(action.actor),
+        "verb": to_text(action.verb),
+        "target": to_text(action.target),
+        "body": body_of(action),
+    }
+
+
+async def append_audit(session: Session, actions: Iterable[Action], now: int | None) -> None:
+    """Add actions to the end of the log; in the transaction that is open, if one is."""
+    await session.fetch("append_audit", now, to_json([audited(action) for action in actions]))
+
+
+async def read_audit(session: Session, after: int, limit: int) -> list[AuditRow]:
+    """The rows behind a number."""
+    return _rows(await session.fetch("read_audit", after, limit))
+
+
+async def list_audit(session: Session, wanted: AuditFilter, before: int | None, limit: int) -> list[AuditRow]:
+    """The rows that pass, the newest first."""
+    actor, verb, target = (None if it is None else to_text(it) for it in (wanted.actor, wanted.verb, wanted.target))
+    values = before, limit, actor, verb, wanted.since_at, wanted.until_at
+    if target is None:
+        return _rows(await session.fetch("list_audit", *values))
+    return _rows(await session.fetch("list_audit_of", *values, target))
+
+
+def _rows(rows: Sequence[Any]) -> list[AuditRow]:
+    return [AuditRow(*row) for row in rows]
+
+
+async def prune_audit(session: Session, before: int, limit: int, now: int | None) -> int:
+    """Delete from the beginning, and say so at the end."""
+    async with session.transaction():
+        await session.fetch("lock_audit")
+        rows = _rows(await session.fetch("delete_audit", before, limit))
+        if rows:
+            await append_audit(session, [pruned(rows[-1])], now)
+    return len(rows)

@@ -1,0 +1,1 @@
+SELECT {append_audit}({instant}($1::bigint), $2::jsonb)

@@ -1,0 +1,62 @@
+"""The audit log in the file. What each verb promises is written in `outlive._store.audit`.
+
+The writer is the only one that writes, and holds the file while it does: the last row is the end of the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from outlive._store.audit import Action, AuditFilter, AuditRow, pruned, row_after
+from outlive._store.sqlite.connection import Session
+from outlive._store.sqlite.writer import each
+
+
+def put_audit(session: Session, actions: Iterable[Action]) -> None:
+    """Add actions to the end of the log, in the transaction that is open."""
+    found = _rows(session, "find_audit_tail")
+    last = found[0] if found else None
+    for action in actions:
+        last = row_after(last, action, session.clock())
+        named = action.actor, action.verb, action.target
+        session.execute("put_audit", last.number, last.at, *named, last.body, last.hash)
+
+
+def read_audit(session: Session, argument: tuple[int, int]) -> list[AuditRow]:
+    """The rows behind a number."""
+    return _rows(session, "read_audit", *argument)
+
+
+def list_audit(session: Session, argument: tuple[AuditFilter, int | None, int]) -> list[AuditRow]:
+    """The rows that pass, the newest first."""
+    wanted, before, limit = argument
+    values = before, limit, wanted.actor, wanted.verb, wanted.since_at, wanted.until_at
+    if wanted.target is None:
+        return _rows(session, "list_audit", *values)
+    return _rows(session, "list_audit_of", *values, wanted.target)
+
+
+def _rows(session: Session, verb: str, *values: Any) -> list[AuditRow]:
+    rows: list[Any] = session.execute(verb, *values).fetchall()
+    return [AuditRow(*row) for row in rows]
+
+
+def _append(session: Session, actions: Sequence[Action]) -> None:
+    put_audit(session, actions)
+
+
+def _prune(session: Session, argument: tuple[int, int]) -> int:
+    before, limit = argument
+    rows = _rows(session, "read_audit", 0, limit + 1)
+    most = min(limit, len(rows) - 1)
+    count = next((place for place, row in enumerate(rows[:most]) if row.at >= before), max(most, 0))
+    if count:
+        last = rows[count - 1]
+        session.execute("delete_audit", last.number)
+        put_audit(session, [pruned(last)])
+    return count
+
+
+APPEND_AUDIT = each(_append)
+PRUNE_AUDIT = each(_prune)

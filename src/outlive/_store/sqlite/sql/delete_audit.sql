@@ -1,0 +1,1 @@
+DELETE FROM outlive_audit WHERE number <= ?1

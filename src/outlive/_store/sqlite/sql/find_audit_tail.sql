@@ -1,0 +1,1 @@
+SELECT number, at, body, hash FROM outlive_audit ORDER BY number DESC LIMIT 1
