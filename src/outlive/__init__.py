@@ -74,8 +74,9 @@ if TYPE_CHECKING:
     from outlive._model.checkpoint import Checkpoint, CheckpointKind
     from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
     from outlive._model.queue import Queue
-    from outlive._model.retention import Keep
+    from outlive._model.retention import Keep, KeepAudit
     from outlive._store.handle import SyncTx, Tx
+    from outlive.client.acting import acting
     from outlive.client.archive import read_archive
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.checkpoints import CheckpointStore
@@ -114,6 +115,7 @@ __all__ = [
     "Health",
     "JsonFormatter",
     "Keep",
+    "KeepAudit",
     "Limits",
     "Machine",
     "MachineResult",
@@ -162,6 +164,7 @@ __all__ = [
     "Tx",
     "Workflow",
     "__version__",
+    "acting",
     "asks",
     "asks_answered",
     "cancel",
@@ -216,6 +219,7 @@ _ON_DEMAND = {
     "Health": "outlive.engine.health",
     "JsonFormatter": "outlive._define.json_log",
     "Keep": "outlive._model.retention",
+    "KeepAudit": "outlive._model.retention",
     "Machine": "outlive._define.machine.machine",
     "MachineResult": "outlive._define.machine.wire",
     "Middleware": "outlive._define.middleware",
@@ -239,6 +243,7 @@ _ON_DEMAND = {
     "TokenBucket": "outlive._model.limit",
     "Tracing": "outlive._define.tracing",
     "Tx": "outlive._store.handle",
+    "acting": "outlive.client.acting",
     "checkpoints": "outlive.engine.checkpoints",
     "connect": "outlive.remote",
     "current_engine": "outlive.engine.current",

@@ -1,7 +1,7 @@
 """The scripts find what is wrong: a store with one planted defect differs, and the script that shows it is short."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
 from outlive._store.contract import (
+    Action,
     Answer,
     CellChange,
     Change,
@@ -221,7 +222,9 @@ class ReopensTheLiving(Defective):
 class DeletesWhatIsNeeded(Defective):
     """Everything that has ended goes."""
 
-    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+    async def delete_trees(
+        self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None
+    ) -> list[int]:
         gone = await super().delete_trees(journals, ended_before=ended_before)
         for journal in {*journals} - {*gone}:
             tree = self._state.trees.get(journal)
@@ -236,7 +239,9 @@ class DeletesWhatIsNeeded(Defective):
 class DeletesTheYoung(Defective):
     """Does not look when a tree ended."""
 
-    async def delete_trees(self, journals: Sequence[int], *, ended_before: int) -> list[int]:
+    async def delete_trees(
+        self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None
+    ) -> list[int]:
         return await super().delete_trees(journals, ended_before=self.now() + 1)
 
 
@@ -246,7 +251,7 @@ class DeletesTheYoung(Defective):
 class KeepsWhatWasRefused(Defective):
     """Makes a cell for a change that raises."""
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         try:
             return await super().change_cell(name, change)
         except Exception:
@@ -257,7 +262,7 @@ class KeepsWhatWasRefused(Defective):
 class LosesAChange(Defective):
     """Lets others change a cell while it does."""
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         after, answer = change(self._state.cells.get(name), self.now())
         await asyncio.sleep(0)
         self._state.cells[name] = after
@@ -267,14 +272,14 @@ class LosesAChange(Defective):
 class TakesCellsForOne(Defective):
     """Does not see a blank at the end of a name."""
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         return await super().change_cell(name.rstrip(), change)
 
 
 class MakesEmptyCellsNew(Defective):
     """Takes no bytes for none."""
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         return await super().change_cell(name, lambda data, now_at: change(data or None, now_at))
 
 

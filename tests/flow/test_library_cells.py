@@ -131,7 +131,7 @@ class _Mortal(MemoryStore):
 
     left = 1_000
 
-    async def change_cell(self, name, change):  # type: ignore[no-untyped-def]
+    async def change_cell(self, name, change, *, audit=None):  # type: ignore[no-untyped-def]
         self.left -= 1
         if self.left < 0:
             raise ConnectionError("killed")

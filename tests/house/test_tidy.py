@@ -33,6 +33,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_replay/direct_wait.py", "asyncio.timeout"): "in a run this is the durable timeout",
     ("injected", "_replay/direct_wait.py", "asyncio.wait_for"): "it is looked at and not called",
     ("injected", "_journal/encryption.py", "os.urandom"): "a nonce must never come twice, whatever a test injects",
+    ("injected", "client/secret_token.py", "os.urandom"): "a secret must not be guessed, whatever a test injects",
     (
         "injected",
         "_runtime/commit/committer.py",

@@ -6,7 +6,7 @@ from typing import ClassVar, TypeVar
 
 import pytest
 
-from outlive._store.contract import CellChange
+from outlive._store.contract import Action, CellChange
 from outlive._store.memory import MemoryStore
 from outlive.testing.conformance import MemoryFactory, find_failures
 
@@ -24,7 +24,7 @@ class LosesWhatHappensMeanwhile(Defective):
 
     found_by = "test_no_change_is_lost"
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         data, answer = change(self._state.cells.get(name), self.now())
         await asyncio.sleep(0)
         self._state.cells[name] = data
@@ -36,7 +36,7 @@ class KeepsCellsToItself(Defective):
 
     found_by = "test_cell_holds_what_was_put_there"
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         cells: dict[str, bytes] = self.__dict__.setdefault("cells", {})
         cells[name], answer = change(cells.get(name), self.now())
         return answer
@@ -47,7 +47,7 @@ class TakesNothingForNew(Defective):
 
     found_by = "test_new_cell_holds_nothing"
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         return await super().change_cell(name, lambda data, now_at: change(data or None, now_at))
 
 
@@ -56,7 +56,7 @@ class WritesBeforeItAsks(Defective):
 
     found_by = "test_new_cell_whose_first_change_raises_holds_nothing"
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         before = self._state.cells.get(name)
         self._state.cells.setdefault(name, b"")
         self._state.cells[name], answer = change(before, self.now())
@@ -68,7 +68,7 @@ class WipesWhatRaises(Defective):
 
     found_by = "test_change_that_raises_changes_nothing"
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         before = self._state.cells.pop(name, None)
         self._state.cells[name], answer = change(before, self.now())
         return answer
@@ -79,7 +79,7 @@ class IgnoresCase(Defective):
 
     found_by = "test_cells_are_apart"
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         return await super().change_cell(name.lower(), change)
 
 
@@ -88,7 +88,7 @@ class StopsTheClock(Defective):
 
     found_by = "test_change_gets_the_time_of_the_store"
 
-    async def change_cell(self, name: str, change: CellChange[T]) -> T:
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         now_at: int = self.__dict__.setdefault("stopped_at", self.now())
         return await super().change_cell(name, lambda data, _: change(data, now_at))
 

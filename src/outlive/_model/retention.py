@@ -15,6 +15,7 @@ from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumen
 KEEP_SECONDS_MIN = 3_600.0
 """A run's id is the key by which a start is done once: a caller that never heard the answer asks again, and those who
 wait for its result look for it, for at least so long."""
+AUDIT_SECONDS_MIN = 86_400.0
 _MICROSECONDS = 1_000_000
 
 
@@ -84,6 +85,26 @@ class Keep:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class KeepAudit:
+    """How long rows of the audit log stay: `retention=[KeepAudit(timedelta(days=365))]`. At least a day.
+
+    The oldest go first, and the log has a row that says which have gone. Without, all stay for ever.
+    """
+
+    keep: Span
+
+    def __post_init__(self) -> None:
+        if given.seconds("KeepAudit", "keep", self.keep) < AUDIT_SECONDS_MIN:
+            wanted = "give a day or more, for example KeepAudit(timedelta(days=365))"
+            raise InvalidArgumentError("KeepAudit", "keep", self.keep, wanted)
+
+    @property
+    def span(self) -> int:
+        """In microseconds."""
+        return round(given.seconds("KeepAudit", "keep", self.keep) * _MICROSECONDS)
+
+
 def _span(name: str, span: object) -> float | None:
     seconds = given.some_seconds("Keep", name, span, or_none="to keep them for ever")
     if seconds is not None and seconds < KEEP_SECONDS_MIN:
@@ -101,17 +122,22 @@ def archive_of(where: str, value: object) -> str:
     return given.text(where, "archive", plain, like="archive/", most=given.KEY_CHARACTERS_MAX)
 
 
-def check_retention(rules: object) -> tuple[Keep, ...]:
+def check_retention(rules: object) -> tuple[Keep | KeepAudit, ...]:
     """What an engine is given as `retention`.
 
     Raises:
-        ConfigurationError: two of them name the same workflow.
+        ConfigurationError: two of them name the same workflow, or are for the audit log.
     """
     like = 'retention=[outlive.Keep("order", succeeded=timedelta(days=7))]'
-    if isinstance(rules, str | Keep) or not isinstance(rules, Iterable):
+    if isinstance(rules, str | Keep | KeepAudit) or not isinstance(rules, Iterable):
         raise ArgumentTypeError("Engine", "retention", rules, f"give a list, for example {like}")
-    kept = tuple(given.instance("Engine", "retention", rule, Keep, like=like) for rule in rules)
-    names = [rule.name for rule in kept]
+    kept = tuple(
+        rule if isinstance(rule, KeepAudit) else given.instance("Engine", "retention", rule, Keep, like=like)
+        for rule in rules
+    )
+    if sum(isinstance(rule, KeepAudit) for rule in kept) > 1:
+        raise ConfigurationError("two KeepAudits are for the same audit log; give one")
+    names = [rule.name for rule in kept if isinstance(rule, Keep)]
     for name in names:
         if names.count(name) > 1:
             whose = "all other workflows" if name is None else f"workflow {name!r}"

@@ -1,7 +1,8 @@
 """The part of a store's contract that is about the audit log: who did what, in one chain of rows.
 
-What a principal does is written as an `Action` in the transaction of the deed itself: with a change of a tree, a message,
-a change of a schedule or of a cell, or a deletion. So there is no deed without its row, and no row without its deed.
+What a principal does is written as an `Action` in the transaction of the deed itself: with a change of a tree, a
+message, a change of a schedule or of a cell, or a deletion. So there is no deed without its row, and no row without its
+deed.
 What is done without an action writes nothing here and costs nothing.
 
 Rows have numbers without a gap, and each has a hash over the one before it and over itself. A row that was changed, or
@@ -73,7 +74,7 @@ class AuditTable(Protocol):
     """The audit log of a store."""
 
     async def append_audit(self, actions: Sequence[Action]) -> None:
-        """Add actions that come with no other write, in order and in one transaction: what was refused, or only read."""
+        """Add actions that come with no other write, in order and in one transaction: what was refused or only read."""
 
     async def read_audit(self, *, after: int = 0, limit: int) -> list[AuditRow]:
         """The rows with a number above `after`, ascending; at most `limit`. As they lie in the store: the caller

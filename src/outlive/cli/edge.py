@@ -10,8 +10,10 @@ Commands talk to an object with the verbs of an engine, and `open_engine` is the
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 import shutil
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -108,18 +110,34 @@ async def new_store(url: str) -> AsyncIterator[Store]:
         await store.close()
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command to its end; what Outlive refuses becomes one line and an exit code."""
+def run(work: Coroutine[Any, Any, T], *, is_service: bool = False) -> T:
+    """Run a command to its end; what Outlive refuses becomes one line and an exit code.
+
+    What it changes is in the audit log under the name of the person who typed it, unless it is a service.
+    """
+    from outlive.client.acting import acting
     from outlive.errors import ConfigurationError, OutliveError, StoreUrlError
 
     try:
-        return asyncio.run(work)
+        if is_service:
+            return asyncio.run(work)
+        with acting(shell_user(), via="cli"):
+            return asyncio.run(work)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (StoreUrlError, ConfigurationError) as error:
         raise Mistake(str(error)) from error
     except OutliveError as error:
         raise click.ClickException(str(error)) from error
+
+
+def shell_user() -> str:
+    """The person at this terminal, and the machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # A container may know no name for the user that it runs as.
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"[:200]
 
 
 def print_json(value: Any) -> None:

@@ -53,7 +53,8 @@ def serve(*, url: str, address: str, port: int, hosts: tuple[str, ...], log_leve
         server = new_server(engine.asgi(hosts=[*LOCAL_HOSTS, *hosts]), address=address, port=port)
     except OutliveError as error:
         raise Mistake(str(error)) from error
-    run(_serve(engine, server, Stop("this server takes no more requests and stops when it has answered")))
+    stop = Stop("this server takes no more requests and stops when it has answered")
+    run(_serve(engine, server, stop), is_service=True)
 
 
 async def _serve(engine: Engine, server: Any, stop: Stop) -> None:

@@ -136,7 +136,8 @@ def worker(
         engine = _engine_from(app, found, given, is_store_given=_is_given("url"))
     if log_format == "json":
         handler.setFormatter(_json_formatter(engine))
-    run(work(engine, Stop(), metrics=None if metrics_port is None else (metrics_host, metrics_port)))
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    run(work(engine, Stop(), metrics=metrics), is_service=True)
 
 
 def _log_to_stderr(level: str, kind: str) -> logging.Handler:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, cast
 
 from outlive._define.middleware import NO_HOOKS, Hooks
 from outlive._define.registry import Registry
@@ -17,7 +17,8 @@ from outlive._model import Payload, Run, known_run_id
 from outlive._model.pause import Pauses
 from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
-from outlive._store.contract import Outcome, Store
+from outlive._store.contract import Action, Outcome, Store
+from outlive.client.acting import ACTING, AuditedStore
 from outlive.client.lookups import Lookups
 from outlive.errors import EngineClosedError, EngineForkedError, NotDurableError, OtherLoopError, RunNotFoundError
 
@@ -28,7 +29,9 @@ Answer = Callable[[Outcome, int], None]
 class OwnWorker(Protocol):
     """The worker of the engine that a client belongs to."""
 
-    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
+    def begin(
+        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None = None
+    ) -> bool:
         """Create and own a tree, if it can run it and has room."""
 
     def moves(self, run_id: str) -> bool:
@@ -73,12 +76,20 @@ class Access:
 
     @property
     def store(self) -> Store:
-        """The store; raises if the engine has stopped, or is another process's or another loop's."""
+        """The store; raises if the engine has stopped, or is another process's or another loop's. While a principal
+        acts, what is written to it is in the audit log."""
         if self._store is None:
             raise EngineClosedError("this")
         if self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
         check_loop(self._loop)
+        return self._store if ACTING.get() is None else cast(Store, AuditedStore(self._store))
+
+    @property
+    def own_store(self) -> Store:
+        """The same for what the engine does by itself, whichever principal acts."""
+        if self._store is None:
+            raise EngineClosedError("this")
         return self._store
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from outlive._model import Run, given
 from outlive._model.approval import Approval, Decision
 from outlive._store.contract import Delivery, Message, MessageKind
 from outlive.client.access import Access
+from outlive.client.acting import doing
 from outlive.client.audit import ApprovalEntry, Audit, Key, approval_of
 from outlive.client.finding import Filters, Finder, Page, filter_of
 from outlive.client.inbox import Inbox
@@ -104,14 +105,14 @@ class Approvals:
             comment=comment,
             form=_checked(asker, entry, form, is_needed=approved),
         )
-        if await self._send(asker, key, decision):
+        if await self._send(asker, key, name, decision):
             return approval_of(name, decision)
         # Another decision was first, or the run has ended meanwhile. Which of the two is in the store.
         audit = await self._read(run)
         first = audit.decisions.get(key)
         return replace(_answer(audit.entries[key]), is_first=first is not None and first.id == decision.id)
 
-    async def _send(self, asker: Run, key: Key, decision: Decision) -> bool:
+    async def _send(self, asker: Run, key: Key, name: str, decision: Decision) -> bool:
         """Put it into the inbox; False if it is not the first, or too late."""
         data = msgspec.json.encode(decision)
         stored, blob = self._access.packer.pack(data, f"the decision on {key[1]}", of=mail_mark(asker.id))
@@ -124,8 +125,10 @@ class Approvals:
             payload=stored,
             blobs=(blob,) if blob else (),
         )
+        verb = "approve" if decision.approved else "reject"
         try:
-            return await self._inbox.deliver(message) is Delivery.ACCEPTED
+            with doing(verb, asker.id, f"{name}: {decision.comment}" if decision.comment else name):
+                return await self._inbox.deliver(message) is Delivery.ACCEPTED
         except RunFinishedError:
             return False
 

@@ -12,7 +12,7 @@ from outlive._model import Payload, Run
 from outlive._model.payload import Blob
 from outlive._model.queue import Place
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import Change, Forgotten
+from outlive._store.contract import Action, Change, Forgotten
 from outlive.client.placing import own_place, put
 
 
@@ -81,12 +81,12 @@ def new_tree(
     return birth(run_id, event, [blob] if blob else [])
 
 
-def birth(run_id: str, event: RunCreated, blobs: list[Blob]) -> Change:
+def birth(run_id: str, event: RunCreated, blobs: list[Blob], audit: Action | None = None) -> Change:
     """The change that makes an event the first one of a new journal."""
     fold = Fold(run_id)
     fold.apply(event)
     row = seal(event, salt=salt_of(event.nonce), seq=0)
-    return Change(journal=0, after=-1, rows=[row], runs=[fold.root], blobs=blobs)
+    return Change(journal=0, after=-1, rows=[row], runs=[fold.root], blobs=blobs, audit=[audit] if audit else [])
 
 
 def rebirth(run: Run, event: RunCreated, blobs: list[Blob], *, after: int) -> Change:

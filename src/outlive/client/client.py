@@ -28,6 +28,7 @@ from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
+from outlive.client.acting import doing
 from outlive.client.approval import Approvals
 from outlive.client.asks import Asks
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, WorkflowFilters, for_each
@@ -195,7 +196,8 @@ class Client:
         copy = tree_in(text, source="the exported run")
         root_id = copy.root.id if id is None else check_run_id(id)
         await check_copy(copy, scratch)
-        await write_copy(store, copy, root_id=root_id)
+        with doing("import", root_id):
+            await write_copy(store, copy, root_id=root_id)
         self.access.ring()
         return root_id
 
@@ -373,6 +375,10 @@ class Client:
         return await for_each(self._finder, where, verb, statuses=statuses, **filters)
 
     async def _cancel(self, run_id: str, *, reason: str) -> None:
+        with doing("cancel", run_id, reason):
+            await self._ask_to_stop(run_id, reason)
+
+    async def _ask_to_stop(self, run_id: str, reason: str) -> None:
         run = await self.info(run_id)
         if run.status is RunStatus.CANCELLED:
             return

@@ -30,6 +30,7 @@ from outlive._replay.copying import CannotFork, Copier, Numbered
 from outlive._replay.execution import Execution
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
+from outlive.client.acting import doing
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.interventions import Interventions
 from outlive.client.retrying import in_callback
@@ -83,7 +84,8 @@ class Forker:
                 input=await self._arguments(origin.workflow, number, input),
                 version=number,
             )
-            await self._interventions.ask(origin, number, wanted, partial(RunNotForkableError, origin.id))
+            with doing("fork", origin.id, reason):
+                await self._interventions.ask(origin, number, wanted, partial(RunNotForkableError, origin.id))
             return new_id
         rows = await store.read_journal(origin.journal)
         events = open_journal(rows, nonce=origin.nonce, run_id=origin.id)
@@ -91,7 +93,9 @@ class Forker:
         blobs = await store.get_blobs(sorted(ids)) if ids else {}
         fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=number)
         change = await in_callback(lambda: fork.change(events, at, results, input, reason, now_at=store.now()))
-        if (await store.commit([change]))[0][0] is Outcome.CONFLICT:
+        with doing("fork", origin.id, reason):
+            outcomes = await self._access.store.commit([change])
+        if outcomes[0][0] is Outcome.CONFLICT:
             raise RunExistsError(new_id, "another run has this id", "use another id for the fork")
         self._access.ring()
         return new_id

@@ -18,6 +18,7 @@ from outlive._model import Run, RunStatus, given
 from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, paused_text, pauses_data, pauses_in
 from outlive._store.contract import CellChange, Change, Message, MessageKind, Outcome
 from outlive.client.access import Access
+from outlive.client.acting import doing
 from outlive.client.inbox import Inbox
 from outlive.client.retrying import in_callback
 from outlive.client.starting import read_tree
@@ -42,6 +43,10 @@ class Pauser:
 
     async def pause_run(self, run_id: str, *, by: str, reason: str) -> None:
         """Pause one run, with its tree. See `Engine.pause`."""
+        with doing("pause", run_id, reason):
+            await self._pause_run(run_id, by=by, reason=reason)
+
+    async def _pause_run(self, run_id: str, *, by: str, reason: str) -> None:
         root = await self._access.root_of(await self._access.info(run_id))
         if root.status.is_terminal:
             raise RunFinishedError(root.id, root.status.value)
@@ -107,7 +112,8 @@ class Pauser:
             pauses.setdefault(workflow, Pause(now_at, by, reason))
             return pauses_data(pauses), None
 
-        await self._change(change)
+        with doing("pause", workflow, reason):
+            await self._change(change)
 
     async def resume_workflow(self, workflow: str) -> None:
         """Let the runs of a workflow go on that were paused with it."""
@@ -116,7 +122,8 @@ class Pauser:
             del now_at
             return pauses_data({name: pause for name, pause in pauses_in(data).items() if name != workflow}), None
 
-        await self._change(change)
+        with doing("resume", workflow):
+            await self._change(change)
 
     async def _change(self, change: CellChange[None]) -> None:
         store = self._access.store

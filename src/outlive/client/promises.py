@@ -20,6 +20,7 @@ from outlive._model import Run, given
 from outlive._model.promise import PromiseTerms, Settlement, promise_id, promise_signal, run_of_promise
 from outlive._store.contract import Delivery, Message, MessageKind
 from outlive.client.access import Access
+from outlive.client.acting import doing
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_signal
 from outlive.errors import ArgumentTypeError, PromiseNotFoundError, PromiseTypeError
@@ -75,7 +76,9 @@ class Promises:
                 payload=stored,
                 blobs=(blob,) if blob else (),
             )
-            if await self._inbox.deliver(message) is Delivery.ACCEPTED:
+            with doing("resolve" if settlement.failure is None else "fail", run.id, made.call):
+                is_first = await self._inbox.deliver(message) is Delivery.ACCEPTED
+            if is_first:
                 return True
             # Settled before; or the run has set that settlement aside since the journal was read.
             events = await self._access.events(run)

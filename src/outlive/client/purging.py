@@ -8,7 +8,7 @@ a store cannot know: the runs that carry a batch (`start_batch`) belong to it, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Unpack
@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from outlive._define.batch import BATCH
 from outlive._model import TERMINAL, Run, RunFilter, given
 from outlive._model.retention import KEEP_SECONDS_MIN, archive_of
-from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive._store.contract import PAGE_SIZE_MAX, Action, Store
 from outlive.client.access import Access
+from outlive.client.acting import purges
 from outlive.client.archive import Archive
 from outlive.client.bulk import WorkflowFilters
 from outlive.client.finding import filter_of
@@ -111,7 +112,7 @@ class Purger:
                     await archive.write(list(trees.values()), at=self._store.now(), mark=self._ids.new_id()[-8:])
                 )
             self.archived += len(trees)
-        return await self._delete_trees(journals, ended_before), files
+        return await self._delete_trees(journals, ended_before, purges(roots)), files
 
     async def _read(self, roots: Sequence[Run]) -> dict[int, str]:
         """The files of trees. One that cannot be read is left out, and stays."""
@@ -128,17 +129,19 @@ class Purger:
                 trees[run.journal] = write_tree(copy, copy.root)
         return trees
 
-    async def _delete_trees(self, journals: list[int], ended_before: int) -> set[int]:
+    async def _delete_trees(
+        self, journals: list[int], ended_before: int, audit: Mapping[int, Action] | None
+    ) -> set[int]:
         """Delete; a tree that the database refuses to delete does not keep the others."""
         try:
-            return set(await self._store.delete_trees(journals, ended_before=ended_before))
+            return set(await self._store.delete_trees(journals, ended_before=ended_before, audit=audit))
         except StoreUnavailableError:
             raise
         except OutliveError as error:
             if len(journals) == 1:
                 log.error("the tree %s could not be deleted: %s", journals[0], error)
                 return set()
-        return set().union(*[await self._delete_trees([journal], ended_before) for journal in journals])
+        return set().union(*[await self._delete_trees([journal], ended_before, audit) for journal in journals])
 
 
 def _fields(run: Run) -> dict[str, object]:

@@ -23,6 +23,7 @@ from outlive._model.queue import (
     queue_name,
 )
 from outlive._store.contract import WorkerInfo
+from outlive.client.acting import doing
 from outlive.client.bulk import BulkFilters
 from outlive.client.client import Client
 from outlive.client.finding import COUNT_MAX, Count
@@ -120,12 +121,14 @@ class Queues:
                 wanted = f"it can be set at run time for {', '.join(CHANGEABLE)}; the rest is declared in code"
                 raise InvalidArgumentError(where, limit, value, wanted)
         checked = msgspec.to_builtins(checked_limits(where, limits))
-        await self._change(name, lambda state, _: msgspec.structs.replace(state, changed=state.changed | checked))
+        with doing("queue.set", name):
+            await self._change(name, lambda state, _: msgspec.structs.replace(state, changed=state.changed | checked))
 
     async def reset(self, queue: Queue | str) -> None:
         """Let the limits count again that code declares."""
         name = _name("engine.queues.reset", queue)
-        await self._change(name, lambda state, _: msgspec.structs.replace(state, changed={}))
+        with doing("queue.reset", name):
+            await self._change(name, lambda state, _: msgspec.structs.replace(state, changed={}))
 
     async def pause(self, queue: Queue | str, *, by: str = "", reason: str = "") -> None:
         """Give no more slots; runs that hold one go on, and new ones may be started. Durable when this returns."""
@@ -136,12 +139,14 @@ class Queues:
         def pause(state: QueueState, now_at: int) -> QueueState:
             return state if state.paused is not None else msgspec.structs.replace(state, paused=Pause(now_at, who, why))
 
-        await self._change(name, pause)
+        with doing("queue.pause", name, why):
+            await self._change(name, pause)
 
     async def resume(self, queue: Queue | str) -> None:
         """Give slots again."""
         name = _name("engine.queues.resume", queue)
-        await self._change(name, lambda state, _: msgspec.structs.replace(state, paused=None))
+        with doing("queue.resume", name):
+            await self._change(name, lambda state, _: msgspec.structs.replace(state, paused=None))
 
     async def drain(self, queue: Queue | str, *, by: str = "", reason: str = "draining") -> None:
         """Pause a queue, and return when no run holds a slot of it. It stays paused until `resume`."""

@@ -27,6 +27,7 @@ from outlive._replay.execution import Execution
 from outlive._replay.taking_back import CannotRetry, Search, TakenBack
 from outlive._store.contract import Change, MessageKind, Outcome
 from outlive.client.access import Access
+from outlive.client.acting import doing
 from outlive.client.interventions import Interventions
 from outlive.client.message_key import key_of_cancel, key_of_decision
 from outlive.client.starting import read_tree
@@ -48,6 +49,10 @@ class Retrier:
 
     async def retry(self, run_id: str, *, reason: str = "") -> None:
         """Let a run go on after its end. See `Engine.retry`."""
+        with doing("retry", run_id, reason):
+            await self._retry(run_id, reason)
+
+    async def _retry(self, run_id: str, reason: str) -> None:
         store = self._access.store
         for _ in range(RETRIES_MAX):
             root = await self._access.root_of(await self._access.info(run_id))

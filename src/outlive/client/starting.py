@@ -25,8 +25,9 @@ from outlive._model.burst import Burst, Debounce, Throttle, bursts_cell, bursts_
 from outlive._model.payload import Blob
 from outlive._model.queue import Place, Queue
 from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import PAGE_SIZE_MAX, Change, Outcome, Store
+from outlive._store.contract import PAGE_SIZE_MAX, Action, Change, Outcome, Store
 from outlive.client.access import Access, Answer
+from outlive.client.acting import ACTING
 from outlive.client.birth import birth, created, rebirth
 from outlive.client.closing import closing_change, is_unbegun, renamed
 from outlive.client.placing import Placer, Wanted, beginning_at, put
@@ -71,7 +72,7 @@ class Starter:
         self._ids = ids
         self._commits: Commits | None = commits
         self._creating: set[asyncio.Future[Outcome]] = set()
-        self._placer = Placer(access.store)
+        self._placer = Placer(access.own_store)
 
     def close(self) -> None:
         """The engine has stopped: a start that is still under way raises."""
@@ -228,8 +229,12 @@ class Starter:
     async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Outcome] = loop.create_future()
+        acting = ACTING.get()
+        deed = None if acting is None else acting.begin("start", run_id)
 
         def answer(outcome: Outcome, journal: int) -> None:
+            if deed is not None:
+                deed.is_written = outcome is Outcome.COMMITTED
             if not done.done():
                 done.set_result(outcome)
 
@@ -239,7 +244,7 @@ class Starter:
 
         def begin() -> None:
             try:
-                self._begin(run_id, event, blobs, answer)
+                self._begin(run_id, event, blobs, answer, None if deed is None else deed.action)
             except Exception as error:  # The caller alone can hear of it.
                 fail(error)
 
@@ -252,13 +257,13 @@ class Starter:
         finally:
             self._creating.discard(done)
 
-    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
+    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None) -> None:
         """Create a tree: owned by our worker at once if it can run it and has room, else for any worker."""
         worker = self._access.worker
         if self._commits is None:
             raise EngineClosedError("starting a run")
-        if worker is None or not worker.begin(run_id, event, blobs, answer):
-            self._commits.submit(birth(run_id, event, blobs), partial(self._born, answer))
+        if worker is None or not worker.begin(run_id, event, blobs, answer, audit):
+            self._commits.submit(birth(run_id, event, blobs, audit), partial(self._born, answer))
 
     def _born(self, answer: Answer, outcome: Outcome, journal: int) -> None:
         answer(outcome, journal)

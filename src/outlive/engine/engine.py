@@ -34,7 +34,7 @@ from outlive._model.approval import Approval
 from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue
-from outlive._model.retention import KEEP_SECONDS_MIN, Keep, check_retention
+from outlive._model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
@@ -72,6 +72,7 @@ from outlive.client.waiters import Waiters
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
+from outlive.engine.secured import Secured
 from outlive.engine.services import declare_code, lease_of, load_flows, services_of, worker_name
 from outlive.engine.serving import Served
 from outlive.engine.sync import SyncEngine
@@ -89,7 +90,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class Engine(Served):
+class Engine(Served, Secured):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -115,7 +116,7 @@ class Engine(Served):
         codecs: compress or encrypt payloads, in this order.
         resources: what takes the place of resources: a value, which is used as it is, or another resource.
         middleware: what is around every start, step and workflow, the first one outermost; see `Middleware`.
-        retention: how long runs stay after their end; see `Keep`. Without, all stay for ever.
+        retention: how long runs stay after their end (`Keep`), and the audit log (`KeepAudit`); else for ever.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
         flows: whether its worker runs the flows of the library in the store; see `Engine.flows`.
@@ -143,7 +144,7 @@ class Engine(Served):
         codecs: Sequence[PayloadCodec] = (),
         resources: Mapping[Resource[Any], Any] | None = None,
         middleware: Sequence[object] = (),
-        retention: Sequence[Keep] = (),
+        retention: Sequence[Keep | KeepAudit] = (),
         redact: Sequence[str] = (),
         schedules: bool = True,
         flows: bool = True,

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from outlive._model import given
-from outlive._model.retention import Keep
+from outlive._model.retention import Keep, KeepAudit
 from outlive._runtime.environment import Environment
+from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._runtime.services.blob_collector import BlobCollector
 from outlive._runtime.services.flow_loader import FlowLoader, Redefine
 from outlive._runtime.services.pruner import Pruner
@@ -54,21 +55,22 @@ def services_of(
     client: Client,
     environment: Environment,
     *,
-    retention: Sequence[Keep],
+    retention: Sequence[Keep | KeepAudit],
     schedules: bool,
     flow_loader: FlowLoader | None,
 ) -> list[Service]:
     """What this worker does now and then for the whole store."""
-    store, clock, counters = client.access.store, environment.clock, environment.counters
+    store, clock, counters = client.access.own_store, environment.clock, environment.counters
     services: list[Service] = []
     if flow_loader is not None:
         services.append(flow_loader)
     if schedules:
         has_own = bool(environment.registry.schedules())
         services.append(Scheduler(client, clock=clock, counters=counters, looks_at_once=has_own))
-    if retention:
+    services += [AuditPruner(store, keep) for keep in retention if isinstance(keep, KeepAudit)]
+    if rules := [keep for keep in retention if isinstance(keep, Keep)]:
         rate = environment.limits.deletes_per_second_max
-        services.append(Pruner(store, retention, clock=clock, counters=counters, deletes_per_second_max=rate))
+        services.append(Pruner(store, rules, clock=clock, counters=counters, deletes_per_second_max=rate))
         services.append(BlobCollector(store, packer=environment.packer, counters=counters))
     return services
 

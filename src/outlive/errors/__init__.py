@@ -26,6 +26,7 @@ from outlive.errors.flow import (
     FlowNotFoundError,
     StaleFlowError,
 )
+from outlive.errors.key import KeyNotFoundError
 from outlive.errors.outside import (
     AddressRefusedError,
     AnswerError,
@@ -203,6 +204,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidCheckpointError",
     "InvalidRunIdError",
+    "KeyNotFoundError",
     "LeaseUrlError",
     "LocalDefinitionError",
     "MachineError",

@@ -33,7 +33,7 @@ from outlive._runtime.session.worker import Worker
 from outlive._runtime.tree.observer_calls import CANCEL_SECONDS, ObserverCalls
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
-from outlive._store.contract import Declared, Store, WorkerInfo
+from outlive._store.contract import Action, Declared, Store, WorkerInfo
 from outlive._tasks import own_task
 from outlive.client.placing import declared_queues
 from outlive.client.waiters import Waiters
@@ -199,7 +199,9 @@ class WorkerSessions:
         claimer.definitions = definitions
         self._requests.look()
 
-    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> bool:
+    def begin(
+        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None = None
+    ) -> bool:
         """Create and own a tree, if this worker can run it and has room."""
         worker = self._worker
         if worker is None or not worker.room or f"{event.workflow}@{event.version}" not in self._definitions:
@@ -208,7 +210,7 @@ class WorkerSessions:
             return False  # Only a claim says when it is its turn.
         if worker.mail.pauses and worker.mail.is_paused(event.workflow):
             return False
-        worker.begin(run_id, event, blobs, answer)
+        worker.begin(run_id, event, blobs, answer, audit)
         return True
 
     def moves(self, run_id: str) -> bool:

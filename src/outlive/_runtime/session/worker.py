@@ -53,7 +53,7 @@ from outlive._runtime.tree.run_log import RunLog, log_discarded, log_taken_over
 from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._runtime.tree.stream_writer import StreamWriter
 from outlive._runtime.tree.trees import LiveTrees, is_stray
-from outlive._store.contract import Claim, Inbound, MessageKind, Outcome, Store, Transaction
+from outlive._store.contract import Action, Claim, Inbound, MessageKind, Outcome, Store, Transaction
 from outlive.client.birth import birth
 from outlive.client.waiters import Waiters
 from outlive.errors import OutliveError, PayloadTooLargeError, WorkflowNotFoundError
@@ -117,7 +117,9 @@ class Worker:
             return 0
         return max(0, self._limits.runs_active_max - len(self.trees))
 
-    def begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer) -> None:
+    def begin(
+        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None = None
+    ) -> None:
         """Create a tree and own it in one commit; `answer` is called with the outcome."""
         live = self._new_live(run_id, nonce=event.nonce, journal=0)
         if blobs:
@@ -132,10 +134,12 @@ class Worker:
             # The run must exist all the same; the worker that claims it will log what is wrong with it.
             log.exception("run %s could not be begun", run_id, extra=run_fields(run_id, event.workflow))
             live.discard()
-            self._committer.submit(birth(run_id, event, blobs), answer)
+            self._committer.submit(birth(run_id, event, blobs, audit), answer)
             return
         draft = live.take_draft()
         assert draft is not None
+        if audit is not None:
+            draft.change.audit = [audit]
         self.trees.expect(live)
         self._committer.submit(draft.change, partial(self._on_begun, live, draft, answer))
 

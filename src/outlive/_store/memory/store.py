@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from msgspec.structs import asdict, replace
 
-from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._store.audit import Action
@@ -42,6 +41,7 @@ from outlive._store.contract import (
     WorkerInfo,
 )
 from outlive._store.memory.audit import MemoryAudit, append_audit
+from outlive._store.memory.checkpoints import MemoryCheckpoints
 from outlive._store.memory.claim import MemoryClaim, list_queues, measure_queue
 from outlive._store.memory.deleting import MemoryDeletion
 from outlive._store.memory.examine import MemoryExaminer
@@ -67,7 +67,7 @@ NO_LIMIT = 2**62
 T = TypeVar("T")
 
 
-class MemoryStore(MemoryDeletion, MemoryAudit):
+class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     """A store that forgets everything when the process ends."""
 
     def __init__(self, *, clock: Callable[[], int], state: MemoryState | None = None) -> None:
@@ -567,20 +567,6 @@ class MemoryStore(MemoryDeletion, MemoryAudit):
         if change.audit is not None:
             append_audit(self._state, [change.audit], self.now())
         return Outcome.COMMITTED
-
-    # -- Checkpoints -----------------------------------------------------------------------------------------
-
-    async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
-        """See `CheckpointTable`."""
-        return self._state.checkpoints.setdefault(run_id, {}).setdefault(row[0], row) == row
-
-    async def read_checkpoints(self, run_id: str) -> list[CheckpointRow]:
-        """See `CheckpointTable`."""
-        return [row for _, row in sorted(self._state.checkpoints.get(run_id, {}).items())]
-
-    async def clear_checkpoints(self, run_id: str) -> None:
-        """See `CheckpointTable`."""
-        self._state.checkpoints.pop(run_id, None)
 
     @property
     def examiner(self) -> MemoryExaminer:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from outlive._model.pause import Pause
 from outlive._store.contract import Store
+from outlive.client.acting import doing
 from outlive.client.flows.records import (
     DOCUMENT_CELLS,
     HISTORY_CELLS,
@@ -166,7 +167,8 @@ class Library:
             new = FlowRevision(number, digits, now, by=by, note=note, rolled_back_to=rolled_back_to)
             return FlowEntry(current=new, disabled=before.disabled, draft=left)
 
-        return await self._change(name, revise)
+        with doing("flow.rollback" if rolled_back_to else "flow.publish", name, note):
+            return await self._change(name, revise)
 
     async def save_draft(self, name: str, digits: str, *, by: str, note: str, expected: int | None = None) -> FlowEntry:
         """Keep a document as the draft of a flow.
@@ -184,11 +186,13 @@ class Library:
                 return before
             return replace(before, draft=FlowDraft(number + 1, base, digits, now, by=by, note=note), deleted=None)
 
-        return await self._change(name, save)
+        with doing("flow.draft", name, note):
+            return await self._change(name, save)
 
     async def discard_draft(self, name: str) -> FlowEntry:
         """Forget the draft of a flow, if it has one."""
-        return await self._change(name, lambda before, _: replace(before, draft=None), creates=False)
+        with doing("flow.discard", name):
+            return await self._change(name, lambda before, _: replace(before, draft=None), creates=False)
 
     async def set_enabled(self, name: str, *, enabled: bool, by: str = "", reason: str = "") -> FlowEntry:
         """Let a flow start runs, or not."""
@@ -198,7 +202,8 @@ class Library:
                 return replace(before, disabled=None)
             return before if before.disabled is not None else replace(before, disabled=Pause(now, by, reason))
 
-        return await self._change(name, change, creates=False)
+        with doing("flow.enable" if enabled else "flow.disable", name, reason):
+            return await self._change(name, change, creates=False)
 
     async def delete(self, name: str, *, by: str, note: str, expected: int | None, has_open_runs: bool) -> None:
         """Take a flow out of the library."""
@@ -208,7 +213,8 @@ class Library:
             last = max(before.revision, before.last)
             return FlowEntry(deleted=Pause(now, by, note), last=last, has_open_runs=has_open_runs)
 
-        await self._change(name, remove, creates=False)
+        with doing("flow.delete", name, note):
+            await self._change(name, remove, creates=False)
 
     async def _change(self, name: str, change: EntryChange, *, creates: bool = True) -> FlowEntry:
         """Change the entry of a flow, and put the revision that is replaced into its history before.

@@ -1,0 +1,134 @@
+"""`outlive keys`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import Mistake, json_option, place_of, print_json, print_table, run, store_option
+
+if TYPE_CHECKING:
+    from outlive.client.keys import ApiKey, NewKey
+
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def keys(ctx: click.Context) -> None:
+    """Create, list and revoke the API keys of a store."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@keys.command()
+@store_option
+@json_option
+@click.argument("name")
+@click.option(
+    "--scope",
+    type=click.Choice(["viewer", "operator", "admin", "worker"]),
+    default="viewer",
+    show_default=True,
+    help="What it may do.",
+)
+@click.option("--workflow", "workflows", multiple=True, metavar="NAME", help="Only runs of this workflow; repeatable.")
+@click.option("--expires", metavar="SPAN", help="After how long it is valid no longer: 90d, 12h, 30m.")
+def create(*, url: str, as_json: bool, name: str, scope: str, workflows: tuple[str, ...], expires: str | None) -> None:
+    """Make a key for NAME, and print its secret: it can be seen only now."""
+    span = None if expires is None else seconds_in(expires)
+    made = run(_create(url, name, scope=scope, workflows=workflows or None, expires=span))
+    if as_json:
+        print_json({**_plain(made.key), "secret": made.secret})
+        return
+    click.echo(made.secret)
+    click.echo(f"key {made.key.id} for {name} ({scope}); its secret is not kept, and cannot be shown again", err=True)
+
+
+@keys.command("list")
+@store_option
+@json_option
+def list_keys(*, url: str, as_json: bool) -> None:
+    """Show all keys, the newest first; what they are made of cannot be shown."""
+    found = run(_list(url))
+    if as_json:
+        print_json([_plain(key) for key in found])
+        return
+    if not found:
+        click.echo("this store has no keys; `outlive keys create NAME` makes one")
+        return
+    rows = [
+        [
+            key.id,
+            key.name,
+            key.scope,
+            key.status,
+            "all" if key.workflows is None else ", ".join(sorted(key.workflows)),
+            _day(key.expires) or "never",
+            _day(key.last_used) or "never",
+        ]
+        for key in found
+    ]
+    print_table(["id", "name", "scope", "state", "workflows", "expires", "last used"], rows)
+
+
+@keys.command()
+@store_option
+@click.argument("key_id", metavar="ID")
+@click.option("--reason", default="", help="Why, for the audit log.")
+def revoke(*, url: str, key_id: str, reason: str) -> None:
+    """Let a key be valid no longer, on all servers and at once."""
+    key = run(_revoke(url, key_id, reason))
+    click.echo(f"key {key.id} of {key.name} is revoked")
+
+
+def seconds_in(text: str) -> int:
+    """`90d` in seconds.
+
+    Raises:
+        Mistake: it is no span.
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit not in SECONDS or not number.isascii() or not number.isdigit() or not int(number):
+        raise Mistake(f"--expires takes a whole number and one of s, m, h, d, w, for example 90d; not {text!r}")
+    return int(number) * SECONDS[unit]
+
+
+async def _create(url: str, name: str, **options: Any) -> NewKey:
+    from outlive.engine import Engine
+
+    async with Engine(place_of(url), worker=False) as engine:
+        return await engine.keys.create(name, **options)
+
+
+async def _list(url: str) -> list[ApiKey]:
+    from outlive.engine import Engine
+
+    async with Engine(place_of(url), worker=False) as engine:
+        return await engine.keys.list()
+
+
+async def _revoke(url: str, key_id: str, reason: str) -> ApiKey:
+    from outlive.engine import Engine
+
+    async with Engine(place_of(url), worker=False) as engine:
+        return await engine.keys.revoke(key_id, reason=reason)
+
+
+def _day(at: Any) -> str:
+    return "" if at is None else at.strftime("%Y-%m-%d %H:%M")
+
+
+def _plain(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scope": key.scope,
+        "workflows": None if key.workflows is None else sorted(key.workflows),
+        "status": key.status,
+        "created": key.created,
+        "expires": key.expires,
+        "revoked": key.revoked,
+        "last_used": key.last_used,
+    }

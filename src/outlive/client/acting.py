@@ -1,0 +1,216 @@
+"""Who acts: what is written while a person or a key acts is in the audit log, in the same transaction.
+
+`outlive.acting` says who it is. As long as that lasts, `Access.store` is an `AuditedStore`: whatever verb of a client
+writes, it says what it did. So no verb can forget to, and a new verb need not think of it. `doing` gives what is
+written in it the name of the verb that the caller used: a run that is cancelled may be ended, sent a message, and
+resumed, and that is one action.
+
+Code in which no principal acts is not audited, and does nothing of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from outlive._model import Run, given
+from outlive._model.pause import CELL as PAUSES_CELL
+from outlive._model.queue import CELLS as QUEUE_CELLS
+from outlive._store.audit import Action
+from outlive._store.contract import CellChange, Change, Delivery, Message, Outcome, Store
+from outlive._store.schedules import ScheduleChange
+
+T = TypeVar("T")
+ACTOR_CHARACTERS_MAX = 200
+KEY_CELLS = "outlive.key/"
+"""Cells of API keys, by their ids; see `client.keys`."""
+_CELLS = {
+    PAUSES_CELL: "pause",
+    "outlive.flows": "flow.change",
+    "@sinks": "sink.change",
+    "@triggers": "trigger.change",
+}
+"""Cells that people change, and what it is called unless `doing` says it. What others hold, workers wrote for
+themselves."""
+_FAMILIES = {QUEUE_CELLS: "queue.change", KEY_CELLS: "key.change"}
+"""The same for cells whose names begin so."""
+
+
+class Deed:
+    """One action, and whether it is in the log."""
+
+    __slots__ = ("action", "is_written")
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+        self.is_written = False
+
+
+class Acting:
+    """Who acts in a context, and what it is doing."""
+
+    __slots__ = ("_actor", "deed")
+
+    def __init__(self, actor: Action, deed: Deed | None = None) -> None:
+        self._actor = actor
+        self.deed = deed
+
+    def action(self, verb: str, target: str, reason: str = "", *, is_denied: bool = False) -> Action:
+        """Something that this one does."""
+        return replace(self._actor, verb=verb, target=target, reason=reason, is_denied=is_denied)
+
+    def within(self, verb: str, target: str, reason: str) -> Acting:
+        """The same, doing something."""
+        return Acting(self._actor, Deed(self.action(verb, target, reason)))
+
+    def begin(self, verb: str, target: str, reason: str = "") -> Deed | None:
+        """The deed that is to be written with the next write; None if it is in the log already."""
+        if self.deed is not None:
+            return None if self.deed.is_written else self.deed
+        return Deed(self.action(verb, target, reason))
+
+
+ACTING: ContextVar[Acting | None] = ContextVar("outlive-acting", default=None)
+
+
+@contextmanager
+def acting(actor: str, *, key: str = "", via: str = "code", address: str = "") -> Iterator[None]:
+    """Say who acts: what the verbs of engines write in this block is in the audit log, under this name.
+
+        with outlive.acting("ann"):
+            await engine.cancel("order-42", reason="sold out")
+
+    Args:
+        actor: the name of a person, or of a program.
+        key: the id of the API key that was used.
+        via: the way in.
+        address: where the request came from.
+    """
+    name = given.text("outlive.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
+    token = ACTING.set(Acting(Action(actor=name, verb="", key=key, via=via, address=address)))
+    try:
+        yield
+    finally:
+        ACTING.reset(token)
+
+
+@contextmanager
+def doing(verb: str, target: str, reason: str = "") -> Iterator[None]:
+    """What is written in this block is one action with this name; of an action in an action, the outer one counts."""
+    found = ACTING.get()
+    if found is None or found.deed is not None:
+        yield
+        return
+    token = ACTING.set(found.within(verb, target, reason))
+    try:
+        yield
+    finally:
+        ACTING.reset(token)
+
+
+def begun(verb: str, target: str, reason: str = "") -> Deed | None:
+    """What the next write is to say; None if no principal acts, or it was said."""
+    found = ACTING.get()
+    return None if found is None else found.begin(verb, target, reason)
+
+
+def purges(runs: Sequence[Run]) -> Mapping[int, Action] | None:
+    """What the log is to say of trees that are deleted, by their journals."""
+    found = ACTING.get()
+    return None if found is None else {run.journal: found.action("purge", run.id) for run in runs}
+
+
+class AuditedStore:
+    """A store, used by a principal: what is written to it is in the audit log."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """See `Store`. The last change is what the caller wants; those before it make room for it."""
+        *before, last = changes
+        deed = begun(*_named(last))
+        if deed is None:
+            return await self._inner.commit(changes)
+        outcomes = await self._inner.commit([*before, replace(last, audit=[deed.action])])
+        deed.is_written = outcomes[-1][0] is Outcome.COMMITTED
+        return outcomes
+
+    async def deliver(
+        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+    ) -> list[Delivery]:
+        """See `Store`. The first message is what the caller wants."""
+        first, *rest = messages
+        deed = begun(first.kind.value, first.run_id, first.name)
+        if deed is not None:
+            first = replace(first, audit=deed.action)
+        deliveries = await self._inner.deliver([first, *rest], start=start, inbox_messages_max=inbox_messages_max)
+        if deed is not None:
+            deed.is_written = deliveries[0] is Delivery.ACCEPTED
+        return deliveries
+
+    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[Outcome]:
+        """See `ScheduleTable`."""
+        deeds = [begun(_verb_of(change), change.name) for change in changes]
+        audited = [
+            change if deed is None else replace(change, audit=deed.action)
+            for change, deed in zip(changes, deeds, strict=True)
+        ]
+        outcomes = await self._inner.change_schedules(audited)
+        for deed, outcome in zip(deeds, outcomes, strict=True):
+            if deed is not None:
+                deed.is_written = outcome is Outcome.COMMITTED
+        return outcomes
+
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
+        """See `CellStore`."""
+        named = _cell_named(name)
+        if named is None or audit is not None:
+            return await self._inner.change_cell(name, change, audit=audit)
+        deed = begun(*named)
+        if deed is None:
+            return await self._inner.change_cell(name, change)
+        changed: list[bool] = []
+
+        def note(held: bytes | None, now_at: int) -> tuple[bytes, T]:
+            after, answer = change(held, now_at)
+            changed[:] = [after != held]
+            return after, answer
+
+        answer = await self._inner.change_cell(name, note, audit=deed.action)
+        deed.is_written = changed == [True]
+        return answer
+
+
+def _named(change: Change) -> tuple[str, str]:
+    """What a change does, and to which run."""
+    root = next((run for run in change.runs if run.number == 0), None)
+    run_id = "" if root is None else root.id
+    if not change.journal:
+        return "start", run_id
+    return "retry" if change.reopens else "change", run_id
+
+
+def _verb_of(change: ScheduleChange) -> str:
+    if change.data is None:
+        return "schedule.delete"
+    if not change.revision:
+        return "schedule.create"
+    return "schedule.trigger" if change.starts else "schedule.change"
+
+
+def _cell_named(name: str) -> tuple[str, str] | None:
+    """What a change of this cell is called, and what it is a change of; None for one that people do not change."""
+    if name in _CELLS:
+        return _CELLS[name], ""
+    for prefix, verb in _FAMILIES.items():
+        if name.startswith(prefix):
+            return verb, name[len(prefix) :]
+    return None

@@ -1,0 +1,60 @@
+"""`outlive keys` and `outlive audit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import apsw
+import pytest
+from click.testing import CliRunner
+
+from outlive.cli import main
+from outlive.cli.edge import shell_user
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A store that is there."""
+    place = tmp_path / "keys.db"
+    place.touch()
+    return f"sqlite:{place}"
+
+
+def outlive_cli(*words: str, code: int = 0) -> str:
+    """What a command prints."""
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_keys_are_made_listed_and_revoked_by_a_person(url: str) -> None:
+    """And the audit log says who that was; a row that is changed is noticed."""
+    made = json.loads(
+        outlive_cli("keys", "create", "ci", "--scope", "operator", "--expires", "90d", "--store", url, "--json")
+    )
+    assert made["secret"].startswith(f"olv_{made['id']}_")
+    assert "its secret is not kept" in outlive_cli("keys", "create", "ann", "--workflow", "order", "--store", url)
+    listed = outlive_cli("keys", "list", "--store", url)
+    assert made["secret"] not in listed
+    assert ["order" in line for line in listed.splitlines()] == [False, True, False]
+    assert f"key {made['id']} of ci is revoked" in outlive_cli("keys", "revoke", made["id"], "--store", url)
+    assert "there is no key x" in outlive_cli("keys", "revoke", "x", "--store", url, code=1)
+
+    rows = json.loads(outlive_cli("audit", "list", "--target", made["id"], "--store", url, "--json"))
+    assert [(row["actor"], row["verb"], row["via"]) for row in rows] == [
+        (shell_user(), "key.revoke", "cli"),
+        (shell_user(), "key.create", "cli"),
+    ]
+    assert "key.revoke" in outlive_cli("audit", "list", "--store", url)
+    head = json.loads(outlive_cli("audit", "verify", "--store", url, "--json"))["head"]
+    assert "is whole: 3 rows" in outlive_cli("audit", "verify", "--since", head, "--store", url)
+    with apsw.Connection(url.removeprefix("sqlite:")) as connection:
+        connection.execute("UPDATE outlive_audit SET body = replace(body, 'ci', 'xy') WHERE number = 1")
+    assert "row 1 was changed" in outlive_cli("audit", "verify", "--store", url, code=1)
+
+
+def test_a_span_that_is_none_is_a_mistake(url: str) -> None:
+    """One line, exit code 2."""
+    for wrong in ("soon", "0d", "-1d", "1.5h", ""):
+        assert "for example 90d" in outlive_cli("keys", "create", "ci", f"--expires={wrong}", "--store", url, code=2)

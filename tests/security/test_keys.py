@@ -1,0 +1,120 @@
+"""`engine.keys`: made once, kept as a hash, revoked at once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from outlive.client.keys import USE_SECONDS
+from outlive.errors import InvalidArgumentError, KeyNotFoundError
+from outlive.testing import TestEngine
+from tests.engine.inside import store_of
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine on time of its own."""
+    async with TestEngine() as engine:
+        yield engine
+
+
+async def test_a_key_is_found_by_its_secret_and_by_nothing_else(engine: TestEngine) -> None:
+    """Its record has a hash; a secret that is cut, longer, of another id or no text of this kind finds nothing."""
+    made = await engine.keys.create("ci", scope="operator", workflows=["order", "order", "bill"])
+    other = await engine.keys.create("other")
+
+    key = await engine.keys.find(made.secret)
+    assert key is not None
+    assert (key.name, key.scope, key.workflows) == ("ci", "operator", {"order", "bill"})
+    prefix, key_id, secret = made.secret.split("_", 2)
+    assert (prefix, key_id, len(secret)) == ("olv", key.id, 43)
+    held = await store_of(engine).read_cell(f"outlive.key/{key.id}")
+    assert held is not None
+    assert secret.encode() not in held
+    assert secret not in repr(made)
+    swapped = f"olv_{other.key.id}_{secret}"
+    unknown = f"olv_{'a' * 16}_{secret}"
+    for wrong in (
+        "",
+        "nothing",
+        secret,
+        made.secret[:-1],
+        made.secret + "x",
+        swapped,
+        unknown,
+        "olv_\0_x",
+        "x" * 10_000,
+    ):
+        assert await engine.keys.find(wrong) is None, wrong
+
+
+async def test_a_revoked_key_is_refused_from_then_on(engine: TestEngine) -> None:
+    """There is nothing to wait for: each request reads the key. Twice is fine."""
+    made = await engine.keys.create("ci")
+    kept = await engine.keys.create("kept")
+    first = await engine.keys.revoke(made.key.id, reason="lost")
+
+    assert await engine.keys.find(made.secret) is None
+    assert await engine.keys.find(kept.secret) is not None
+    assert (await engine.keys.revoke(made.key.id)).revoked == first.revoked
+    assert {key.name: key.status for key in await engine.keys.list()} == {"ci": "revoked", "kept": "active"}
+    with pytest.raises(KeyNotFoundError, match="there is no key nothing"):
+        await engine.keys.revoke("nothing")
+    assert len(await engine.keys.list()) == 2
+
+
+async def test_a_key_expires(engine: TestEngine) -> None:
+    """By the clock of the store."""
+    made = await engine.keys.create("short", expires=timedelta(hours=1))
+    assert await engine.keys.find(made.secret) is not None
+    await engine.skip(timedelta(hours=1))
+
+    assert await engine.keys.find(made.secret) is None
+    assert [key.status for key in await engine.keys.list()] == ["expired"]
+    with pytest.raises(InvalidArgumentError, match="it is in the past"):
+        await engine.keys.create("late", expires=datetime(2000, 1, 1, tzinfo=UTC))
+
+
+async def test_the_last_use_of_a_key_is_known_to_the_minute(engine: TestEngine) -> None:
+    """Not every request writes."""
+    made = await engine.keys.create("ci")
+    assert made.key.last_used is None
+    await engine.keys.find(made.secret)
+    (first,) = await engine.keys.list()
+    await engine.skip(timedelta(seconds=USE_SECONDS - 1))
+    await engine.keys.find(made.secret)
+    assert (await engine.keys.list())[0].last_used == first.last_used is not None
+    await engine.skip(timedelta(seconds=1))
+    await engine.keys.find(made.secret)
+
+    last = (await engine.keys.list())[0].last_used
+    assert last is not None
+    assert first.last_used is not None
+    assert last - first.last_used == timedelta(seconds=USE_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"scope": "root"}, "scope"),
+        ({"workflows": []}, "name at least one"),
+        ({"name": ""}, "name"),
+        ({"expires": -1}, "expires"),
+    ],
+)
+async def test_a_key_that_makes_no_sense_is_refused(engine: TestEngine, wrong: dict[str, object], said: str) -> None:
+    """With what to do."""
+    with pytest.raises(InvalidArgumentError, match=said):
+        await engine.keys.create(**{"name": "ci", **wrong})  # type: ignore[arg-type]
+
+
+async def test_a_damaged_key_lets_no_request_in(engine: TestEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """It fails closed, and says so."""
+    made = await engine.keys.create("ci")
+    await store_of(engine).change_cell(f"outlive.key/{made.key.id}", lambda *_: (b"{", None))
+
+    assert await engine.keys.find(made.secret) is None
+    assert await engine.keys.list() == []
+    assert "lets no request in" in caplog.text
