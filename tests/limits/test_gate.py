@@ -117,7 +117,7 @@ async def test_failure_that_may_have_reached_a_shared_breaker_is_not_reported_tw
         original = silent.inner.change_cell
         changes = 0
 
-        async def count(name: str, change: Any) -> Any:
+        async def count(name: str, change: Any, *, audit: Any = None) -> Any:
             nonlocal changes
             changes += 1
             if changes == 2:  # The first one is the question, the second one the news.

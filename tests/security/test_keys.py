@@ -27,7 +27,7 @@ async def test_a_key_is_found_by_its_secret_and_by_nothing_else(engine: TestEngi
 
     key = await engine.keys.find(made.secret)
     assert key is not None
-    assert (key.name, key.scope, key.workflows) == ("ci", "operator", {"order", "bill"})
+    assert (key.name, key.scope, key.workflows) == ("ci", "operator", frozenset({"order", "bill"}))
     prefix, key_id, secret = made.secret.split("_", 2)
     assert (prefix, key_id, len(secret)) == ("olv", key.id, 43)
     held = await store_of(engine).read_cell(f"outlive.key/{key.id}")
