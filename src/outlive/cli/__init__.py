@@ -36,7 +36,6 @@ COMMANDS: dict[str, Entry] = {
     "check-deploy": Entry(
         "Replay the open runs of a store with new code, before it is deployed.", "outlive.cli.deploy"
     ),
-    "runs": Entry("Delete runs that ended long ago.", "outlive.cli.runs"),
     "keys": Entry("Create, list and revoke the API keys of a store.", "outlive.cli.keys"),
     "audit": Entry("Show who did what, and prove that nothing of it was changed.", "outlive.cli.audit"),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
