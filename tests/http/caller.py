@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -31,6 +31,22 @@ class Answer(msgspec.Struct):
         return str(self.data["error"])
 
 
+class Message(msgspec.Struct):
+    """A message of a stream of events."""
+
+    name: str
+    id: str
+    data: Any
+
+    @classmethod
+    def read(cls, text: bytes) -> Message | None:
+        """A message, or None for a sign of life."""
+        fields = dict(line.split(": ", 1) for line in text.decode().splitlines() if not line.startswith(":"))
+        if "data" not in fields:
+            return None
+        return cls(fields["event"], fields.get("id", ""), msgspec.json.decode(fields["data"]))
+
+
 class Caller:
     """Sends requests to an app."""
 
@@ -45,6 +61,23 @@ class Caller:
         """A POST with JSON, or without a body."""
         return await self.send("POST", path, data, **options)
 
+    async def follow(
+        self, path: str, *, after: str = "", until: Callable[[list[Message]], bool] = lambda seen: False
+    ) -> list[Message]:
+        """The messages of a stream of events, until they end, or this is true: then the reader goes away."""
+        seen: list[Message] = []
+        left: list[bytes] = [b""]
+
+        def read(body: bytes) -> bool:
+            *whole, left[0] = (left[0] + body).split(b"\n\n")
+            seen.extend(it for each in whole if (it := Message.read(each)) is not None)
+            return until(seen)
+
+        headers = {"last-event-id": after} if after else {}
+        answer = await self.send("GET", path, headers=headers, leave_when=read)
+        assert (200, "text/event-stream") == (answer.status, answer.headers["content-type"]), answer.body
+        return seen
+
     async def send(
         self,
         method: str,
@@ -54,8 +87,9 @@ class Caller:
         headers: Mapping[str, str] | None = None,
         body: bytes | Iterable[bytes] | None = None,
         root: str = "",
+        leave_when: Callable[[bytes], bool] = lambda body: False,
     ) -> Answer:
-        """Any request; `body` instead of `data` is sent as it is."""
+        """Any request; `body` instead of `data` is sent as it is. The sender goes away when it has got enough."""
         parts = _parts(data, body)
         own = {"host": "localhost"} | ({"authorization": f"Bearer {self._key}"} if self._key else {})
         if parts:
@@ -75,6 +109,8 @@ class Caller:
 
         async def send(message: Any) -> None:
             sent.append(message)
+            if leave_when(message.get("body", b"")):
+                ended.set()
 
         scope = {
             "type": "http",

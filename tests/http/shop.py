@@ -57,3 +57,22 @@ async def api_polite() -> str:
 async def api_refund() -> bool:
     """Asks a person."""
     return bool(await outlive.wait_for_approval("refund", title="Refund 5 EUR?", assignees=["ann"]))
+
+
+@outlive.step
+async def api_talk(password: str) -> str:
+    """Emits, and fails with the password in its message."""
+    for number in range(3):
+        outlive.emit("words", {"n": number, "password": password})
+    if not Flag.is_up:
+        raise Refusal(f"wrong: {password}")
+    return "said"
+
+
+@outlive.workflow
+async def api_talker(password: str) -> str:
+    """Waits, talks and ends."""
+    outlive.publish(stage="waiting")
+    await outlive.wait_for_signal("go")
+    outlive.publish(stage="talking")
+    return await api_talk(password)

@@ -50,20 +50,21 @@ def serve(*, url: str, address: str, port: int, hosts: tuple[str, ...], log_leve
         raise Mistake("a store in memory belongs to its process; serve a file or a database")
     try:
         engine = Engine(url, worker=False)
-        server = new_server(engine.asgi(hosts=[*LOCAL_HOSTS, *hosts]), address=address, port=port)
+        app = engine.asgi(hosts=[*LOCAL_HOSTS, *hosts])
+        server = new_server(app, address=address, port=port)
     except OutliveError as error:
         raise Mistake(str(error)) from error
     stop = Stop("this server takes no more requests and stops when it has answered")
-    run(_serve(engine, server, stop), is_service=True)
+    run(_serve(engine, app, server, stop), is_service=True)
 
 
-async def _serve(engine: Engine, server: Any, stop: Stop) -> None:
+async def _serve(engine: Engine, app: Any, server: Any, stop: Stop) -> None:
     from outlive.engine.url import shown
     from outlive.http import server as serving
 
     stop.listen()
     async with engine:
-        asked = asyncio.ensure_future(_stop_when_asked(server, stop))
+        asked = asyncio.ensure_future(_stop_when_asked(app, server, stop))
         try:
             await serving.serve(
                 server, ready=lambda place: click.echo(f"ready: {place}/api/v1 serves {shown(engine.url)}")
@@ -73,6 +74,7 @@ async def _serve(engine: Engine, server: Any, stop: Stop) -> None:
             leave_soon()
 
 
-async def _stop_when_asked(server: Any, stop: Stop) -> None:
+async def _stop_when_asked(app: Any, server: Any, stop: Stop) -> None:
     await stop.wait()
+    app.close()
     server.should_exit = True

@@ -139,9 +139,10 @@ class Client:
         self.promises = Promises(access, inbox=self._inbox)
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
-        self.follow = JournalReader(
-            access, shown=self.shown, followers=waiters.followers, new_rest=self.new_rest
-        ).entries
+        self.followers = waiters.followers
+        """Those who read along."""
+        self.journals = JournalReader(access, shown=self.shown, followers=self.followers, new_rest=self.new_rest)
+        self.follow = self.journals.entries
         """Every event of a run as it comes. See `RunHandle.follow`."""
         self.info = access.info
         if hooks.on_start:

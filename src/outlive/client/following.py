@@ -63,7 +63,7 @@ class JournalReader:
                     root = await self._access.root_of(run)
                     if run.journal != journal:
                         journal, position = run.journal, -1
-                    found = await self._read(run, position, redacted=redacted)
+                    found = await self.read(run, position, redacted=redacted)
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
@@ -79,14 +79,15 @@ class JournalReader:
                 await rest(bell, LOOK_SECONDS)
                 followers.check_open()
 
-    async def _read(self, run: Run, after: int, *, redacted: bool) -> list[JournalEntry]:
+    async def read(self, run: Run, after: int, *, redacted: bool, limit: int | None = None) -> list[JournalEntry]:
+        """At most `limit` events behind a position that are there now."""
         store = self._access.store
         is_whole = redacted and self._shown.hides
         # What is hidden in one event is blacked out in others, so all of them are needed to show the new ones.
-        rows = await store.read_journal(run.journal, after=-1 if is_whole else after)
+        rows = await store.read_journal(run.journal, after=-1 if is_whole else after, limit=None if is_whole else limit)
         first = 0 if is_whole else after + 1
         events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=first))
         if redacted:
             events = await self._shown.events(events)
         found = zip(rows, events, strict=True)
-        return [JournalEntry(position=row[0], event=event) for row, event in found if row[0] > after]
+        return [JournalEntry(position=row[0], event=event) for row, event in found if row[0] > after][:limit]

@@ -6,7 +6,7 @@ last item, so that another reader, or the same program after its connection was 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -65,7 +65,7 @@ class StreamReader:
 
     async def items(
         self, run_id: str, name: str, *, after: int, kind: Any, redacted: bool
-    ) -> AsyncIterator[StreamItem[Any]]:
+    ) -> AsyncGenerator[StreamItem[Any], None]:
         """Items behind a position, until the run has ended. See `RunHandle.stream`."""
         where = "run.stream"
         name = given.text(where, "name", name, like="tokens")

@@ -6,6 +6,7 @@ that cannot be read here, because a codec or its key is missing, says so in its 
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
@@ -15,6 +16,8 @@ from outlive._journal.event import AnyEvent, RunForked
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._store.contract import PAGE_SIZE_MAX, WorkerInfo
 from outlive.client.finding import Filters, Order, Page
+from outlive.client.news import News, NewsReader, Position
+from outlive.client.streams import StreamItem
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError
 
 if TYPE_CHECKING:
@@ -89,6 +92,28 @@ class View:
                 return event.origin
         return None
 
+    # -- Following -------------------------------------------------------------------------------------------
+
+    def follow(self, run_id: str, position: Position, *, look_seconds: float) -> AsyncGenerator[News, None]:
+        """What happens to a run behind a position, until it has ended. See `NewsReader`."""
+        client = self._client
+        reader = NewsReader(self._access, followers=client.followers, shown=client.shown, journals=client.journals)
+        return reader.news(run_id, position, look_seconds=look_seconds)
+
+    async def has_more(self, run: Run, seq: int) -> bool:
+        """Whether the journal of a run goes on behind this event."""
+        return bool(await self._access.store.read_journal(run.journal, after=seq, limit=1))
+
+    def stream(self, run_id: str, name: str, *, after: int) -> AsyncGenerator[StreamItem[Any], None]:
+        """The items of a stream, without what is redacted. See `RunHandle.stream`."""
+        return self._client.streams.items(run_id, name, after=after, kind=Any, redacted=True)
+
+    async def rest(self, run_id: str, seconds: float) -> None:
+        """Wait until a run may have something for its readers, or so long."""
+        with self._client.followers.following(run_id) as bell:
+            await bell.wait(seconds)
+        self._client.followers.check_open()
+
     # -- Its end, and what it shows --------------------------------------------------------------------------
 
     async def ended(self, run_id: str, seconds: float) -> Run | None:
@@ -113,10 +138,13 @@ class View:
             return f"[unreadable: {error.reason}]"
         return self._client.shown.plain(value)
 
+    def plain_of(self, value: Any) -> Any:
+        """A value that hides nothing, as JSON."""
+        return msgspec.to_builtins(value, enc_hook=str, str_keys=True)
+
     def field(self, name: str, value: Any) -> Any:
         """A value of a run's as JSON, without what is redacted, in a field of this name."""
-        plain = msgspec.to_builtins(value, enc_hook=str, str_keys=True)
-        return self._client.shown.plain({name: plain})[name]
+        return self._client.shown.plain({name: self.plain_of(value)})[name]
 
     def failure(self, failure: Failure) -> Failure:
         """A failure without what is redacted."""

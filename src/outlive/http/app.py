@@ -7,7 +7,7 @@ its function returns. Nothing here knows what any operation does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -15,11 +15,12 @@ import msgspec
 
 from outlive._tasks import own_task
 from outlive.engine import Engine
-from outlive.errors import RunNotFoundError
+from outlive.errors import EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, live
 from outlive.http.gate import LOCAL_HOSTS, Gate, key_in
 from outlive.http.limits import ApiLimits
+from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.principal import Authenticate, Principal, loopback
 from outlive.http.problem import MEDIA, Problem, problem_of
@@ -79,7 +80,19 @@ class Api:
         self._gate = Gate(auth, hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
         self._routes = Routes(OPERATIONS.values())
         self._webhooks = Webhooks(engine, body_bytes_max=self._limits.body_bytes_max) if webhooks else None
+        self._live = LivePages()
         self._followers = 0
+        self._closing: asyncio.Future[None] | None = None
+
+    def close(self) -> None:
+        """The server stops: requests that wait or follow end now. Call it on the event loop."""
+        if not self._until_closing().done():
+            self._until_closing().set_result(None)
+
+    def _until_closing(self) -> asyncio.Future[None]:
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_future()
+        return self._closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the specification of ASGI."""
@@ -123,7 +136,7 @@ class Api:
         self, scope: Scope, request: Request, operation: Operation, principal: Principal, names: dict[str, str]
     ) -> tuple[Call, dict[str, Any]]:
         """What the function of an operation is given."""
-        call = Call(self._engine_of(principal), principal, request.headers, key_in(request), self._limits)
+        call = Call(self._engine_of(principal), principal, request.headers, key_in(request), self._limits, self._live)
         if operation.reach == "run" and principal.workflows is not None:
             await _check_run(call, names["run_id"])
         arguments: dict[str, Any] = dict(names)
@@ -168,10 +181,12 @@ class Api:
         work = own_task(_call(operation, call, arguments), name=f"outlive-http-{operation.name}")
         gone = own_task(_until_gone(receive), name="outlive-http-gone")
         try:
-            await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
+            await asyncio.wait([work, gone, self._until_closing()], return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+            if gone.done():
                 raise Gone
-            return work.result()
+            raise EngineClosedError("waiting for a result")
         finally:
             for task in (work, gone):
                 task.cancel()
@@ -207,7 +222,11 @@ class Api:
         try:
             await send({"type": "http.response.start", "status": content.status, "headers": [*SECURITY, *headers]})
             if has_body:
-                await _send_parts(send, content.body, receive)
+                await _send_parts(send, content.body, receive, self._until_closing())
+            await send({"type": "http.response.body", "body": b""})
+        except OutliveError as error:
+            # The answer has begun: all that is left is to end it, and its reader comes again.
+            log.info("%s ends: %s", request.path, error)
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._followers -= 1
@@ -229,12 +248,14 @@ async def _check_run(call: Call, run_id: str) -> None:
         raise RunNotFoundError(run_id)
 
 
-async def _send_parts(send: Send, parts: AsyncIterator[bytes], receive: Receive) -> None:
-    """Send what comes until it ends, or its reader has gone."""
+async def _send_parts(
+    send: Send, parts: AsyncGenerator[bytes, None], receive: Receive, closing: asyncio.Future[None]
+) -> None:
+    """Send what comes until it ends, its reader has gone, or the server stops."""
     gone = own_task(_until_gone(receive), name="outlive-http-gone")
     sending = own_task(_send_all(send, parts), name="outlive-http-parts")
     try:
-        await asyncio.wait([gone, sending], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([gone, sending, closing], return_when=asyncio.FIRST_COMPLETED)
         if sending.done():
             sending.result()
     finally:
@@ -243,8 +264,8 @@ async def _send_parts(send: Send, parts: AsyncIterator[bytes], receive: Receive)
         await asyncio.wait([sending])
 
 
-async def _send_all(send: Send, parts: AsyncIterator[bytes]) -> None:
-    async with aclosing(parts):  # type: ignore[type-var]
+async def _send_all(send: Send, parts: AsyncGenerator[bytes, None]) -> None:
+    async with aclosing(parts):
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
 

@@ -20,3 +20,5 @@ class ApiLimits:
     """How many requests one principal may send; None for no limit."""
     followers_max: int = 2_000
     """How many requests may follow events at once."""
+    look_seconds: float = 0.25
+    """How often a follower looks at the store at most; less often while nothing happens."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import msgspec
 
 from outlive.http.limits import ApiLimits
+from outlive.http.live import LivePages
 from outlive.http.principal import NO_SCOPE, SCOPES, Principal
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ them; or nothing that belongs to a workflow."""
 class Call:
     """What an operation is given besides its arguments."""
 
-    __slots__ = ("engine", "headers", "idempotency_key", "limits", "principal")
+    __slots__ = ("engine", "headers", "idempotency_key", "limits", "live", "principal")
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Call:
         headers: Mapping[str, str],
         idempotency_key: str | None,
         limits: ApiLimits,
+        live: LivePages,
     ) -> None:
         self.engine = engine
         self.principal = principal
@@ -60,6 +62,8 @@ class Call:
         self.idempotency_key = idempotency_key
         """The header `Idempotency-Key`."""
         self.limits = limits
+        self.live = live
+        """The lists that are followed now."""
 
     @property
     def view(self) -> View:
@@ -72,7 +76,7 @@ class Content:
     """An answer that is no JSON, or comes bit by bit."""
 
     media: str
-    body: bytes | AsyncIterator[bytes]
+    body: bytes | AsyncGenerator[bytes, None]
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
 

@@ -99,6 +99,30 @@ class RunsPageQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields=
     """`next` or `previous` of another page with the same parameters."""
 
 
+class RunsFollowQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs to follow."""
+
+    limit: Limit = 100
+    """The newest so many."""
+
+
+class FollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From where to follow a run."""
+
+    after: str = ""
+    """The id of the last message that is known already; the header `Last-Event-ID` goes before it."""
+    stream: list[Name] = []
+    """Follow these streams too."""
+
+
+class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From where to follow a stream."""
+
+    after: str = ""
+    """The position of the last item that is known already, or the id of its message; the header `Last-Event-ID` goes
+    before it."""
+
+
 class RunsCountQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which runs to count, and up to which number."""
 

@@ -1,0 +1,71 @@
+"""Following runs live, by server-sent events."""
+
+from __future__ import annotations
+
+import outlive.errors as e
+from outlive.http.operation import EVENT_STREAM, Call, Content, operation
+from outlive.http.operations.runs import check_filter
+from outlive.http.sse import Cursor, follow_run, follow_stream, read_cursor
+from outlive.http.wire.runs import FollowQuery, RunsFollowQuery, StreamQuery
+
+MISSING = (e.RunNotFoundError,)
+NOTHING_MORE = Content("text/plain", b"", status=204)
+"""A browser that gets this does not come again."""
+
+
+@operation(
+    "GET",
+    "/runs/{run_id}/follow",
+    scope="viewer",
+    reach="run",
+    raises=MISSING,
+    media=EVENT_STREAM,
+    answers={200: str, 204: None},
+)
+async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content:
+    """Everything that happens to a run, as server-sent events, until it has ended.
+
+    Messages: `journal` (an event of its tree), `run` (its row has changed), `published` (what it shows of itself),
+    `stream` (an item of a stream that was asked for), `end` (the run, when it has ended). A reader that comes again
+    with the last id it has seen (`Last-Event-ID`) gets what came after it; if that is nothing more, 204.
+    """
+    cursor = read_cursor(call.headers.get("last-event-id", query.after))
+    streams = {name: cursor.streams.get(name, 0) for name in query.stream}
+    run = await call.view.run(run_id)
+    is_over = run.status.is_terminal and cursor.position.journal == run.journal and all(streams.values())
+    if is_over and not await call.view.has_more(run, cursor.position.seq):
+        return NOTHING_MORE
+    parts = follow_run(call.view, run_id, Cursor(cursor.position, streams), look_seconds=call.limits.look_seconds)
+    return Content(EVENT_STREAM, parts)
+
+
+@operation(
+    "GET",
+    "/runs/{run_id}/streams/{name}",
+    scope="viewer",
+    reach="run",
+    raises=(*MISSING, e.InvalidArgumentError),
+    media=EVENT_STREAM,
+)
+async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQuery) -> Content:
+    """The items of a stream of a run, as server-sent events, from a position on until the run has ended."""
+    after = call.headers.get("last-event-id", query.after)
+    cursor = read_cursor(f"0.-1;_={after}" if after.isdecimal() else after)
+    await call.view.run(run_id)
+    position = next(iter(cursor.streams.values()), 0)
+    parts = follow_stream(call.view, run_id, name, position, look_seconds=call.limits.look_seconds)
+    return Content(EVENT_STREAM, parts)
+
+
+@operation(
+    "GET", "/follow/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,), media=EVENT_STREAM
+)
+async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
+    """A list of runs, live, as server-sent events: the newest that fit, then every change.
+
+    Messages: `run` (it is new in the list, or has changed), `gone` (it is in the list no longer). A reader that comes
+    again gets the whole list.
+    """
+    check_filter(call, query)
+    await call.engine.count(limit=1, **query.filters())  # What cannot be looked for is refused before the first byte.
+    return Content(EVENT_STREAM, call.live.follow(call.view, query, of=call.principal.namespace))

@@ -1,0 +1,201 @@
+"""Server-sent events: what follows a run, or a list of runs, live.
+
+Every message has an id, which says how far its reader has come. A reader that was cut off sends the last one it has
+seen as `Last-Event-ID` (a browser does so by itself) and gets what came after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from outlive._tasks import cancel_all, own_task
+from outlive.client.news import News, Position
+from outlive.client.view import View
+from outlive.errors import RunParkedError
+from outlive.http.problem import malformed
+from outlive.http.wire.runs import event_view, run_view
+
+ALIVE_SECONDS = 15.0
+"""How often a silent stream says that it is still there."""
+QUEUE_MAX = 200
+"""How many messages wait for a slow reader; then what makes them waits too."""
+ID_CHARACTERS_MAX = 4_000
+ALIVE = b": alive\n\n"
+FIRST = b"retry: 2000\n\n"
+"""How many milliseconds a browser waits before it comes again."""
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+def message(name: str, data: Any, id: str = "") -> bytes:
+    """One message. JSON has no line ends, so data is one line."""
+    mark = f"id: {id}\n".encode() if id else b""
+    return b"event: " + name.encode() + b"\n" + mark + b"data: " + _encode(data) + b"\n\n"
+
+
+class Cursor(msgspec.Struct):
+    """How far a reader of a run has come: in its journal, and in its streams."""
+
+    position: Position = Position()
+    streams: dict[str, int] = {}
+
+    def write(self) -> str:
+        """As an id of a message: `7.12;tokens=34`."""
+        streams = "".join(f";{quote(name, safe='')}={place}" for name, place in sorted(self.streams.items()))
+        return f"{self.position.journal}.{self.position.seq}{streams}"
+
+
+def read_cursor(text: str) -> Cursor:
+    """What a reader sends as `Last-Event-ID`.
+
+    Raises:
+        Problem: it is none of ours.
+    """
+    if not text:
+        return Cursor()
+    try:
+        if len(text) > ID_CHARACTERS_MAX:
+            raise ValueError
+        place, *streams = text.split(";")
+        journal, _, seq = place.partition(".")
+        pairs = [each.rpartition("=") for each in streams]
+        found = {unquote(name, errors="strict"): _whole(count) for name, _, count in pairs}
+        return Cursor(Position(_whole(journal), _whole(seq)), found)
+    except ValueError:
+        raise malformed("Last-Event-ID is not the id of a message of this stream") from None
+
+
+def _whole(text: str) -> int:
+    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 18:
+        raise ValueError(text)
+    return int(text)
+
+
+# -- One run ------------------------------------------------------------------------------------------------------
+
+
+class StreamItemView(msgspec.Struct, frozen=True):
+    """An item of a stream."""
+
+    stream: str
+    position: int
+    value: Any
+    call: str
+    """The call of the step that emitted it; empty for the workflow itself."""
+    attempt: int
+    """Items of an earlier attempt of the same call were taken back."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A message on its way to its reader, and how far that one has come with it."""
+
+    name: str
+    data: Any
+    position: Position | None = None
+    stream: str = ""
+    place: int = 0
+
+
+async def follow_run(view: View, run_id: str, cursor: Cursor, *, look_seconds: float) -> AsyncGenerator[bytes, None]:
+    """Everything that happens to a run, until it has ended; also its streams that the cursor names."""
+    parts: asyncio.Queue[Any] = asyncio.Queue(QUEUE_MAX)
+    pumps = [_pump_news(view, run_id, cursor.position, parts, look_seconds)]
+    pumps += [_pump_stream(view, run_id, name, place, parts, look_seconds) for name, place in cursor.streams.items()]
+    async with aclosing(_merged(pumps, parts, cursor)) as merged:
+        async for part in merged:
+            yield part
+    yield message("end", run_view(await view.run(run_id), with_traceback=True), cursor.write())
+
+
+async def follow_stream(
+    view: View, run_id: str, name: str, after: int, *, look_seconds: float
+) -> AsyncGenerator[bytes, None]:
+    """The items of one stream behind a position, until the run has ended."""
+    parts: asyncio.Queue[Any] = asyncio.Queue(QUEUE_MAX)
+    cursor = Cursor(streams={name: after})
+    pump = _pump_stream(view, run_id, name, after, parts, look_seconds)
+    async with aclosing(_merged([pump], parts, cursor)) as merged:
+        async for part in merged:
+            yield part
+    yield message("end", {"position": cursor.streams[name]}, cursor.write())
+
+
+async def _merged(
+    pumps: list[Coroutine[Any, Any, None]], parts: asyncio.Queue[Any], cursor: Cursor
+) -> AsyncGenerator[bytes, None]:
+    """What several pumps put into a queue, until all of them have ended; a sign of life after a while of silence."""
+    yield FIRST
+    tasks = [own_task(pump, name="outlive-http-pump") for pump in pumps]
+    ended = own_task(_say_ended(tasks, parts), name="outlive-http-pumps")
+    try:
+        while (part := await _next(parts)) is not None:
+            if isinstance(part, BaseException):
+                raise part
+            if isinstance(part, Part):
+                # Here and not where it is made: an id never counts what is sent after it.
+                if part.position is not None:
+                    cursor.position = part.position
+                if part.stream:
+                    cursor.streams[part.stream] = part.place
+                yield message(part.name, part.data, cursor.write())
+            else:
+                yield ALIVE
+    finally:
+        await cancel_all([*tasks, ended])
+
+
+async def _next(parts: asyncio.Queue[Any]) -> Any:
+    if not parts.empty():
+        return parts.get_nowait()
+    waiting = asyncio.ensure_future(parts.get())
+    try:
+        done, _ = await asyncio.wait([waiting], timeout=ALIVE_SECONDS)
+        return waiting.result() if done else ALIVE
+    finally:
+        waiting.cancel()
+
+
+async def _say_ended(tasks: list[asyncio.Task[None]], parts: asyncio.Queue[Any]) -> None:
+    """Say that all pumps have ended, or what one of them has failed with."""
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    await parts.put(next((each for each in done if isinstance(each, BaseException)), None))
+
+
+async def _pump_news(
+    view: View, run_id: str, position: Position, parts: asyncio.Queue[Any], look_seconds: float
+) -> None:
+    async with aclosing(view.follow(run_id, position, look_seconds=look_seconds)) as news:
+        async for each in news:
+            if (part := _part_of(each)) is not None:
+                await parts.put(part)
+
+
+def _part_of(news: News) -> Part | None:
+    if news.event is not None:
+        return Part("journal", event_view(news.position.seq, news.event, news.run.root_id), news.position)
+    if news.published is not None:
+        return Part("published", news.published)
+    return Part("run", run_view(news.run, with_traceback=True)) if news.is_row else None
+
+
+async def _pump_stream(
+    view: View, run_id: str, name: str, after: int, parts: asyncio.Queue[Any], look_seconds: float
+) -> None:
+    place = after
+    while True:
+        try:
+            async with aclosing(view.stream(run_id, name, after=place)) as items:
+                async for item in items:
+                    place = item.position
+                    shown = StreamItemView(name, place, view.plain_of(item.value), item.call, item.attempt)
+                    await parts.put(Part("stream", shown, stream=name, place=place))
+        except RunParkedError:
+            # What it says when it goes on is followed too.
+            await view.rest(run_id, look_seconds)
+        else:
+            return

@@ -1,0 +1,158 @@
+"""Following runs over HTTP: everything once, in order, from any position on, and nothing that is redacted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from outlive.http import Api, ApiLimits
+from outlive.testing import TestEngine
+from tests.http import shop
+from tests.http.caller import Caller, Message
+
+LIMITS = ApiLimits(look_seconds=0.01)
+SECRET = "hunter2222"
+
+
+@pytest.fixture(autouse=True)
+def _bank() -> Iterator[None]:
+    yield
+    shop.Flag.is_up = True
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine(redact=["password"]) as engine:
+        yield engine
+
+
+@pytest.fixture
+def api(engine: TestEngine) -> Caller:
+    """Its API."""
+    return Caller(Api(engine, limits=LIMITS))
+
+
+def seqs(messages: list[Message]) -> list[int]:
+    """The numbers of the events of the journal."""
+    return [each.data["seq"] for each in messages if each.name == "journal"]
+
+
+def has_stage(stage: str, messages: list[Message]) -> bool:
+    """Whether this was published."""
+    return any(each.name == "published" and each.data == {"stage": stage} for each in messages)
+
+
+async def test_a_run_is_followed_and_a_cut_reader_goes_on_behind_what_it_has(api: Caller, engine: TestEngine) -> None:
+    """Both readers together have every event once; the end has the run; then there is nothing more. [SSE]"""
+    run = await engine.start(shop.api_talker, SECRET, id="talk")
+    path = "/api/v1/runs/talk/follow?stream=words"
+    first = await api.follow(path, until=lambda seen: has_stage("waiting", seen))
+    rest = asyncio.ensure_future(api.follow(path, after=first[-1].id))
+    await run.signal("go")
+    second = await rest
+    history = await api.get("/api/v1/runs/talk/history")
+
+    assert seqs(first) + seqs(second) == [each["seq"] for each in history.data["items"]]
+    assert has_stage("talking", second)
+    assert [0, 1, 2] == [each.data["value"]["n"] for each in second if each.name == "stream"]
+    assert ("end", "succeeded") == (second[-1].name, second[-1].data["status"])
+    assert SECRET not in repr(first) + repr(second)
+    again = await api.get(path, headers={"last-event-id": second[-1].id})
+    assert (204, b"") == (again.status, again.body)
+    whole = await api.follow(path)
+    assert seqs(whole) == seqs(first) + seqs(second)
+
+
+async def test_what_an_earlier_event_shows_to_be_secret_is_hidden_in_later_ones(
+    api: Caller, engine: TestEngine
+) -> None:
+    """Also for a reader that comes after the earlier one."""
+    shop.Flag.is_up = False
+    await engine.start(shop.api_talker, SECRET, id="bad")
+    path = "/api/v1/runs/bad/follow"
+    first = await api.follow(path, until=lambda seen: has_stage("waiting", seen))
+    rest = asyncio.ensure_future(api.follow(path, after=first[-1].id))
+    await engine.signal("bad", "go")
+    second = await rest
+
+    assert "failed" == second[-1].data["status"]
+    assert "wrong: [redacted]" in repr([each.data for each in second if each.name == "journal"])
+    assert SECRET not in repr([each.data for each in second if each.name == "journal"])
+
+
+async def test_a_stream_is_followed_from_a_position(api: Caller, engine: TestEngine) -> None:
+    """Given as a number, or as the id of its last message."""
+    run = await engine.start(shop.api_talker, SECRET, id="s")
+    await run.signal("go")
+    await run.result()
+    path = "/api/v1/runs/s/streams/words"
+    whole, rest = await api.follow(path), await api.follow(f"{path}?after=2")
+    resumed = await api.follow(path, after=whole[1].id)
+
+    assert [1, 2, 3] == [each.data["position"] for each in whole[:-1]]
+    assert {"n": 0, "password": "[redacted]"} == whole[0].data["value"]
+    assert [3] == [each.data["position"] for each in rest[:-1]]
+    assert [3] == [each.data["position"] for each in resumed[:-1]]
+    assert ("end", {"position": 3}) == (whole[-1].name, whole[-1].data)
+    assert 404 == (await api.get("/api/v1/runs/nothing/streams/words")).status
+
+
+async def test_a_list_is_followed(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is new, what has changed, and what is in the list no longer; many readers are one look."""
+    monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
+    api = Caller(Api(engine, limits=LIMITS))
+    path = "/api/v1/follow/runs?workflow=api_patient&status=waiting&status=pending&status=running"
+    await engine.start(shop.api_patient, id="l-1")
+    await engine.settle()
+
+    has_first, has_second = asyncio.Event(), asyncio.Event()
+
+    def is_gone(seen: list[Message]) -> bool:
+        for event, run_id in ((has_first, "l-1"), (has_second, "l-2")):
+            if any(each.data["id"] == run_id for each in seen):
+                event.set()
+        return any(each.name == "gone" for each in seen)
+
+    readers = [asyncio.ensure_future(api.follow(path, until=is_gone)) for _ in range(2)]
+    await has_first.wait()
+    await engine.start(shop.api_patient, id="l-2")
+    await has_second.wait()
+    await engine.cancel("l-1")
+    seen, other = await asyncio.gather(*readers)
+
+    assert seen == other
+    assert ["l-1", "l-2"] == sorted({each.data["id"] for each in seen if each.name == "run"})
+    assert ["l-1"] == [each.data["id"] for each in seen if each.name == "gone"]
+
+
+async def test_readers_that_go_leave_nothing_behind(engine: TestEngine) -> None:
+    """Also when the server stops; and there are not more of them than it takes."""
+    app = Api(engine, limits=ApiLimits(look_seconds=0.01, followers_max=1))
+    api = Caller(app)
+    await engine.start(shop.api_patient, id="quiet")
+    path = "/api/v1/runs/quiet/follow"
+    reading = asyncio.ensure_future(api.follow(path))
+    waiting = asyncio.ensure_future(api.get("/api/v1/runs/quiet/result?wait=50"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    busy = await api.get(path)
+    app.close()
+    seen, stopped = await reading, await waiting
+
+    assert (503, "TooManyFollowers") == (busy.status, busy.error)
+    assert "end" not in [each.name for each in seen]
+    assert 503 == stopped.status
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("outlive-http")]
+
+
+@pytest.mark.parametrize("mark", ["x", "1", "1.x", "1.2;=x", "1.2;a", "9" * 5000, "1.2;%ff=3", "0.\u0663"])
+async def test_an_id_that_is_none_is_refused(api: Caller, engine: TestEngine, mark: str) -> None:
+    """And nothing is guessed."""
+    await engine.start(shop.api_patient, id="odd")
+
+    answer = await api.get(f"/api/v1/runs/odd/follow?after={mark}".encode("ascii", "replace").decode())
+
+    assert (400, "Malformed") == (answer.status, answer.error)
