@@ -41,6 +41,11 @@ def after_fork(do: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=do)
 
 
+def is_trusted_owner(path: Path) -> bool:
+    """Whether a file belongs to the user of this process, or to the system; where files have no such owner, yes."""
+    return not hasattr(os, "getuid") or path.stat().st_uid in (os.getuid(), 0)
+
+
 def pause(seconds: float) -> None:
     """Let other threads and processes go on for a moment."""
     threading.Event().wait(seconds)

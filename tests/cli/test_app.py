@@ -109,7 +109,7 @@ def test_a_program_that_cannot_be_run_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        ([], "give --store URL or set OUTLIVE_STORE"),
+        ([], "give --store URL, set OUTLIVE_STORE, or write store ="),
         (["--store", "mysql://x"], "no store has the scheme 'mysql'"),
         (["--store", "sqlite:x.db", "--lease", "zoo"], "zoo"),
         (["--store", "sqlite:x.db", "--grace", "-1"], "--grace"),

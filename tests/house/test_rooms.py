@@ -33,7 +33,7 @@ EVERYTHING = (
     ENGINE
     | BACKENDS
     | {"_define.machine", "_define.flow"}
-    | {"codecs", "events", "facts", "flow", "metrics", "http", "dashboard"}
+    | {"codecs", "config", "events", "facts", "flow", "metrics", "http", "dashboard"}
     | {"testing", "cli", "demo", "outlive", "integrations", "remote"}
 )
 
@@ -49,6 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "codecs": JOURNAL,
     "events": JOURNAL,
     "facts": MODEL,
+    "config": MODEL,
     "_store": JOURNAL,
     "_lease": JOURNAL | {"_store"},
     "_store.tables": JOURNAL | {"_store"},
@@ -56,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_define": REPLAY,
     # A front door: nothing below the testing kit may know that there are machines.
     "_define.machine": DEFINE,
-    "_define.flow": DEFINE,
+    "_define.flow": DEFINE | {"config"},
     "flow": DEFINE | {"_define.flow"},
     # The library of a store keeps flows, and its workers load them; below that, no room knows of them.
     "client": DEFINE | {"_store", "_define.flow"},
@@ -67,7 +68,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_runtime.steps": MOTION | {"_runtime.commit", "_runtime.gate", "_runtime.tree"},
     "_runtime.session": RUNTIME,
     "_runtime.services": MOTION | {"_define.flow"},
-    "engine": RUNTIME | BACKENDS,
+    # Flows have a table of the configuration, which is checked with the others.
+    "engine": RUNTIME | BACKENDS | {"config", "_define.flow"},
     "metrics": ENGINE | {"outlive"},
     "http": ENGINE | {"_define.flow", "metrics"},
     "dashboard": {"http"},

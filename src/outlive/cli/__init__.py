@@ -39,6 +39,9 @@ COMMANDS: dict[str, Entry] = {
     "keys": Entry("Create, list and revoke the API keys of a store.", "outlive.cli.keys"),
     "audit": Entry("Show who did what, and prove that nothing of it was changed.", "outlive.cli.audit"),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
+    "config": Entry(
+        "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"
+    ),
     "fsck": Entry("Prove that a store is whole.", "outlive.cli.fsck"),
 }
 

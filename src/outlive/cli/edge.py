@@ -15,7 +15,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +26,7 @@ from outlive.cli.paint import painted
 
 if TYPE_CHECKING:
     from outlive._store.contract import Store
+    from outlive.config.settings import Settings
     from outlive.engine import Engine
 
 T = TypeVar("T")
@@ -34,15 +35,48 @@ REFUSED, WRONG, STUCK, INTERRUPTED = 1, 2, 3, 130
 """Exit codes beside 0: Outlive refuses it or the run has failed; the command is wrong; a run that the command follows
 is parked, and a person has to act; Ctrl-C."""
 
-store_option = click.option(
-    "--store",
-    "url",
-    envvar="OUTLIVE_STORE",
-    show_envvar=True,
-    required=True,
-    metavar="URL",
-    help="sqlite:orders.db or postgresql://user@host/database.",
-)
+
+def store_flag(*, help: str, is_needed: bool = False) -> Callable[[Any], Any]:  # noqa: A002 (as click has it)
+    """`--store`: what a person gives, else OUTLIVE_STORE, else what the configuration names."""
+
+    def value_of(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
+        if url or context.resilient_parsing:
+            return url
+        found = _configured_store()
+        if found is None and is_needed:
+            raise Mistake(NO_STORE)
+        return found
+
+    return click.option(
+        "--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", callback=value_of, help=help
+    )
+
+
+def _configured_store() -> str | None:
+    store: str | None = settings_with({})["store"]
+    return store
+
+
+def settings_with(flags: Mapping[str, tuple[str, Any]]) -> Settings:
+    """The configuration, with what flags say on top: by the name of the setting, the flag and its value, None if it was
+    not given.
+
+    Raises:
+        Mistake: there are mistakes in it; it names all.
+    """
+    from outlive.config.settings import Given
+    from outlive.engine.configured import read_configuration
+    from outlive.errors import InvalidSettingsError
+
+    given = {name: Given(value, flag) for name, (flag, value) in flags.items() if value is not None}
+    try:
+        return read_configuration(flags=given)
+    except InvalidSettingsError as error:
+        raise Mistake(str(error)) from error
+
+
+NO_STORE = 'there is no store; give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml'
+store_option = store_flag(help="sqlite:orders.db or postgresql://user@host/database.", is_needed=True)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from outlive.cli.edge import json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import json_option, place_of, print_json, print_table, run, store_flag, store_option
 from outlive.cli.flow_batch import batch
 from outlive.cli.flow_files import app_option, check, import_, load_apps, new, read_file, schema
 from outlive.cli.flow_runs import run_, step
@@ -257,9 +257,7 @@ def delete(*, name: str, force: bool, runs: bool, by: str, note: str, expected: 
     help="How it is shown; `source` is the document as it was written.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
-@click.option(
-    "--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="For a stored flow or a run."
-)
+@store_flag(help="For a stored flow or a run.")
 @json_option
 def show(
     *,

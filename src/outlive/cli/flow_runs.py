@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, json_option, print_json, run
+from outlive.cli.edge import Mistake, json_option, print_json, run, store_flag
 from outlive.cli.flow_files import app_option, file_named, load_apps, read_file
 from outlive.cli.values import json_of
 
@@ -19,13 +19,8 @@ if TYPE_CHECKING:
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
 
-some_store_option = click.option(
-    "--store",
-    "url",
-    envvar="OUTLIVE_STORE",
-    show_envvar=True,
-    metavar="URL",
-    help="Where the run is kept; a file is run in memory unless given, and is lost with this command then.",
+some_store_option = store_flag(
+    help="Where the run is kept; a file is run in memory unless given, and is lost with this command then."
 )
 input_option = click.option(
     "--input",

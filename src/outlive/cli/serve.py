@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, run, store_option
-from outlive.cli.worker import Stop, leave_soon
+from outlive.cli.edge import NO_STORE, Mistake, run, settings_with
+from outlive.cli.worker import Stop, json_formatter, leave_soon, log_to_stderr
 
 if TYPE_CHECKING:
     from outlive.engine import Engine
 
-PORT = 7717
-
 
 @click.command()
-@store_option
-@click.option("--bind", "address", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0 for any that is free.")
+@click.option("--store", "url", metavar="URL", help="sqlite:orders.db or postgresql://user@host/database.")
+@click.option("--bind", "address", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="0 for any that is free.  [default: 7717]")
 @click.option(
     "--host-name", "hosts", multiple=True, metavar="NAME", help="Another name that it answers for; may be repeated."
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="What to write to standard error.",
+    help="What to write to standard error.  [default: info]",
 )
-def serve(*, url: str, address: str, port: int, hosts: tuple[str, ...], log_level: str) -> None:
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="Lines for people, or one JSON object for each record.  [default: text]",
+)
+def serve(
+    *,
+    url: str | None,
+    address: str | None,
+    port: int | None,
+    hosts: tuple[str, ...],
+    log_level: str | None,
+    log_format: str | None,
+) -> None:
     """Serve the HTTP API of a store until asked to stop.
 
     It runs no workflows: start workers beside it. It listens on this machine alone, where no key is needed, and refuses
     another address as long as callers need none.
+
+    What no option says is taken from OUTLIVE_... variables and from outlive.toml: see `outlive config show`.
 
     SIGTERM or SIGINT: answers what is under way, takes no more, exits with 0. Once more: exits at once. One line,
     `ready: ...`, goes to standard output when it answers.
@@ -45,15 +55,30 @@ def serve(*, url: str, address: str, port: int, hosts: tuple[str, ...], log_leve
     from outlive.http.gate import LOCAL_HOSTS
     from outlive.http.server import new_server
 
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if url.startswith("memory:"):
+    settings = settings_with(
+        {
+            "store": ("--store", url),
+            "server.host": ("--bind", address),
+            "server.port": ("--port", port),
+            "server.allowed_hosts": ("--host-name", list(hosts) or None),
+            "logging.level": ("--log-level", log_level),
+            "logging.format": ("--log-format", log_format),
+        }
+    )
+    options = settings.engine_options()
+    if "url" not in options:
+        raise Mistake(NO_STORE)
+    if options["url"].startswith("memory:"):
         raise Mistake("a store in memory belongs to its process; serve a file or a database")
+    handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
     try:
-        engine = Engine(url, worker=False)
-        app = engine.asgi(hosts=[*LOCAL_HOSTS, *hosts])
-        server = new_server(app, address=address, port=port)
+        engine = Engine(**options, worker=False)
+        app = engine.asgi(hosts=[*LOCAL_HOSTS, *settings["server.allowed_hosts"]])
+        server = new_server(app, address=settings["server.host"], port=settings["server.port"])
     except OutliveError as error:
         raise Mistake(str(error)) from error
+    if settings["logging.format"] == "json":
+        handler.setFormatter(json_formatter(engine))
     stop = Stop("this server takes no more requests and stops when it has answered")
     run(_serve(engine, app, server, stop), is_service=True)
 

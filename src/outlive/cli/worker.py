@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, counted, run
+from outlive.cli.edge import NO_STORE, Mistake, counted, run, settings_with
 
 if TYPE_CHECKING:
     from outlive import Tracing
@@ -40,7 +40,7 @@ log = logging.getLogger("outlive.worker")
 
 @click.command()
 @click.argument("app", required=False)
-@click.option("--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="Where the runs are.")
+@click.option("--store", "url", metavar="URL", help="Where the runs are.")
 @click.option("--lease", metavar="KIND", help="Who keeps the lease: store (default), none, or etcd://host:2379,...")
 @click.option("--name", help="A name that is this worker's alone: it takes its own runs back when it is started again.")
 @click.option(
@@ -61,16 +61,12 @@ log = logging.getLogger("outlive.worker")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="What to write to standard error.",
+    help="What to write to standard error.  [default: info]",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Lines for people, or one JSON object for each record.",
+    help="Lines for people, or one JSON object for each record.  [default: text]",
 )
 @click.option(
     "--metrics-port",
@@ -80,10 +76,8 @@ log = logging.getLogger("outlive.worker")
 )
 @click.option(
     "--metrics-host",
-    default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
-    help="Where --metrics-port listens.",
+    help="Where --metrics-port listens.  [default: 127.0.0.1]",
 )
 @click.option("--tracing", is_flag=True, help="Trace runs and steps with OpenTelemetry.")
 def worker(
@@ -96,10 +90,10 @@ def worker(
     lease_seconds: float | None,
     exit_when_stalled: bool,
     queues: str | None,
-    log_level: str,
-    log_format: str,
+    log_level: str | None,
+    log_format: str | None,
     metrics_port: int | None,
-    metrics_host: str,
+    metrics_host: str | None,
     tracing: bool,
 ) -> None:
     """Run the workflows of APP, and the flows of the store, until asked to stop.
@@ -112,35 +106,57 @@ def worker(
     SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
     at once, exits with 0; about 5 seconds after the grace if the store is away. Once more: exits at once.
 
+    What no option says is taken from OUTLIVE_... variables and from outlive.toml: see `outlive config show`.
+
     While the store cannot be reached, the worker waits for it. One line, `ready: ...`, goes to standard output when it
     works; logs go to standard error.
     """
     from outlive.cli.app import load
 
     module, found = (None, None) if app is None else load(app)
-    handler = _log_to_stderr(log_level, log_format)
-    options: dict[str, Any] = {
-        "lease": lease,
-        "name": name,
-        "grace_seconds": grace,
-        "lease_seconds": lease_seconds,
-        "exit_when_stalled": exit_when_stalled or None,
-        "queues": None if queues is None else [name.strip() for name in queues.split(",") if name.strip()],
+    flags = {
+        "store": ("--store", url),
+        "lease.kind": ("--lease", lease),
+        "worker.name": ("--name", name),
+        "worker.grace_seconds": ("--grace", grace),
+        "lease.seconds": ("--lease-seconds", lease_seconds),
+        "worker.exit_when_stalled": ("--exit-when-stalled", exit_when_stalled or None),
+        "worker.queues": ("--queues", queues and [name.strip() for name in queues.split(",") if name.strip()]),
+        "logging.level": ("--log-level", log_level),
+        "logging.format": ("--log-format", log_format),
+        "metrics.port": ("--metrics-port", metrics_port),
+        "metrics.host": ("--metrics-host", metrics_host),
+        "tracing.enabled": ("--tracing", tracing or None),
     }
-    given = {option: value for option, value in options.items() if value is not None}
-    if tracing:
-        given["middleware"] = [_tracing()]
+    settings = settings_with(flags)
+    handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
     if app is None or isinstance(found, ModuleType):
-        engine = _engine_for(module, url, given)
+        middleware = {"middleware": [_tracing()]} if settings["tracing.enabled"] else {}
+        engine = _engine_for(module, settings.engine_options() | middleware)
     else:
-        engine = _engine_from(app, found, given, is_store_given=_is_given("url"))
-    if log_format == "json":
-        handler.setFormatter(_json_formatter(engine))
-    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+        given = {option: flags[setting][1] for setting, option in _OWN.items() if flags[setting][1] is not None}
+        engine = _engine_from(app, found, given)
+    if settings["logging.format"] == "json":
+        handler.setFormatter(json_formatter(engine))
+    port = settings["metrics.port"]
+    metrics = None if port is None else (settings["metrics.host"], port)
     run(work(engine, Stop(), metrics=metrics), is_service=True)
 
 
-def _log_to_stderr(level: str, kind: str) -> logging.Handler:
+_OWN = {
+    "lease.kind": "--lease",
+    "store": "--store",
+    "worker.name": "name",
+    "worker.grace_seconds": "grace_seconds",
+    "lease.seconds": "lease_seconds",
+    "worker.exit_when_stalled": "exit_when_stalled",
+    "worker.queues": "queues",
+    "tracing.enabled": "middleware",
+}
+"""What a person may say about an engine of the program's own; the lease, the store and tracing are refused."""
+
+
+def log_to_stderr(level: str, kind: str) -> logging.Handler:
     """Write the log, unless the program has configured that itself."""
     from outlive import JsonFormatter
 
@@ -151,7 +167,7 @@ def _log_to_stderr(level: str, kind: str) -> logging.Handler:
     return handler
 
 
-def _json_formatter(engine: Engine) -> logging.Formatter:
+def json_formatter(engine: Engine) -> logging.Formatter:
     """Hides what the engine hides."""
     from outlive import JsonFormatter
 
@@ -166,12 +182,7 @@ def _tracing() -> Tracing:
     return tracing
 
 
-def _is_given(option: str) -> bool:
-    source = click.get_current_context().get_parameter_source(option)
-    return source is click.core.ParameterSource.COMMANDLINE
-
-
-def _engine_for(module: ModuleType | None, url: str | None, given: dict[str, Any]) -> Engine:
+def _engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
     """An engine that runs what the import has defined."""
     from outlive._define.registry import REGISTRY, RESERVED
     from outlive.engine import Engine
@@ -180,10 +191,10 @@ def _engine_for(module: ModuleType | None, url: str | None, given: dict[str, Any
     has_workflows = any(not name.startswith(RESERVED) for name in REGISTRY.definitions())
     if module is not None and not has_workflows and not REGISTRY.step_names():
         raise Mistake(f"{module.__name__} defines no workflow; decorate one with @outlive.workflow")
-    if not url:
-        raise Mistake("there is no store; give --store URL or set OUTLIVE_STORE")
+    if "url" not in options:
+        raise Mistake(NO_STORE)
     try:
-        return Engine(url, **{"grace_seconds": GRACE_SECONDS, **given})
+        return Engine(**{"grace_seconds": GRACE_SECONDS, **options})
     except OutliveError as error:
         raise Mistake(str(error)) from error
 
@@ -192,7 +203,7 @@ GRACE_SECONDS = 20.0
 """Less than what systemd (90 s) and Kubernetes (30 s) wait before they kill."""
 
 
-def _engine_from(app: str, found: Any, given: dict[str, Any], *, is_store_given: bool) -> Engine:
+def _engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
     """The engine that the program itself has made."""
     from outlive.engine import Engine
     from outlive.errors import OutliveError
@@ -205,8 +216,7 @@ def _engine_from(app: str, found: Any, given: dict[str, Any], *, is_store_given:
         raise Mistake(f"{app} is {type(engine).__name__} and neither an Engine nor a function that makes one")
     if not engine._has_worker:
         raise Mistake(f"{app} is an engine without a worker; leave out worker=False")
-    fixed = [*(["--lease"] if "lease" in given else []), *(["--store"] if is_store_given else [])]
-    if fixed:
+    if fixed := [option for option in given if option.startswith("--")]:
         raise Mistake(f"{app} has a store and leases of its own; give {', '.join(fixed)} to Engine(...) there")
     if "middleware" in given:
         raise Mistake(f"{app} has middleware of its own; give middleware=[outlive.Tracing()] to Engine(...) there")

@@ -35,6 +35,7 @@ from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
+from outlive._model.worker import lease_of, worker_name
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
@@ -69,11 +70,12 @@ from outlive.client.schedules.verbs import Schedules
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.waiters import Waiters
+from outlive.engine.configured import Configured
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.secured import Secured
-from outlive.engine.services import declare_code, lease_of, load_flows, services_of, worker_name
+from outlive.engine.services import declare_code, load_flows, services_of
 from outlive.engine.serving import Served
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
@@ -90,7 +92,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class Engine(Served, Secured):
+class Engine(Served, Secured, Configured):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:

@@ -1,11 +1,9 @@
-"""What a worker has besides the trees that it runs: its name and its lease, what it lets its store know when it starts,
-and its services."""
+"""What a worker has besides the trees that it runs: what it lets its store know when it starts, and its services."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outlive._model import given
 from outlive._model.retention import Keep, KeepAudit
 from outlive._runtime.environment import Environment
 from outlive._runtime.services.audit_pruner import AuditPruner
@@ -19,9 +17,6 @@ from outlive.client.client import Client
 from outlive.client.events.triggers import declare as declare_triggers
 from outlive.client.placing import warn_of_unknown
 from outlive.client.schedules.declaring import declare as declare_schedules
-from outlive.errors import InvalidArgumentError
-
-LEASE_SECONDS_MIN = 1.0
 
 
 async def load_flows(store: Store, environment: Environment, *, redefine: Redefine, schedules: bool) -> FlowLoader:
@@ -73,21 +68,3 @@ def services_of(
         services.append(Pruner(store, rules, clock=clock, counters=counters, deletes_per_second_max=rate))
         services.append(BlobCollector(store, packer=environment.packer, counters=counters))
     return services
-
-
-def worker_name(name: object) -> str:
-    """A name that tells one worker from the others."""
-    plain = given.text("Engine", "name", name, like="worker-1")
-    if not plain.strip():
-        wanted = "leave it out, or give every worker a name of its own, for example name='worker-1'"
-        raise InvalidArgumentError("Engine", "name", name, wanted)
-    return plain
-
-
-def lease_of(lease_seconds: object) -> float:
-    """How long a worker without a sign of life is taken for alive."""
-    seconds = given.seconds("Engine", "lease_seconds", lease_seconds)
-    if seconds < LEASE_SECONDS_MIN:
-        wanted = f"it is too short; give at least {LEASE_SECONDS_MIN:g}, for example lease_seconds=10"
-        raise InvalidArgumentError("Engine", "lease_seconds", lease_seconds, wanted)
-    return seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from outlive.errors.base import ConfigurationError, OutliveError
 
@@ -144,6 +144,30 @@ def shown(given: object) -> str:
     except Exception:  # It is the user's code.
         text = f"<{type(given).__qualname__}>"
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
+
+
+class SettingProblem(NamedTuple):
+    """One mistake in the configuration."""
+
+    place: str
+    """A file with its line, a variable, or a flag."""
+    setting: str
+    """The name of the setting; empty if it is about none."""
+    reason: str
+    """What is wrong, and what to do."""
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.place}: {self.setting and f'{self.setting}: '}{self.reason}"
+
+
+class InvalidSettingsError(ConfigurationError):
+    """The configuration cannot be used; it has all mistakes as `problems`, each with its place."""
+
+    def __init__(self, problems: Sequence[SettingProblem]) -> None:
+        self.problems = tuple(problems)
+        count = f"{len(self.problems)} mistakes" if len(self.problems) > 1 else "a mistake"
+        super().__init__("\n".join([f"the configuration has {count}:", *(f"  {it}" for it in self.problems)]))
 
 
 class MachineError(DefinitionError):

@@ -11,23 +11,21 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
 
 from outlive._define.flow.fetching import Fetcher
 from outlive._define.flow.reach import Reach, parse_url
+from outlive._define.flow.spelling import nearest
+from outlive.config.file import FILE, find_file, read_file
 from outlive.errors import SettingsError
-
-FILE = "outlive.toml"
-FILE_BYTES_MAX = 1024 * 1024
 
 Text = Annotated[str, Meta(min_length=1)]
 
@@ -233,15 +231,8 @@ def load(path: Path, *, profile: str | None = None) -> Settings:
     Raises:
         SettingsError: it cannot be read, or something in it is not known or cannot work; it names the file and the key.
     """
-    file = str(path)
-    try:
-        text = path.read_bytes()
-        if len(text) > FILE_BYTES_MAX:
-            raise SettingsError(file, "", f"it is larger than {FILE_BYTES_MAX} bytes")
-        table = tomllib.loads(text.decode("utf-8")).get("flows", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(file, "", str(error)) from None
-    return read(table, file=file, profile=profile)
+    file = read_file(path)
+    return read({} if file is None else file.table.get("flows", {}), file=str(path), profile=profile)
 
 
 def read(table: Any, *, file: str = FILE, profile: str | None = None) -> Settings:
@@ -264,6 +255,47 @@ def _merged(table: Any, changes: Any) -> Any:
     if not isinstance(table, dict) or not isinstance(changes, dict):
         return changes
     return {**table, **{key: _merged(table.get(key), value) for key, value in changes.items()}}
+
+
+def find_problems(table: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Everything that is wrong with the table `[flows]`: where in it, and why."""
+    problems = list(_misfits(table, Settings, ()))
+    profiles = table.get("profiles", {}) if isinstance(table, dict) else {}
+    for name, changes in profiles.items() if isinstance(profiles, dict) else ():
+        above = ("profiles", name)
+        problems += [
+            ((*above, *path), reason)
+            for path, reason in _misfits(_merged(table, changes), Settings, ())
+            if (path, reason) not in problems and path[:1] != ("profiles",)
+        ]
+    yield from problems
+    if not problems:
+        try:
+            read(table)
+        except SettingsError as error:
+            yield tuple(error.key.split(".")[1:]), error.reason
+
+
+def _misfits(value: Any, kind: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What does not fit a type: each key for itself, where msgspec would stop at the first."""
+    if isinstance(kind, type) and issubclass(kind, _Table) and isinstance(value, dict):
+        known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+        for key in value.keys() - known.keys():
+            close = nearest(key, known)
+            yield (*path, key), f"there is no such setting{f'; did you mean {close}?' if close else ''}"
+        for key, field in known.items():
+            if key in value:
+                yield from _misfits(value[key], field.type, (*path, key))
+            elif field.required:
+                yield path, f"{key} is missing"
+    elif get_origin(kind) is dict and isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _misfits(inner, get_args(kind)[1], (*path, key))
+    else:
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            yield path, str(error)
 
 
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?$", re.DOTALL)
@@ -312,17 +344,22 @@ def current() -> Settings:
 
 
 def of_process() -> Settings:
-    """What `outlive.toml` of the working folder says, or the file that OUTLIVE_CONFIG names, with the profile that
-    OUTLIVE_PROFILE names.
+    """What the nearest `outlive.toml`, or `[tool.outlive]` of a `pyproject.toml`, says, or the file that OUTLIVE_CONFIG
+    names, with the profile that OUTLIVE_PROFILE names.
 
     Raises:
         SettingsError: the file cannot be used, or a named file or profile is not there.
     """
-    named, profile = os.environ.get("OUTLIVE_CONFIG"), os.environ.get("OUTLIVE_PROFILE")
-    path = Path(named or FILE)
-    if named or path.is_file():
-        return load(path, profile=profile)
-    return read({}, profile=profile)
+    file, profile = find_file(), os.environ.get("OUTLIVE_PROFILE")
+    if file is None:
+        return read({}, profile=profile)
+    return read(file.table.get("flows", {}), file=str(file.path), profile=profile)
+
+
+def use(settings: Settings) -> None:
+    """Let this process use these settings from now on."""
+    global _current  # noqa: PLW0603
+    _current = settings
 
 
 @contextmanager

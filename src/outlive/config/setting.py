@@ -1,0 +1,319 @@
+"""Every setting: its name, its kind, its default, what it means, and what checks it.
+
+A value is checked by the class or the function that takes it in Python, so that a file and a program are refused the
+same. The defaults stand in these classes and in `Engine`; a test compares.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Any, NamedTuple
+
+from outlive._model import Limits, Recovery, Retry, given
+from outlive._model.queue import check_queue
+from outlive._model.retention import Keep, KeepAudit, archive_of
+from outlive._model.worker import lease_of, worker_name
+from outlive.errors import InvalidArgumentError
+
+VARIABLES = "OUTLIVE_"
+"""How the names of variables begin."""
+EACH = "*"
+"""In the name of a setting: any name that the operator chooses."""
+NONE = "none"
+"""How a file and a variable say None."""
+
+FLAG, WHOLE, NUMBER, SECONDS, TEXT, TEXTS = "true or false", "whole number", "number", "seconds", "text", "list of text"
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?")
+_PASSWORD = re.compile(r"(//[^:/@\s]*:)\S*@")
+_QUERY_PASSWORD = re.compile(r"((?:ssl)?password=)[^&\s'\"]*", re.IGNORECASE)
+_FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+def without_password(text: str) -> str:
+    """An address, or a text with one, without its password."""
+    return _QUERY_PASSWORD.sub(r"\1***", _PASSWORD.sub(r"\1***@", text))
+
+
+class Setting(NamedTuple):
+    """One of the settings."""
+
+    name: str
+    """As in a file: `lease.seconds` is `seconds` in the table `[lease]`."""
+    kind: str
+    default: Any
+    """What the engine, or the command, does without it."""
+    help: str
+    check: Callable[[Any], Any]
+    """Gives the value that the engine takes; raises `InvalidArgumentError`."""
+    or_none: bool = False
+    """Whether `"none"` may be given, for None."""
+    is_address: bool = False
+    """Whether it may hold a password."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Its tables, and its name in the last one."""
+        return tuple(self.name.split("."))
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment; empty for a setting that only a file can have."""
+        return "" if EACH in self.name else VARIABLES + self.name.upper().replace(".", "_")
+
+    def checked(self, value: Any) -> Any:
+        """What the engine takes, from what a file or a caller gives.
+
+        Raises:
+            InvalidArgumentError: it cannot be that.
+        """
+        if self.or_none and value == NONE:
+            return None
+        if self.kind == SECONDS and isinstance(value, str) and (match := _SPAN.fullmatch(value.strip())):
+            value = float(match[1]) * _UNITS[match[2] or "s"]
+        return self.check(value)
+
+    def shown(self, value: Any) -> Any:
+        """The value for people: without a password."""
+        return without_password(value) if self.is_address and isinstance(value, str) else value
+
+    def from_text(self, text: str) -> Any:
+        """What a variable says; the text itself if it does not fit the kind."""
+        try:
+            if self.kind == FLAG:
+                return _FLAGS[text.strip().lower()]
+            if self.kind in (WHOLE, NUMBER):
+                return int(text) if self.kind == WHOLE else float(text)
+        except (KeyError, ValueError):
+            return text
+        return [part.strip() for part in text.split(",") if part.strip()] if self.kind == TEXTS else text
+
+
+def _queues(names: Any) -> tuple[str, ...]:
+    listed = given.texts("Engine", "queues", names, like="emails")
+    if not listed:
+        raise InvalidArgumentError("Engine", "queues", names, "name at least one, or leave it out to take from all")
+    for name in listed:
+        check_queue("Engine", name)
+    return listed
+
+
+def _flag(name: str) -> Callable[[Any], bool]:
+    return lambda value: given.flag("Engine", name, value)
+
+
+def _text(name: str, like: str) -> Callable[[Any], str]:
+    return lambda value: given.text("Engine", name, value, like=like, most=given.KEY_CHARACTERS_MAX)
+
+
+def _choice(name: str, *words: str) -> Callable[[Any], str]:
+    return lambda value: given.one_of("logging", name, value, words)
+
+
+def _field(owner: type, name: str) -> Callable[[Any], Any]:
+    """What a class makes of one of its fields."""
+    if owner is Limits:
+        # Two of its fields must go together: each alone is only a number.
+        return lambda value: given.whole("Limits", name, value)
+    return lambda value: getattr(owner(**{name: value}), name)
+
+
+def _default(owner: type, name: str) -> Any:
+    (field,) = (field for field in fields(owner) if field.name == name)
+    # What depends on the machine has no default that could be written down.
+    return None if field.default is MISSING else field.default
+
+
+def _of(table: str, owner: type, kind: str, helps: dict[str, str], *, or_none: bool = False) -> list[Setting]:
+    """Settings that are fields of a class."""
+    return [
+        Setting(f"{table}.{name}", kind, _default(owner, name), text, _field(owner, name), or_none)
+        for name, text in helps.items()
+    ]
+
+
+_KEEP = {
+    "succeeded": "how long runs that succeeded stay; for ever unless given",
+    "failed": "the same for runs that failed",
+    "timed_out": "the same for runs that timed out; as `failed` unless given",
+    "cancelled": "the same for runs that were cancelled; as `failed` unless given",
+    "continued": "the same for earlier generations; as `succeeded` unless given",
+}
+
+
+def _keep(table: str) -> list[Setting]:
+    archive = "a folder, or an fsspec URL, that runs are written to before they are deleted"
+    return [
+        *_of(table, Keep, SECONDS, _KEEP),
+        Setting(f"{table}.archive", TEXT, None, archive, lambda value: archive_of("Keep", value)),
+    ]
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("store", TEXT, None, "the URL of the store", _text("url", "sqlite:orders.db"), is_address=True),
+    Setting("namespace", TEXT, None, "the tenant whose runs these are: a store of its own", _text("namespace", "acme")),
+    Setting(
+        "redact",
+        TEXTS,
+        (),
+        "fields that people may not see",
+        lambda value: given.texts("Engine", "redact", value, like="password"),
+    ),
+    Setting(
+        "worker.name",
+        TEXT,
+        None,
+        "a name that is this worker's alone: for a variable, not for a file that workers share",
+        worker_name,
+    ),
+    Setting(
+        "worker.queues", TEXTS, None, "the queues that the worker takes from, in this order; all unless given", _queues
+    ),
+    Setting(
+        "worker.poll_seconds",
+        SECONDS,
+        0.25,
+        "how often it asks the store for what is due",
+        lambda value: given.seconds("Engine", "poll_seconds", value),
+    ),
+    Setting(
+        "worker.grace_seconds",
+        SECONDS,
+        5.0,
+        "how long steps may finish when it stops; `outlive worker` gives 20 unless this is set",
+        lambda value: given.seconds("Engine", "grace_seconds", value, or_zero=True),
+    ),
+    Setting(
+        "worker.exit_when_stalled",
+        FLAG,
+        False,
+        "whether the process ends, with code 70, when a step blocks the event loop",
+        _flag("exit_when_stalled"),
+    ),
+    Setting("worker.schedules", FLAG, True, "whether it starts the runs of schedules", _flag("schedules")),
+    Setting("worker.flows", FLAG, True, "whether it runs the flows of the library", _flag("flows")),
+    Setting("worker.tune", FLAG, True, "whether it may set two switches of the interpreter", _flag("tune")),
+    Setting(
+        "lease.kind",
+        TEXT,
+        "store",
+        'who keeps the leases: "store", "none" or "etcd://host:2379"',
+        _text("lease", "store"),
+        is_address=True,
+    ),
+    Setting("lease.seconds", SECONDS, 10.0, "after how long without a sign of life others take over", lease_of),
+    *_of("recovery", Recovery, FLAG, {"enabled": "whether this worker takes runs of lost workers at all"}),
+    *_of(
+        "recovery",
+        Recovery,
+        WHOLE,
+        {
+            "orphans_at_start_max": "how many of them in one go when it starts",
+            "orphans_per_check_max": "how many within `check_seconds` later on",
+        },
+    ),
+    *_of(
+        "recovery",
+        Recovery,
+        SECONDS,
+        {
+            "check_seconds": "the span that `orphans_per_check_max` counts for",
+            "stale_after": "how long such a run is left alone",
+        },
+    ),
+    *_of("recovery", Recovery, FLAG, {"auto_resume": "whether such runs go on by themselves"}),
+    *_of(
+        "recovery", Recovery, SECONDS, {"resume_age_max": "after how long without progress they do not"}, or_none=True
+    ),
+    *_of(
+        "retry",
+        Retry,
+        WHOLE,
+        {"attempts": 'how often a step without a `retry` is called; `"none"` for no end'},
+        or_none=True,
+    ),
+    *_of("retry", Retry, SECONDS, {"first": "before the second attempt", "cap": "at most between two attempts"}),
+    *_of(
+        "retry", Retry, NUMBER, {"factor": "by which the delay grows", "jitter": "the part of the delay that is chance"}
+    ),
+    *_of("retry", Retry, TEXT, {"delay": '"exponential", "linear" or "fixed"'}),
+    *_of("retry", Retry, SECONDS, {"elapsed_max": "after how long no attempt follows"}, or_none=True),
+    *_keep("retention"),
+    Setting(
+        "retention.audit",
+        SECONDS,
+        None,
+        "how long rows of the audit log stay; for ever unless given",
+        lambda value: KeepAudit(value).keep,
+    ),
+    *_keep(f"retention.workflows.{EACH}"),
+    *_of(
+        "limits",
+        Limits,
+        WHOLE,
+        {
+            "runs_active_max": "runs in motion at once in one worker",
+            "runs_cached_max": "suspended runs kept in memory",
+            "steps_running_max": "steps running at once in one worker",
+            "threads_max": "threads for sync steps",
+            "processes_max": "processes for steps with `process=True`; one for each processor unless given",
+            "claim_batch_max": "runs taken by one claim",
+            "commit_batch_max": "changes in one transaction",
+            "payload_inline_bytes_max": "larger values become blobs",
+            "payload_bytes_max": "of one value",
+            "history_events_max": "events of one tree",
+            "inbox_messages_max": "messages that wait for one tree",
+            "streams_max": "streams of one run",
+            "stream_items_max": "items that a run emits",
+            "stream_bytes_max": "bytes of these items",
+            "transaction_seconds_max": "how long the transaction of a step may be open",
+            "deletes_per_second_max": "runs that retention deletes in a second",
+            "turns_per_event_max": "turns of a run's loop between two events",
+            "attempts_max": "take-overs without progress before a run is quarantined",
+        },
+    ),
+    Setting(
+        "logging.level",
+        TEXT,
+        "info",
+        '"debug", "info", "warning" or "error"',
+        _choice("level", "debug", "info", "warning", "error"),
+    ),
+    Setting(
+        "logging.format",
+        TEXT,
+        "text",
+        '"text", or "json" for one object on each line',
+        _choice("format", "text", "json"),
+    ),
+    Setting(
+        "metrics.port",
+        WHOLE,
+        None,
+        "where `outlive worker` serves `/metrics` and `/health/...`; 0 takes a free port; not at all unless given",
+        lambda value: given.whole("metrics", "port", value, least=0, most=65_535),
+    ),
+    Setting("metrics.host", TEXT, "127.0.0.1", "the address that it listens on", _text("host", "127.0.0.1")),
+    Setting(
+        "server.host", TEXT, "127.0.0.1", "the address that `outlive serve` listens on", _text("host", "127.0.0.1")
+    ),
+    Setting(
+        "server.port",
+        WHOLE,
+        7717,
+        "its port; 0 takes a free one",
+        lambda value: given.whole("server", "port", value, least=0, most=65_535),
+    ),
+    Setting(
+        "server.allowed_hosts",
+        TEXTS,
+        (),
+        "names, besides this machine's own, that requests may be sent to",
+        lambda value: given.texts("server", "allowed_hosts", value, like="outlive.example.com"),
+    ),
+    Setting("tracing.enabled", FLAG, False, "whether `outlive worker` traces with OpenTelemetry", _flag("tracing")),
+)
+BY_NAME = {setting.name: setting for setting in SETTINGS}
