@@ -149,7 +149,7 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
     """What belongs to one process of a fleet is said where that process is started."""
     seen: list[Any] = []
 
-    async def work(engine: Any, stop: Any) -> None:
+    async def work(engine: Any, stop: Any, *, metrics: Any) -> None:
         seen.append(worker_settings_of(engine))
 
     monkeypatch.setattr(importlib.import_module("outlive.cli.worker"), "work", work)
