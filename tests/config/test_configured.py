@@ -134,6 +134,8 @@ def test_config_check_finds_everything(folder: Path) -> None:
     assert (code, json.loads(listed)["problems"][0]["place"]) == (1, "OUTLIVE_LEASE_SECONDS")
     code, said = ask("workers", OUTLIVE_LEASE_SECONDS="0", OUTLIVE_LOGGING_LEVEL="loud")
     assert (code, "the configuration has 2 mistakes" in said) == (2, True)
+    assert ask("workers", "--store", "sqlite:a.db", OUTLIVE_LEASE_SECONDS="0") == (2, "Error: there is no file a.db\n")
+    assert ask("workers", OUTLIVE_NAMESPACE="acme") == (2, "Error: there is no file none.acme.db\n")
 
 
 def test_defaults_are_those_of_the_engine() -> None:

@@ -37,10 +37,11 @@ is parked, and a person has to act; Ctrl-C."""
 
 
 def store_flag(*, help: str, is_needed: bool = False) -> Callable[[Any], Any]:  # noqa: A002 (as click has it)
-    """`--store`: what a person gives, else OUTLIVE_STORE, else what the configuration names."""
+    """`--store`: what a person gives, else what the configuration names: OUTLIVE_STORE, or a file."""
 
-    def value_of(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
-        if url or context.resilient_parsing:
+    def value_of(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is click.core.ParameterSource.COMMANDLINE or context.resilient_parsing:
             return url
         found = _configured_store()
         if found is None and is_needed:
@@ -53,8 +54,10 @@ def store_flag(*, help: str, is_needed: bool = False) -> Callable[[Any], Any]:  
 
 
 def _configured_store() -> str | None:
-    store: str | None = settings_with({})["store"]
-    return store
+    from outlive.engine.namespace import in_namespace
+
+    settings = settings_with({})
+    return None if settings["store"] is None else in_namespace(settings["store"], settings["namespace"])
 
 
 def settings_with(flags: Mapping[str, tuple[str, Any]]) -> Settings:
