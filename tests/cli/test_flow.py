@@ -258,3 +258,18 @@ def test_documents_of_others_are_carried_over(ask: Ask) -> None:
     imported = ask("import", "step.yaml", "-o", "ours.yaml")
     assert "name: cli-import" in Path("ours.yaml").read_text(), imported.output
     assert 1 == ask("import", "double.flow.yaml").exit_code
+
+
+def test_failed_run_says_its_error_once(ask: Ask) -> None:
+    """In the line of the step that failed; the log of the worker in this process does not repeat it."""
+    failed = ask("run", "double.flow.yaml", "--input", '{"n": 13}')
+
+    assert (failed.exit_code, failed.stderr.count("unlucky")) == (1, 1), failed.stderr
+    assert "failed at step twice" in failed.stderr
+
+
+def test_update_says_how_many_tests_it_has_updated(ask: Ask) -> None:
+    """And not that none has passed."""
+    updated = ask("test", "double.flow.yaml", "--case", "four", "--update").output.splitlines()
+
+    assert updated[-1] == "1 test updated"

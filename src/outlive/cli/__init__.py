@@ -25,6 +25,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry("Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"),
+    "run": Entry("Start a run of a workflow in your program, and follow it to its end.", "outlive.cli.run"),
     "worker": Entry("Run the workflows of APP, and the flows of the store, until asked to stop.", "outlive.cli.worker"),
     "workers": Entry("Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"),
     "serve": Entry("Serve the HTTP API of a store until asked to stop.", "outlive.cli.serve"),
@@ -38,6 +39,13 @@ COMMANDS: dict[str, Entry] = {
     ),
     "keys": Entry("Create, list and revoke the API keys of a store.", "outlive.cli.keys"),
     "audit": Entry("Show who did what, and prove that nothing of it was changed.", "outlive.cli.audit"),
+    "signal": Entry("Send a signal to a run.", "outlive.cli.messages"),
+    "ask": Entry("Ask a run something, and print its answer.", "outlive.cli.messages"),
+    "approve": Entry("Approve what a run asks for.", "outlive.cli.approvals"),
+    "reject": Entry("Reject what a run asks for.", "outlive.cli.approvals"),
+    "approvals": Entry("Show what runs ask people for.", "outlive.cli.approvals"),
+    "events": Entry("Send events, which start the workflows that have a trigger for them.", "outlive.cli.events"),
+    "workflows": Entry("Show what workers can run.", "outlive.cli.workflows"),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
     "config": Entry(
         "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from outlive.cli.edge import Mistake, json_option, print_json, run
+from outlive.cli.edge import Mistake, counted, json_option, print_json, run
 from outlive.cli.flow_files import app_option, file_named, load_apps, read_file
 from outlive.cli.flow_runs import engine_for, some_store_option
 
@@ -168,7 +168,7 @@ class _Work:
         async with engine_for(url or "memory:", has_worker=has_worker, flow=flow) as engine:
             batch = await self._start(engine, flow)
             if says:
-                click.echo(f"batch {batch.id}" + (f": {self._read:,} inputs" if self._read else ""), err=True)
+                click.echo(f"batch {batch.id}" + (f": {counted(self._read, 'input')}" if self._read else ""), err=True)
             succeeded = failed = 0
             progress = _Progress(says=says)
             found = batch.items() if self._order == "finished" else self._in_order(batch, progress)
@@ -231,7 +231,7 @@ class _Progress:
         if not self._says or (time.monotonic() < self._next and not is_last):
             return
         self._next = time.monotonic() + PROGRESS_SECONDS
-        line = f"{succeeded + failed:,} items done, {failed:,} of them failed"
+        line = f"{counted(succeeded + failed, 'item')} done, {failed:,} of them failed"
         if line != self._last:
             self._last = line
             click.echo(line, err=True)

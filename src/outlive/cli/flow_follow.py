@@ -90,6 +90,11 @@ class Follower:
             click.echo(f"it goes on when it can: {why}", err=True)
             self._height = 0
 
+    def failed_at(self) -> str:
+        """The step that the run failed at, if it was shown with its error; empty if it is not known."""
+        failed = [id for id, view in self._views.items() if view.state is StepState.FAILED and view.note]
+        return failed[0] if self._says and len(failed) == 1 else ""
+
     def plain(self) -> dict[str, Any]:
         """The steps for programs."""
         return {id: {"state": view.state.value, "note": view.note} for id, view in self._views.items()}

@@ -98,7 +98,10 @@ def run_(
     wanted = {"vars": variables_of(variables), "overrides": json_of("--overrides", overrides) if overrides else {}}
     input = json_of("--input", given)
     started = _Started(flow_name, input, wanted, run_id, revision, has_apps=bool(apps), detach=detach, as_json=as_json)
-    sys.exit(run(started.work(url)))
+    from outlive.cli.run_log import without_own_lines
+
+    with without_own_lines(started.run_id):
+        sys.exit(run(started.work(url)))
 
 
 class _Started:
@@ -116,7 +119,8 @@ class _Started:
         detach: bool,
         as_json: bool,
     ) -> None:
-        self._name, self._input, self._run_id, self._revision = name, input, run_id, revision
+        self._name, self._input, self._revision = name, input, revision
+        self.run_id = run_id or _new_id()
         self._wanted = {key: value for key, value in wanted.items() if value}
         self._has_apps, self._detach, self._as_json = has_apps, detach, as_json
 
@@ -128,7 +132,7 @@ class _Started:
         if not url:
             raise Mistake(f"there is no file {self._name}; for a flow of a store give --store URL")
         async with engine_for(url, has_worker=self._has_apps) as engine:
-            options = {"id": self._run_id, "revision": self._revision, **self._wanted}
+            options = {"id": self.run_id, "revision": self._revision, **self._wanted}
             handle = await engine.flows.start(self._name, self._input, **options)
             document, _ = await engine.flows.document_of(await handle.info())
             return await self._follow(engine, handle, document)
@@ -141,7 +145,7 @@ class _Started:
         if url is None and not self._as_json:
             click.echo("no --store is given: this run is in memory, and is lost with this command", err=True)
         async with engine_for(url or "memory:", has_worker=True, flow=flow) as engine:
-            handle = await engine.start(flow.bind(self._input, **self._wanted), id=self._run_id)
+            handle = await engine.start(flow.bind(self._input, **self._wanted), id=self.run_id)
             if self._detach and url is None:
                 raise Mistake("--detach needs a store in which the run goes on: give --store URL")
             return await self._follow(engine, handle, document)
@@ -174,8 +178,16 @@ class _Started:
         elif error is None:
             print_json(output)
         else:
-            click.echo(error, err=True)
+            failed_at = follower.failed_at()
+            # The line of the step has the error already.
+            click.echo(f"run {handle.id} failed at step {failed_at}" if failed_at else error, err=True)
         return 0 if error is None else 1
+
+
+def _new_id() -> str:
+    from outlive._runtime.clock import SystemClock
+
+    return SystemClock().new_id()
 
 
 @click.command()

@@ -38,7 +38,7 @@ def test(
     """
     load_apps(apps)
     reports: list[dict[str, Any]] = []
-    failed = passed = 0
+    failed = passed = updated = 0
     for file in files:
         found = run(_run_all(file, cases))
         for result in found:
@@ -50,15 +50,21 @@ def test(
             count = _update(file, found)
             if not as_json:
                 click.echo(f"{file}: {counted(count, 'expected output')} written")
-            failed -= count
+            failed, updated = failed - count, updated + count
     if cases and not reports:
         raise Mistake(f"no document has a test called {', '.join(cases)}")
     if as_json:
         print_json(reports)
     else:
-        click.echo(f"{counted(passed, 'test')} passed" + (f", {failed} failed" if failed else ""))
+        click.echo(_summed(passed, failed, updated))
     if failed:
         sys.exit(1)
+
+
+def _summed(passed: int, failed: int, updated: int) -> str:
+    parts = [f"{counted(passed, 'test')} passed"] if passed or not updated else []
+    parts += [f"{counted(updated, 'test')} updated"] if updated else []
+    return ", ".join([*parts, *([f"{failed} failed"] if failed else [])])
 
 
 async def _run_all(file: Path, cases: tuple[str, ...]) -> list[CaseResult]:

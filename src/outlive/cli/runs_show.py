@@ -97,14 +97,14 @@ def _published(seen: Seen) -> Any:
     found: dict[str, Any] = {}
     for event in seen.events:
         if isinstance(event, RunPublished) and event.run == seen.run.number:
-            fields = _value(event.payload)
+            fields = value_of(event.payload)
             if isinstance(fields, dict):
                 found |= fields
     return found or None
 
 
-def _value(payload: Any) -> Any:
-    """The plain value of a payload of a redacted history."""
+def value_of(payload: Any) -> Any:
+    """The plain value of a payload of a redacted history, or None."""
     import msgspec
 
     return None if payload is None or payload.v is msgspec.UNSET else msgspec.json.decode(payload.v)
@@ -140,26 +140,27 @@ def _print_head(seen: Seen) -> None:
         click.echo(f"{name:<10} {_cut(text, 11)}")
     end = _end(seen)
     if end is not None and getattr(end, "failure", None) is not None:
-        _print_failure(end.failure)
+        print_failure(end.failure)
 
 
 def _values(seen: Seen) -> list[tuple[str, Any]]:
     created, end, published = _created(seen), _end(seen), _published(seen)
-    values = [] if created is None else [("input", _value(created.input))]
+    values = [] if created is None else [("input", value_of(created.input))]
     if published is not None:
         values.append(("published", published))
     if end is not None and getattr(end, "result", None) is not None:
-        values.append(("result", _value(end.result)))
+        values.append(("result", value_of(end.result)))
     return values
 
 
-def _print_failure(failure: Failure) -> None:
+def print_failure(failure: Failure, *, err: bool = False) -> None:
+    """An error and what caused it, with the lines of the user's code."""
     for number, each in enumerate(_chain(failure)):
         name = "error" if not number else "because of"
-        click.echo(f"{name:<10} {painted(_cut(f'{each.type}: {each.message}', 11), 'failed')}")
+        click.echo(f"{name:<10} {painted(_cut(f'{each.type}: {each.message}', 11), 'failed')}", err=err)
         for frame in frames_of(each):
             code = f": {frame['code']}" if frame["code"] else ""
-            click.echo(f"             {frame['file']}:{frame['line']} in {frame['name']}{code}")
+            click.echo(f"             {frame['file']}:{frame['line']} in {frame['name']}{code}", err=err)
 
 
 def _chain(failure: Failure | None) -> list[Failure]:
@@ -286,5 +287,5 @@ def plain_event(event: AnyEvent) -> dict[str, Any]:
     for name in event.__struct_fields__:
         value = getattr(event, name)
         if name not in plain:
-            plain[name] = _value(value) if isinstance(value, Payload) else msgspec.to_builtins(value)
+            plain[name] = value_of(value) if isinstance(value, Payload) else msgspec.to_builtins(value)
     return plain | {"words": described(event)}

@@ -1,0 +1,161 @@
+"""`outlive approvals`, `outlive approve` and `outlive reject`: what runs ask people for, and what people decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import Mistake, ask, json_option, print_json, print_table, say, store_option
+from outlive.cli.filters import filter_options, filters_of
+from outlive.cli.paint import span
+from outlive.cli.values import json_of
+
+if TYPE_CHECKING:
+    from outlive.client.audit import ApprovalEntry
+    from outlive.engine import Engine
+
+
+@click.group()
+def approvals() -> None:
+    """Show what runs ask people for."""
+
+
+@approvals.command("list")
+@filter_options
+@click.option("--assignee", metavar="WHO", help="Only what this person, or this group, may decide.")
+@click.option("--run", "run_id", metavar="ID", help="All that this run has asked for, with what was decided.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Of at most so many runs.")
+@click.option("--after", metavar="CURSOR", help="The next page: what the page before said.")
+@store_option
+@json_option
+def list_(
+    *,
+    assignee: str | None,
+    run_id: str | None,
+    limit: int,
+    after: str | None,
+    url: str,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """What is open, of the oldest runs first; or everything that one run has asked for."""
+    wanted = filters_of(filters)
+    if run_id is not None:
+        page = ask(url, lambda engine: engine.approvals(run_id))
+    else:
+        page = ask(url, lambda engine: engine.approvals(assignee=assignee, limit=limit, after=after, **wanted))
+    if as_json:
+        print_json({"approvals": [_plain(entry) for entry in page], "next": page.next})
+        return
+    if not page:
+        click.echo("no run asks for approval", err=True)
+        return
+    print_table(["run", "approval", "status", "age", "assignees", "title"], [_row(entry) for entry in page])
+    if page.next is not None:
+        click.echo(f"... and more; --after {page.next} shows the next page", err=True)
+
+
+def _row(entry: ApprovalEntry) -> list[str]:
+    status = entry.status if entry.decision is None else f"{entry.status} by {entry.decision.by}"
+    age = span(entry.age.total_seconds())
+    return [entry.run_id, entry.name, status, age, ", ".join(entry.assignees) or "-", entry.title or "-"]
+
+
+def _plain(entry: ApprovalEntry) -> dict[str, Any]:
+    decision = entry.decision
+    return {
+        "id": entry.id,
+        "run_id": entry.run_id,
+        "name": entry.name,
+        "status": entry.status,
+        "title": entry.title,
+        "assignees": list(entry.assignees),
+        "schema": entry.schema,
+        "requested_at": entry.requested_at,
+        "deadline": entry.deadline,
+        "escalated_at": entry.escalated_at,
+        "decision": None
+        if decision is None
+        else {
+            "approved": decision.approved,
+            "by": decision.by,
+            "at": decision.at,
+            "comment": decision.comment,
+            "form": decision.form,
+        },
+        "closed_at": entry.closed_at,
+        "reason": entry.reason or None,
+        "age_seconds": entry.age.total_seconds(),
+    }
+
+
+def _decision(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a decision."""
+    for option in (
+        json_option,
+        store_option,
+        click.option("--request", metavar="ID", help="Which request; the oldest open one of this name unless given."),
+        click.option("--comment", default="", help="What the run, and the audit, get to read."),
+        click.option("--form", metavar="JSON", help="What is filled in; @FILE reads it from a file."),
+        click.option("--by", default="", envvar="USER", help="Who decides; the user of the shell unless given."),
+        click.argument("name"),
+        click.argument("run_id", metavar="RUN"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_decision
+def approve(**given: Any) -> None:
+    """Approve what a run asks for; durable when the command returns.
+
+    The first decision is the only one. Exit code 1 if another one was first.
+    """
+    _decide("approved", lambda engine, *args, **options: engine.approve(*args, **options), **given)
+
+
+@click.command()
+@_decision
+def reject(**given: Any) -> None:
+    """Reject what a run asks for; durable when the command returns.
+
+    The first decision is the only one. Exit code 1 if another one was first.
+    """
+    _decide("rejected", lambda engine, *args, **options: engine.reject(*args, **options), **given)
+
+
+def _decide(
+    done: str,
+    verb: Callable[..., Any],
+    *,
+    run_id: str,
+    name: str,
+    by: str,
+    form: str | None,
+    comment: str,
+    request: str | None,
+    url: str,
+    as_json: bool,
+) -> None:
+    if not by:
+        raise Mistake("say who decides: --by ann")
+    filled = None if form is None else json_of("--form", form)
+
+    async def decide(engine: Engine) -> Any:
+        return await verb(engine, run_id, name, by=by, form=filled, comment=comment, request=request)
+
+    decision = ask(url, decide)
+    was = "approved" if decision.approved else "rejected"
+    plain = {"id": run_id, "approval": name, "decision": was, "by": decision.by, "is_first": decision.is_first}
+    if decision.is_first:
+        say(f"approval {name} of run {run_id} is {done} by {decision.by}", plain, as_json=as_json)
+        return
+    if as_json:
+        print_json(plain)
+    if was != done:
+        raise click.ClickException(f"approval {name} of run {run_id} was {was} by {decision.by} before")
+    if not as_json:
+        click.echo(f"approval {name} of run {run_id} was {was} by {decision.by} before")

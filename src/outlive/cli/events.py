@@ -1,0 +1,75 @@
+"""`outlive events`: tell workflows what has happened."""
+
+from __future__ import annotations
+
+import click
+
+from outlive.cli.edge import ask, json_option, print_json, store_option
+from outlive.cli.filters import tag_of
+from outlive.cli.values import json_of
+
+
+@click.group()
+def events() -> None:
+    """Send events, which start runs of the workflows that have a trigger for them."""
+
+
+@events.command()
+@click.argument("event_type", metavar="TYPE")
+@click.argument("data", default="null", metavar="[JSON]")
+@click.option("--id", "event_id", help="Which event it is; the same source, type and id again is the same event.")
+@click.option("--source", default="", help="Where it comes from.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of the runs; may be repeated.")
+@store_option
+@json_option
+def send(
+    *, event_type: str, data: str, event_id: str | None, source: str, headers: tuple[str, ...], url: str, as_json: bool
+) -> None:
+    """Send an event: every workflow that has a trigger for it gets one run, all in one transaction.
+
+    JSON is what has happened; @FILE reads it from a file, - from standard input. The ids of the runs are printed.
+
+    Exit code 1: a workflow has a trigger for it, and could not take it.
+    """
+    value = json_of("JSON", data)
+    said = dict(tag_of("--header", header) for header in headers)
+    sent = ask(
+        url, lambda engine: engine.events.send(event_type, value, id=event_id, source=source, headers=said or None)
+    )
+    if as_json:
+        print_json(
+            {
+                "id": sent.id,
+                "runs": [{"workflow": it.workflow, "id": it.run_id, "is_new": it.is_new} for it in sent.runs],
+                "refused": [{"workflow": it.workflow, "reason": it.reason} for it in sent.refused],
+            }
+        )
+    else:
+        for it in sent.runs:
+            click.echo(f"{it.run_id}  {it.workflow}{'' if it.is_new else '  (it was there)'}")
+        for refused in sent.refused:
+            click.echo(f"workflow {refused.workflow} was not started: {refused.reason}", err=True)
+        if not sent.runs and not sent.refused:
+            click.echo(f"event {sent.id} fits no trigger", err=True)
+    if sent.refused:
+        raise click.exceptions.Exit(1)
+
+
+@events.command()
+@store_option
+@json_option
+def triggers(*, url: str, as_json: bool) -> None:
+    """Which events and webhooks start which workflows."""
+    found = ask(url, lambda engine: engine.events.triggers())
+    if as_json:
+        print_json(
+            [
+                {"workflow": it.workflow, "version": it.version, "events": it.events, "webhooks": it.webhooks}
+                for it in found
+            ]
+        )
+        return
+    for it in found:
+        click.echo(f"{it.workflow}@{it.version}  {' '.join([*it.events, *it.webhooks])}")
+    if not found:
+        click.echo("no workflow has a trigger", err=True)

@@ -1,0 +1,125 @@
+"""`outlive run`: starts one run of a program and follows it; the same command again goes on with it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from click.testing import CliRunner, Result
+
+from outlive._define.registry import REGISTRY
+from outlive.cli import main
+from outlive.cli.run import arguments_of, id_of
+from tests.cli.conftest import Command, Ledger
+
+Give = Callable[..., Result]
+
+PROGRAM = """\
+import outlive
+
+@outlive.step
+async def cli_run_double(n: int) -> int:
+    if n == 13:
+        raise ValueError("unlucky")
+    return n * 2
+
+@outlive.workflow
+async def cli_run_one(n: int) -> dict:
+    return {"twice": await cli_run_double(n)}
+
+@outlive.workflow
+async def cli_run_two() -> None:
+    ...
+"""
+
+
+@pytest.fixture
+def give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Give:
+    """Gives commands in a folder with a program."""
+    name = f"cli_run_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+
+    def give(workflow: str, *args: str, store: str | None = "sqlite:run.db") -> Result:
+        found: list[Result] = []
+        words = ["run", f"{name}.py{workflow}", *args, *(["--store", store] if store else [])]
+        runner = CliRunner(env={"OUTLIVE_STORE": None})
+        thread = Thread(target=lambda: found.append(runner.invoke(main, words)))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    return give
+
+
+def test_run_prints_its_result_and_says_what_happens(give: Give) -> None:
+    """The result on standard output, the events on standard error; arguments by name, in a list, or the only one."""
+    with REGISTRY.forgetting():
+        first = give(":cli_run_one", '{"n": 4}')
+        assert (first.exit_code, json.loads(first.stdout)) == (0, {"twice": 8}), first.output
+        assert "step cli_run_double succeeded" in first.stderr
+        again = give(":cli_run_one", "4")
+        assert (json.loads(again.stdout), first.stderr.split()[1] == again.stderr.split()[1]) == ({"twice": 8}, True)
+        # It had ended, so this is a new one.
+        assert "the run of cli_run_one, version 1, began" in again.stderr
+
+        named = [give(":cli_run_one", "[5]", "--id", "mine", "--tag", "a=b", "--json") for _ in range(2)]
+        assert [json.loads(it.stdout)["result"] for it in named] == [{"twice": 10}] * 2
+        assert give(":cli_run_one", "6", "--id", "later", "--detach").stdout == "later\n"
+
+
+def test_failure_is_shown_once_with_the_line_of_the_code(give: Give) -> None:
+    """And is exit code 1."""
+    with REGISTRY.forgetting():
+        failed = give(":cli_run_one", "13")
+
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert "Traceback" not in failed.stderr
+    assert 'in cli_run_double: raise ValueError("unlucky")' in failed.stderr
+
+
+def test_mistakes_are_one_line(give: Give) -> None:
+    """With what to write instead."""
+    with REGISTRY.forgetting():
+        for result, words in [
+            (give("", "4"), "say which workflow:"),
+            (give(":cli_run_double", "4"), "is no workflow"),
+            (give(":cli_run_one", "4", store=None), "--store URL"),
+            (give(":cli_run_one", "4", store="memory:"), "--store sqlite:orders.db"),
+            (give(":cli_run_one", "4", "--input", "5"), "give the arguments once"),
+            (give(":cli_run_one", "{"), "it is no JSON"),
+            (give(":cli_run_one", '"four"'), "is not of type integer"),
+        ]:
+            assert (result.exit_code, words in result.stderr) == (2, True), result.output
+
+
+def test_ids_are_those_of_the_arguments() -> None:
+    """However they are written; a workflow with one parameter may be given its argument itself."""
+    from tests.cli import shop
+
+    assert arguments_of(shop.order, {"name": "a"}) == arguments_of(shop.order, ["a"]) == {"name": "a"}
+    assert arguments_of(shop.order, {"id": 7}) == {"name": {"id": 7}}
+    assert arguments_of(shop.order, None) == {}
+    assert id_of("a b", {"x": 1, "y": 2}) == id_of("a b", {"y": 2, "x": 1})
+    assert id_of("order", {"x": 1}) != id_of("order", {"x": 2})
+
+
+def test_ctrl_c_and_the_same_command_again_goes_on(command: Callable[..., Command], ledger: Ledger) -> None:
+    """A real process: steps that had ended are not called again."""
+    words = ("run", "tests.cli.shop:order", '{"name": "c"}', "--store", "sqlite:shop.db")
+    first = command(*words)
+    ledger.hears("begin c-1")
+    first.signal(signal.SIGINT)
+    ledger.open_gate()
+    assert first.ends() == 130
+    assert "the same command goes on with run order-" in first.log
+
+    second = command(*words)
+    assert second.ends() == 0, second.log
+    assert second.process.stdout is not None
+    assert json.loads(second.process.stdout.read()) == "c-1 c-2"
+    assert ledger.said().count("end c-1") == 1
