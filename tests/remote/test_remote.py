@@ -52,6 +52,15 @@ async def send_parcel(to: str) -> Parcel:
 
 
 @outlive.workflow
+async def tell_numbers() -> int:
+    """Emits a few, and says how many."""
+    for number in range(3):
+        outlive.emit("numbers", number)
+    outlive.publish(told=3)
+    return 3
+
+
+@outlive.workflow
 async def break_parcel() -> None:
     """Fails."""
     raise ValueError("it is broken")
@@ -122,6 +131,19 @@ async def test_an_ask_is_answered_or_refused(remote: Remote) -> None:
         await run.ask("price", -1, timeout=30)
     assert await run.ask("price", 6, timeout=30) == 7
     assert await run.result(timeout=30) == "asked"
+
+
+async def test_what_a_run_emits_and_shows_is_read_along(remote: Remote) -> None:
+    """Its stream item by item, what it publishes, and everything that happens to it."""
+    run = await remote.start(tell_numbers, id="numbers-1")
+
+    assert [number async for number in run.stream("numbers")] == [0, 1, 2]
+    assert [shown async for shown in run.watch()][-1] == {"told": 3}
+    messages = [message async for message in run.follow(streams=["numbers"])]
+    assert messages[-1].name == "end"
+    assert {"journal", "stream", "published"} <= {message.name for message in messages}
+    with pytest.raises(RunNotFoundError, match="nowhere"):
+        await anext(remote.get("nowhere").stream("numbers"))
 
 
 async def test_errors_are_those_of_an_engine(remote: Remote) -> None:

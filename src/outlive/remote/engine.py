@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -46,6 +46,7 @@ from outlive.http.wire.runs import (
     ResultView,
     RunView,
 )
+from outlive.remote.following import Message, follow
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.transport import BROKEN, Answer, Transport
 
@@ -116,15 +117,26 @@ class Remote:
             path: the names in the path.
         """
         operation = OPERATIONS[operation_name]
-        if self._threads is None:
-            raise EngineClosedError("this connection")
         sent = None if body is None else msgspec.json.encode(body)
-        target = operation.path.format(**{key: quote(value, safe="") for key, value in path.items()})
+        target = _target(operation, path)
         send = partial(self._transport.send, operation.method, target, query=query, body=sent, key=self._clock.new_id())
         answer = await self._answer(send, self._transport.timeout + patience)
         if answer.status >= 400:
             raise_refusal(answer)
         return _read(operation, answer.status, answer.body)
+
+    async def follow(
+        self, operation_name: str, query: Mapping[str, object] | None = None, /, **path: str
+    ) -> AsyncIterator[Message]:
+        """The messages of an operation that sends them one by one, until it is over."""
+        target = _target(OPERATIONS[operation_name], path)
+        async for message in follow(self._transport, target, query or {}, in_thread=self._in_thread):
+            yield message
+
+    async def _in_thread(self, call: Callable[[], Any]) -> Any:
+        if self._threads is None:
+            raise EngineClosedError("this connection")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def _answer(self, send: Callable[..., Answer], seconds: float) -> Answer:
         """The answer to a request, which is sent until there is one or the time is over."""
@@ -133,7 +145,7 @@ class Remote:
         while True:
             left = max(deadline - loop.time(), TRY_SECONDS_MIN)
             try:
-                answer = await loop.run_in_executor(self._threads, partial(send, timeout=left))
+                answer: Answer = await self._in_thread(partial(send, timeout=left))
                 if answer.status not in AGAIN or left <= answer.wait:
                     return answer
                 wait = answer.wait
@@ -397,6 +409,24 @@ class RemoteRun(Generic[R]):
         found: dict[str, Any] = (await self._remote.operate("published", run_id=self.id)).fields
         return found
 
+    async def follow(self, *, streams: Sequence[str] = ()) -> AsyncIterator[Message]:
+        """Everything that happens to it, until it has ended: messages with a name, data and an id, as
+        `GET /runs/{id}/follow` of the API sends them."""
+        async for message in self._remote.follow("follow_one_run", {"stream": list(streams)}, run_id=self.id):
+            yield message
+
+    async def stream(self, name: str, *, after: int = 0) -> AsyncIterator[Any]:
+        """What it emits to a stream, in order, from the first item on; ends when the run has ended."""
+        async for message in self._remote.follow("follow_one_stream", {"after": after}, run_id=self.id, name=name):
+            if message.name == "stream":
+                yield message.data["value"]
+
+    async def watch(self) -> AsyncIterator[dict[str, Any]]:
+        """What it shows of itself with `outlive.publish`, whenever that changes; ends when the run has ended."""
+        async for message in self.follow():
+            if message.name == "published":
+                yield message.data
+
     async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal. See `Engine.signal`."""
         await self._remote.signal(self.id, name, payload, key=key)
@@ -439,6 +469,10 @@ class RemoteRun(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<RemoteRun {self.id}>"
+
+
+def _target(operation: Operation, path: Mapping[str, str]) -> str:
+    return operation.path.format(**{name: quote(value, safe="") for name, value in path.items()})
 
 
 def _read(operation: Operation, status: int, body: bytes) -> Any:

@@ -8,9 +8,10 @@ same request is sent again until the time is over.
 from __future__ import annotations
 
 import http.client
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -20,6 +21,7 @@ from outlive.errors import InvalidArgumentError
 BROKEN = (OSError, http.client.HTTPException)
 """What a connection raises; time-outs, TLS and names that cannot be resolved are among them."""
 KEPT_MAX = 16
+NOTHING_MORE = 204
 
 
 class Answer(NamedTuple):
@@ -29,6 +31,47 @@ class Answer(NamedTuple):
     body: bytes
     wait: float = 0.0
     """Seconds after which the server wants to be asked again, if it says so."""
+
+
+class Part(NamedTuple):
+    """One message of a stream, as it was sent."""
+
+    name: str
+    data: bytes
+    id: str
+
+
+class Listening:
+    """A stream of the server that is read: server-sent events, each with one line of data."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._connection = connection
+        self._response = connection.getresponse()
+        self.status = self._response.status
+        self.is_over = self.status == NOTHING_MORE
+        self.body = self._response.read() if self.status >= 400 else b""
+
+    def read(self) -> Part | None:
+        """The next message; None when the server has closed the stream. Blocks."""
+        name, data, id = "message", b"", ""
+        while line := self._response.readline():
+            field, _, value = line.rstrip(b"\r\n").partition(b": ")
+            if not field and data:
+                return Part(name, data, id)
+            if field == b"event":
+                name = value.decode()
+            elif field == b"data":
+                data = value
+            elif field == b"id":
+                id = value.decode()
+        return None
+
+    def close(self) -> None:
+        """Stop; a thread that reads meanwhile gets nothing more."""
+        with suppress(OSError):
+            if self._connection.sock is not None:
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
 
 
 class Transport:
@@ -84,25 +127,18 @@ class Transport:
             wait = response.headers.get("retry-after", "")
             return Answer(response.status, data, float(wait) if wait.isdigit() else 0.0)
 
-    def lines(
-        self, path: str, *, query: Mapping[str, object] | None = None, last_id: str | None = None
-    ) -> Iterator[bytes]:
-        """The lines of an answer that comes bit by bit, as they come; the first item is its status."""
+    def listen(self, path: str, *, query: Mapping[str, object] | None = None, last_id: str | None = None) -> Listening:
+        """Read a stream of the server, on a connection of its own.
+
+        Raises:
+            OSError, HTTPException: the server cannot be reached (`BROKEN`).
+        """
         headers = self._headers() | {"accept": "text/event-stream"}
         if last_id is not None:
             headers["last-event-id"] = last_id
         connection = self._connect(self.timeout)
-        try:
-            connection.request("GET", self._target(path, query), headers=headers)
-            response = connection.getresponse()
-            yield str(response.status).encode()
-            if response.status >= 400:
-                yield response.read()
-                return
-            while line := response.readline():
-                yield line.rstrip(b"\r\n")
-        finally:
-            connection.close()
+        connection.request("GET", self._target(path, query), headers=headers)
+        return Listening(connection)
 
     def close(self) -> None:
         """Give the connections back."""
