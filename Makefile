@@ -34,7 +34,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 
-.PHONY: help demo test lint type unit slow mutate format kill chaos limits drill differential simulate cron fuzz bench pythons lock clean
+.PHONY: help demo test lint type unit slow mutate openapi format kill chaos limits drill differential simulate cron fuzz bench pythons lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ slow: $(DEV) ## Run the tests marked slow, and a small sample of mutants.
 
 mutate: $(DEV) ## Plant MUTANTS=100 one-line defects; the tests must notice 90 % of them. SEED=0 chooses others.
 	.venv/bin/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED) --jobs $(JOBS) $(ARGS)
+
+openapi: $(DEV) ## Write docs/openapi.json and docs/reference/http.md from the table of operations.
+	.venv/bin/python -m tests.http.write_documents
 
 format: $(DEV) ## Rewrite the code in the house style.
 	.venv/bin/python -m ruff check --fix .

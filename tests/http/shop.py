@@ -76,3 +76,19 @@ async def api_talker(password: str) -> str:
     await outlive.wait_for_signal("go")
     outlive.publish(stage="talking")
     return await api_talk(password)
+
+
+@outlive.workflow
+async def api_promising() -> int:
+    """Waits for a promise that a program outside settles."""
+    made = outlive.promise(int)
+    outlive.publish(promise=made.id)
+    return await made
+
+
+@outlive.workflow
+async def api_fussy(number: int) -> int:
+    """Takes no odd numbers."""
+    if number % 2:
+        raise Refusal(f"odd: {number}")
+    return number

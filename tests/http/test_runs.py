@@ -287,6 +287,17 @@ async def test_many_runs_are_cancelled_retried_and_purged(api: Caller, engine: T
     assert (422, "InvalidArgumentError") == (nothing.status, nothing.error)
 
 
+async def test_one_run_is_deleted(api: Caller, engine: TestEngine) -> None:
+    """When it has ended, with its tree."""
+    await start(api, "api_parent", id="old", arguments={"cents": 1})
+    await start(api, "api_patient", id="new")
+    await engine.get("old").result()
+    statuses = [(await api.send("DELETE", f"{RUNS}/{name}")).status for name in ("new", "old~1", "old", "old")]
+
+    assert [409, 409, 200, 404] == statuses
+    assert 404 == (await api.get(f"{RUNS}/old~1")).status
+
+
 async def test_workflows_have_schemas_and_can_be_paused(api: Caller, engine: TestEngine) -> None:
     """Schemas say what a start takes."""
     found = await api.get("/api/v1/workflows/api_order")

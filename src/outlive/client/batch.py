@@ -103,6 +103,17 @@ class Reader:
                 if index not in done:
                     yield bytes(row)
 
+    async def page(self, batch_id: str, plan: Plan, *, after: int, limit: int) -> list[ItemResult]:
+        """At most so many items that have ended and whose place is behind `after`, in the order of their places."""
+        found: list[ItemResult] = []
+        first = 0
+        for number, chunk in enumerate(plan.chunks, start=1):
+            first += chunk.count
+            if first - 1 > after and len(found) < limit:
+                most = limit - len(found)
+                found += await self.store.read_items(chunk_id(batch_id, number), after=after, limit=most)
+        return found
+
     async def read(self, plan: Plan, run_id: str, *, after: int) -> list[BatchItem[Any]]:
         """Outcomes of a chunk whose place is behind `after`."""
         page = await self.store.read_items(run_id, after=after, limit=CHUNK_ITEMS_MAX)

@@ -5,12 +5,12 @@ Rows may be any iterable, sync or async, of any length: no more than one chunk o
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from outlive._define.batch import BATCH, QUEUED_BATCH, Chunk, Plan, chunk_name
+from outlive._define.batch import BATCH, OF_WORKFLOW, QUEUED_BATCH, Chunk, Plan, chunk_name
 from outlive._define.map import Tolerance
 from outlive._define.step import Step
 from outlive._define.workflow import Workflow
@@ -22,6 +22,7 @@ from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._store.contract import Store
 from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, Reader
 from outlive.client.client import Client
+from outlive.client.definitions import checked_input
 from outlive.client.handle import RunHandle
 from outlive.client.placing import Wanted
 from outlive.client.starting import ANOTHER_ID
@@ -83,6 +84,43 @@ class Batches:
             if connection is not None:
                 return self.get(run_id)  # No one sees it before the commit.
         return await self._attach(run_id, chunk_name(item))
+
+    async def start_by_name(
+        self,
+        workflow: str,
+        rows: Sequence[Any],
+        *,
+        version: int | None = None,
+        concurrency: int = 20,
+        id: str | None = None,
+        tags: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+        tolerate: Tolerance | None = None,
+        wanted: Wanted | None = None,
+    ) -> Batch[Any]:
+        """Start a batch of runs of a workflow whose code is not here; each row is plain JSON, its one argument.
+
+        Raises:
+            UnknownWorkflowError: no worker has described it. InvalidArgumentError: a row does not fit; nothing was
+            started. RunExistsError: the id belongs to something else.
+        """
+        number, described = await self._client.find_definition(workflow, version)
+        lanes = given.whole(WHERE, "concurrency", concurrency)
+        run_id = self._client.new_id() if id is None else check_run_id(id)
+        labels, said = given.tags(WHERE, tags), given.headers(WHERE, headers)
+        chunk = OF_WORKFLOW + workflow, number
+        if id is None or await self._reader.store.find_run(run_id) is None:
+            arguments = [checked_input(workflow, described, [row], where=WHERE) for row in rows]
+            place = None
+            if wanted is not None or described.queue:
+                found = await self._client.place(WHERE, wanted, described.queue or None)
+                place = found if found.queue else None
+            plan = Plan(item=chunk[0], version=number, chunks=[], concurrency=lanes, place=place)
+            plan = await self._cut(plan, _each(arguments), run_id)
+            if tolerate is not None:
+                plan = _tolerating(plan, tolerate)
+            await self._start(plan, id=run_id, tags=labels, headers=said)
+        return await self._attach(run_id, chunk)
 
     async def _place_of(self, item: StepSpec | WorkflowSpec, wanted: Wanted | None) -> Place | None:
         """Where the chunks of a batch wait for their turn; None if they need not."""
@@ -198,6 +236,11 @@ async def cut(
     if waiting:
         await store_chunk()
     return chunks
+
+
+async def _each(rows: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for row in rows:
+        yield row
 
 
 async def _arguments(item: StepSpec | WorkflowSpec, rows: Rows) -> AsyncIterator[bytes]:

@@ -133,7 +133,8 @@ class Client:
         """See `Engine.ask` and `Engine.answer`."""
         self.events = Events(access, starter=self._starter, new_id=ids.new_id)
         """See `Engine.events`."""
-        self.purge = Purging(access, ids=ids).purge
+        purging = Purging(access, ids=ids)
+        self.purge, self.purge_one = purging.purge, purging.purge_one
         """Delete runs that have ended. See `Engine.purge`."""
         self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
         self.promises = Promises(access, inbox=self._inbox)

@@ -154,6 +154,12 @@ class Purging:
     def __init__(self, access: Access, *, ids: Ids) -> None:
         self._access, self._ids = access, ids
 
+    async def purge_one(self, run: Run) -> bool:
+        """Delete one root run that has ended, with its tree; False if an open run needs it."""
+        store = self._access.store
+        gone, _ = await Purger(store, ids=self._ids).delete([run], ended_before=store.now() + 1, archive=None)
+        return bool(gone)
+
     async def purge(
         self,
         *,

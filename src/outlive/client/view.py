@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
+from outlive._define.batch import Plan
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunForked
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._store.contract import PAGE_SIZE_MAX, WorkerInfo
+from outlive.client.batch import Reader
+from outlive.client.batches import Batches
 from outlive.client.finding import Filters, Order, Page
 from outlive.client.news import News, NewsReader, Position
 from outlive.client.streams import StreamItem
@@ -92,6 +95,10 @@ class View:
                 return event.origin
         return None
 
+    async def delete(self, run: Run) -> bool:
+        """Delete a root run that has ended, with its tree, for good; False if an open run needs it."""
+        return await self._client.purge_one(run)
+
     # -- Following -------------------------------------------------------------------------------------------
 
     def follow(self, run_id: str, position: Position, *, look_seconds: float) -> AsyncGenerator[News, None]:
@@ -137,6 +144,37 @@ class View:
         except UnreadableError as error:
             return f"[unreadable: {error.reason}]"
         return self._client.shown.plain(value)
+
+    # -- Batches ---------------------------------------------------------------------------------------------
+
+    async def plan_of(self, batch_id: str) -> tuple[Run, Plan]:
+        """The run that looks after a batch, and what the batch is to do.
+
+        Raises:
+            RunNotFoundError: there is none. RunExistsError: the run is none of a batch.
+        """
+        run = await self.run(batch_id)
+        return run, await Reader(self._client).plan_of(run)
+
+    async def items(self, batch_id: str, *, after: int, limit: int) -> list[tuple[int, Any, Failure | None]]:
+        """Items of a batch that have ended, behind a place: place, result as JSON, failure."""
+        _, plan = await self.plan_of(batch_id)
+        page = await Reader(self._client).page(batch_id, plan, after=after, limit=limit)
+        return [
+            (it.index, await self.plain(it.result), None if it.failure is None else self.failure(it.failure))
+            for it in page
+        ]
+
+    @property
+    def batches(self) -> Batches:
+        """Starts batches of workflows by name."""
+        return Batches(self._client)
+
+    # -- Values ----------------------------------------------------------------------------------------------
+
+    def shown(self, plain: Any) -> Any:
+        """A JSON value without what is redacted."""
+        return self._client.shown.plain(plain)
 
     def plain_of(self, value: Any) -> Any:
         """A value that hides nothing, as JSON."""

@@ -177,7 +177,7 @@ class Api:
             Gone: it has.
         """
         if not operation.waits:
-            return await operation.function(call, **arguments)
+            return await _call(operation, call, arguments)
         work = own_task(_call(operation, call, arguments), name=f"outlive-http-{operation.name}")
         gone = own_task(_until_gone(receive), name="outlive-http-gone")
         try:
@@ -233,6 +233,7 @@ class Api:
 
 
 async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:
+    """Every operation is called here."""
     return await operation.function(call, **arguments)
 
 

@@ -50,6 +50,7 @@ def document_of(operations: Iterable[Operation]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {name: it for name, it in sorted(components.items()) if name not in queries},
+            "responses": {str(it): _problem(HTTPStatus(it).phrase) for it in sorted((*_ANY_REQUEST, *_WITH_BODY))},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
@@ -136,11 +137,16 @@ def _responses(it: Operation) -> dict[str, Any]:
     for status in sorted(names):
         if str(status) in found:
             continue
-        own = ", ".join(f"`{name}`" for name in names[status])
-        description = HTTPStatus(status).phrase + (f": {own}" if own else "")
-        schema = {"$ref": _REF.format(name=ProblemBody.__name__)}
-        found[str(status)] = {"description": description, "content": {MEDIA: {"schema": schema}}}
+        if own := ", ".join(f"`{name}`" for name in names[status]):
+            found[str(status)] = _problem(f"{HTTPStatus(status).phrase}: {own}")
+        else:
+            found[str(status)] = {"$ref": f"#/components/responses/{status}"}
     return found
+
+
+def _problem(description: str) -> dict[str, Any]:
+    schema = {"$ref": _REF.format(name=ProblemBody.__name__)}
+    return {"description": description, "content": {MEDIA: {"schema": schema}}}
 
 
 # -- What structs say of themselves ------------------------------------------------------------------------------

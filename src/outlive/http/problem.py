@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 import outlive.errors as e
+from outlive._define.flow.problems import FlowInputError
 from outlive.errors.program import shown
 
 MEDIA = "application/problem+json"
@@ -103,11 +104,13 @@ TABLE: dict[type[Exception], Row] = {
     e.StaleFlowError: Row(409, "Read the flow again, and send your change with the revision that it has now."),
     e.FlowDisabledError: Row(409, "POST /api/v1/flows/{name}/enable lets it start runs again."),
     e.FlowInUseError: Row(409, "Wait until the runs in `detail` have ended, or cancel them."),
+    e.FlowDamagedError: Row(409, "Publish the flow again, or restore a backup."),
     e.FlowHashError: Row(409, "Change anything in the document."),
     # -- It cannot work as it was given --
     e.InvalidArgumentError: Row(422, _CORRECT),
     e.ConfigurationError: Row(422, _CORRECT),
     e.DefinitionError: Row(422, _CORRECT),
+    FlowInputError: Row(422, _CORRECT),
     e.ExpressionError: Row(422, _CORRECT),
     e.WrongArgumentsError: Row(422, _CORRECT),
     e.InvalidRunIdError: Row(422, _CORRECT),

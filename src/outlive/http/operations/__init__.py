@@ -1,5 +1,37 @@
 """The operations of the API, by resource. Importing this declares all of them."""
 
-from outlive.http.operations import document, follow, health, runs, verbs, workflows
+from outlive.http.operations import (
+    approvals,
+    batches,
+    document,
+    events,
+    flows,
+    follow,
+    health,
+    promises,
+    queues,
+    recovery,
+    runs,
+    schedules,
+    verbs,
+    workers,
+    workflows,
+)
 
-__all__ = ["document", "follow", "health", "runs", "verbs", "workflows"]
+__all__ = [
+    "approvals",
+    "batches",
+    "document",
+    "events",
+    "flows",
+    "follow",
+    "health",
+    "promises",
+    "queues",
+    "recovery",
+    "runs",
+    "schedules",
+    "verbs",
+    "workers",
+    "workflows",
+]

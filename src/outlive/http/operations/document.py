@@ -8,12 +8,30 @@ import msgspec
 
 from outlive.http.openapi import document_of
 from outlive.http.operation import JSON, OPERATIONS, Call, Content, operation
+from outlive.http.page import STYLE, page_of
 
 
 @operation("GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)
 async def openapi(call: Call) -> Content:
     """The OpenAPI 3.1 document of this API."""
     return Content(JSON, document_bytes())
+
+
+@operation("GET", "/docs", scope="viewer", reach="nothing", media="text/html")
+async def docs(call: Call) -> Content:
+    """This API for people: every operation on one page, which needs no other host."""
+    return Content("text/html; charset=utf-8", _page())
+
+
+@operation("GET", "/docs.css", scope="viewer", reach="nothing", media="text/css")
+async def docs_style(call: Call) -> Content:
+    """The style of the docs page."""
+    return Content("text/css; charset=utf-8", STYLE.encode())
+
+
+@cache
+def _page() -> bytes:
+    return page_of(document_of(OPERATIONS.values())).encode()
 
 
 @cache

@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from outlive.http.operation import Call, operation
+from outlive.http.operation import Call, Content, operation
+from outlive.metrics import CONTENT_TYPE, exposition
 
 
 class Healthy(Struct, frozen=True):
@@ -54,6 +55,12 @@ async def health(call: Call) -> HealthView:
     """How the engine of this server is: its store, its worker, its resources."""
     found = await call.engine.health()
     return HealthView(found.is_ready, found.store, found.worker, found.resources)
+
+
+@operation("GET", "/metrics", scope="viewer", reach="nothing", prefix="", media=CONTENT_TYPE)
+async def metrics(call: Call) -> Content:
+    """Figures of this engine and its store, for Prometheus."""
+    return Content(CONTENT_TYPE, await exposition(call.engine))
 
 
 async def _is_ready(call: Call) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
+from msgspec import UnsetType
+
 import outlive.errors as e
-from outlive.http.operation import Call, operation
+from outlive._model import Payload
+from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Json, Wait
 from outlive.http.wire.runs import (
@@ -105,6 +108,17 @@ async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
     page = found[: query.limit]
     items = [event_view(seq, event, root_id) for seq, event in page]
     return HistoryView(items, page[-1][0] if len(found) > len(page) else None)
+
+
+@operation("GET", "/runs/{run_id}/history/{seq}/{field}", scope="viewer", reach="run", raises=MISSING)
+async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
+    """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large."""
+    for number, event in await call.view.history(run_id) if seq.isdecimal() else ():
+        value = getattr(event, field, None)
+        if str(number) == seq and isinstance(value, Payload) and not isinstance(value.v, UnsetType):
+            return Content(JSON, bytes(value.v))
+    wanted = "GET /api/v1/runs/{id}/history lists the events and their fields."
+    raise Problem(404, "NotFound", f"event {seq} of this run has no payload {field!r}", wanted)
 
 
 @operation("GET", "/runs/{run_id}/tree", scope="viewer", reach="run", raises=MISSING)

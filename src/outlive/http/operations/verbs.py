@@ -30,6 +30,7 @@ from outlive.http.wire.runs import (
     SendSignal,
     SkipStep,
     Started,
+    bulk_filters,
     failure_view,
 )
 
@@ -225,19 +226,32 @@ async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
     return Started(run.id)
 
 
+@operation("DELETE", "/runs/{run_id}", scope="admin", reach="run", raises=(*MISSING, e.RunExistsError))
+async def delete_run(call: Call, run_id: str) -> Done:
+    """Delete a run that has ended, with its children, its history and everything else of it, for good."""
+    run = await call.view.run(run_id)
+    if run.number:
+        raise Problem(409, "ChildRunError", f"{run_id} is a child of {run.root_id}", "Delete the root of its tree.")
+    if not run.status.is_terminal:
+        raise Problem(409, "RunOpenError", f"{run_id} is {run.status.value}", "Cancel it, or wait for its end.")
+    if not await call.view.delete(run):
+        raise Problem(409, "RunNeededError", f"an open run needs {run_id}", "Wait for the end of that run.")
+    return Done(run_id)
+
+
 # -- Many runs --------------------------------------------------------------------------------------------------
 
 
 @operation("POST", "/bulk/cancel", scope="operator", raises=(e.InvalidArgumentError,))
 async def cancel_runs(call: Call, body: Bulk) -> Outcomes:
     """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
-    return _outcomes(await call.engine.cancel(reason=body.reason, **_filters(body)))
+    return outcomes(await call.engine.cancel(reason=body.reason, **bulk_filters(body)))
 
 
 @operation("POST", "/bulk/retry", scope="operator", raises=(e.InvalidArgumentError,))
 async def retry_runs(call: Call, body: Bulk) -> Outcomes:
     """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
-    return _outcomes(await call.engine.retry(reason=body.reason, **_filters(body)))
+    return outcomes(await call.engine.retry(reason=body.reason, **bulk_filters(body)))
 
 
 @operation("POST", "/bulk/purge", scope="admin", raises=(e.InvalidArgumentError,))
@@ -248,12 +262,9 @@ async def purge_runs(call: Call, body: Purge) -> PurgeView:
     return PurgeView(found.found, found.deleted, found.oldest, found.newest, found.counts)
 
 
-def _filters(bulk: Bulk) -> Any:
-    return {name: value for name, value in msgspec.structs.asdict(bulk).items() if name != "reason" and value}
-
-
-def _outcomes(outcomes: list[RunOutcome] | None) -> Outcomes:
-    return Outcomes([_outcome(it) for it in outcomes or ()])
+def outcomes(found: list[RunOutcome] | None) -> Outcomes:
+    """What became of many runs, on the wire."""
+    return Outcomes([_outcome(it) for it in found or ()])
 
 
 def _outcome(it: RunOutcome) -> OutcomeView:

@@ -481,6 +481,11 @@ def run_view(run: Run, *, with_traceback: bool = False) -> RunView:
     )
 
 
+def bulk_filters(bulk: Bulk) -> dict[str, Any]:
+    """Filters as the verbs of the engine take them."""
+    return {name: value for name, value in structs.asdict(bulk).items() if name != "reason" and value}
+
+
 def runs_page(page: Page[Run]) -> RunsPage:
     """A page of runs on the wire."""
     return RunsPage([run_view(run) for run in page], page.next, page.previous)
@@ -509,9 +514,14 @@ def event_view(seq: int, event: AnyEvent, root_id: str) -> EventView:
     return EventView(seq, instant_of(event.at), child_id(root_id, event.run), type(event).__name__, fields)
 
 
+PAYLOAD_BYTES_MAX = 64 * 1024
+"""Larger payloads of events are not in a history; each can be asked for by itself."""
+
+
 def _shown(value: Any) -> Any:
     if isinstance(value, Payload):
-        return value.v
+        size = 0 if isinstance(value.v, UnsetType) else len(bytes(value.v))
+        return value.v if size <= PAYLOAD_BYTES_MAX else {"[large]": size}
     if isinstance(value, tuple):
         return [_shown(each) for each in value]
     if isinstance(value, Struct) and not isinstance(value, Failure):

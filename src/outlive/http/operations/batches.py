@@ -1,0 +1,158 @@
+"""Batches: a workflow for each of many rows, and what became of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+import outlive.errors as e
+from outlive._define.map import Tolerance
+from outlive.client.placing import wanted_place
+from outlive.http.operation import Call, operation
+from outlive.http.operations.runs import check_workflow, made_id
+from outlive.http.wire.page import Json, Limit, Name, RunId
+from outlive.http.wire.runs import FailureView, Started, Status, failure_view
+
+MISSING = (e.RunNotFoundError, e.RunExistsError)
+ROWS_MAX = 100_000
+
+
+class StartBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A batch to start."""
+
+    workflow: Name
+    """It takes one argument, the row."""
+    rows: Annotated[list[Json], Meta(min_length=1, max_length=ROWS_MAX)]
+    version: int | None = None
+    concurrency: Annotated[int, Meta(ge=1)] = 20
+    """How many items are under way at once, in all workers together."""
+    id: RunId | None = None
+    """The same id again is the same batch; made of the header `Idempotency-Key` unless given."""
+    tags: dict[str, str] | None = None
+    headers: dict[str, str] | None = None
+    failures_max: Annotated[int, Meta(ge=0)] | None = None
+    """How many items may fail before the batch does; all of them unless given."""
+    queue: Name | None = None
+    key: str | None = None
+    priority: int | None = None
+
+
+class RetryBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The batch of the rows that have not succeeded."""
+
+    id: RunId | None = None
+    """Of the new batch; made of the header `Idempotency-Key` unless given."""
+
+
+class ItemsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which items."""
+
+    after: int = -1
+    """The place of the last item of the page before."""
+    limit: Limit = 100
+    status: Literal["succeeded", "failed"] | None = None
+
+
+class BatchView(Struct, frozen=True, kw_only=True):
+    """A batch."""
+
+    id: str
+    status: Status
+    work: str
+    """The workflow or step that is called for each row."""
+    version: int
+    total: int
+    succeeded: int
+    failed: int
+    concurrency: int
+    why: str
+
+
+class ItemView(Struct, frozen=True):
+    """What became of one item."""
+
+    index: int
+    """The place of its row, from 0 on."""
+    status: Literal["succeeded", "failed"]
+    result: Json
+    failure: FailureView | None
+
+
+class ItemsPage(Struct, frozen=True):
+    """Items that have ended, in the order of their rows."""
+
+    items: list[ItemView]
+    next: int | None
+    """Give it as `after` to get the next page; null if no item behind it has ended."""
+
+
+@operation(
+    "POST",
+    "/batches",
+    scope="operator",
+    reach="workflow",
+    answers=201,
+    raises=(e.UnknownWorkflowError, e.InvalidArgumentError, e.RunExistsError, e.PayloadTooLargeError),
+)
+async def start_batch(call: Call, body: StartBatch) -> Started:
+    """Start a run of a workflow for each of many rows, each durable on its own. A row is the one argument."""
+    check_workflow(call, body.workflow)
+    batch = await call.view.batches.start_by_name(
+        body.workflow,
+        body.rows,
+        version=body.version,
+        concurrency=body.concurrency,
+        id=body.id or made_id(call, "batch", body.workflow),
+        tags=body.tags,
+        headers=body.headers,
+        tolerate=None if body.failures_max is None else Tolerance(failures=body.failures_max),
+        wanted=wanted_place(body.queue, body.key, body.priority, None, None),
+    )
+    return Started(batch.id)
+
+
+@operation("GET", "/batches/{batch_id}", scope="viewer", raises=MISSING)
+async def get_batch(call: Call, batch_id: str) -> BatchView:
+    """A batch: how many items have ended, and how."""
+    run, plan = await call.view.plan_of(batch_id)
+    found: Any = await call.view.plain(run.published)
+    counts = found if isinstance(found, dict) else {}
+    return BatchView(
+        id=batch_id,
+        status=run.status.value,
+        work=plan.item.rpartition(":")[2],
+        version=plan.version,
+        total=plan.total,
+        succeeded=int(counts.get("succeeded", 0)),
+        failed=int(counts.get("failed", 0)),
+        concurrency=plan.concurrency,
+        why=await call.engine.get(batch_id).why(),
+    )
+
+
+@operation("GET", "/batches/{batch_id}/items", scope="viewer", raises=MISSING)
+async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
+    """Items of a batch that have ended, in the order of their rows; those under way are not in it yet."""
+    found = await call.view.items(batch_id, after=query.after, limit=query.limit)
+    items = [
+        ItemView(
+            index, "succeeded" if failure is None else "failed", result, failure_view(failure, with_traceback=False)
+        )
+        for index, result, failure in found
+    ]
+    shown = [it for it in items if query.status in (None, it.status)]
+    return ItemsPage(shown, items[-1].index if len(items) == query.limit else None)
+
+
+@operation(
+    "POST",
+    "/batches/{batch_id}/retry",
+    scope="operator",
+    answers=201,
+    raises=(*MISSING, e.RunNotRetriableError, e.InvalidArgumentError),
+)
+async def retry_batch(call: Call, batch_id: str, body: RetryBatch | None = None) -> Started:
+    """Start another batch, of the rows of this one that have not succeeded."""
+    new_id = (body or RetryBatch()).id or made_id(call, "batch", batch_id)
+    return Started((await call.engine.get_batch(batch_id).retry_failed(id=new_id)).id)

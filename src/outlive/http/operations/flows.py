@@ -1,0 +1,261 @@
+"""Flows of the library: revisions, drafts, and runs of them. Reading a document runs nothing of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+import outlive.errors as e
+from outlive._define.flow.problems import FlowError, FlowInputError
+from outlive.client.flows.records import FlowDraft, FlowRevision
+from outlive.client.flows.verbs import FlowInfo
+from outlive.http.operation import Call, operation
+from outlive.http.operations.runs import made_id
+from outlive.http.wire.page import Done, Instant, Json, Name, RunId, Seconds, Text
+from outlive.http.wire.runs import Reasoned, Started
+
+MISSING = (e.FlowNotFoundError, e.InvalidArgumentError)
+CHANGES = (*MISSING, e.StaleFlowError, FlowError)
+Revision = Annotated[int, Meta(ge=0)] | None
+
+
+class ApplyFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A document to check and publish, or to keep as a draft."""
+
+    document: Annotated[str, Meta(min_length=1, max_length=1024 * 1024)]
+    """The text: YAML or JSON."""
+    note: Text = ""
+    """Why."""
+    expected: Revision = None
+    """The revision (of a draft, its number) that you have changed; 0 for a new one. Without, what is there is
+    replaced."""
+
+
+class PublishFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why a draft is published."""
+
+    note: Text = ""
+    expected: Revision = None
+
+
+class RollbackFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which revision to publish again."""
+
+    to: Revision = None
+    """The one before the published one unless given."""
+    note: Text = ""
+    expected: Revision = None
+
+
+class DeleteFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to delete a flow."""
+
+    force: bool = False
+    """Also while runs of it are open."""
+    note: Text = ""
+    expected: Revision = None
+
+
+class FlowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which document."""
+
+    revision: Revision = None
+    """The published one unless given."""
+    draft: bool = False
+
+
+class StartFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run of a flow."""
+
+    input: Json = None
+    vars: dict[str, Json] | None = None
+    overrides: dict[str, Json] | None = None
+    """Changes of its steps for this run, a JSON merge patch for each."""
+    revision: Revision = None
+    id: RunId | None = None
+    timeout: Seconds | None = None
+    tags: dict[str, str] | None = None
+    queue: Name | None = None
+    key: str | None = None
+    priority: int | None = None
+    delay: Seconds | None = None
+    start_at: Instant | None = None
+
+
+class RevisionView(Struct, frozen=True):
+    """One published revision of a flow."""
+
+    number: int
+    hash: str
+    at: datetime
+    by: str
+    note: str
+    rolled_back_to: int
+
+
+class DraftView(Struct, frozen=True):
+    """A document that is stored and not published."""
+
+    number: int
+    base: int
+    """The revision that was published when the draft was begun."""
+    hash: str
+    at: datetime
+    by: str
+    note: str
+
+
+class FlowView(Struct, frozen=True):
+    """A flow of the library."""
+
+    name: str
+    current: RevisionView | None
+    """What is published; null if there is only a draft."""
+    is_enabled: bool
+    why_disabled: str
+    draft: DraftView | None
+
+
+class FlowsList(Struct, frozen=True):
+    """Flows."""
+
+    items: list[FlowView]
+
+
+class RevisionsList(Struct, frozen=True):
+    """Revisions, the newest first."""
+
+    items: list[RevisionView]
+
+
+class DocumentView(Struct, frozen=True):
+    """A document of the library."""
+
+    name: str
+    revision: int
+    """0 for a draft."""
+    hash: str
+    text: str
+
+
+@operation("GET", "/flows", scope="viewer", raises=(e.FlowDamagedError,))
+async def list_flows(call: Call) -> FlowsList:
+    """Every flow of the library, by name."""
+    return FlowsList([_view(it) for it in await call.engine.flows.list()])
+
+
+@operation("POST", "/flows", scope="admin", raises=CHANGES)
+async def apply_flow(call: Call, body: ApplyFlow) -> FlowView:
+    """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
+    by = call.principal.name
+    return _view(await call.engine.flows.apply(body.document, by=by, note=body.note, expected=body.expected))
+
+
+@operation("GET", "/flows/{name}", scope="viewer", raises=MISSING)
+async def get_flow(call: Call, name: Name) -> FlowView:
+    """One flow of the library."""
+    return _view(await call.engine.flows.info(name))
+
+
+@operation("GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
+async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView:
+    """The document of a flow: of the published revision unless another one, or the draft, is asked for."""
+    found = await call.engine.flows.get(name, revision=query.revision, draft=query.draft)
+    return DocumentView(found.name, found.revision, found.hash, found.text)
+
+
+@operation("GET", "/flows/{name}/history", scope="viewer", raises=MISSING)
+async def flow_history(call: Call, name: Name) -> RevisionsList:
+    """The revisions of a flow: who published which document, when, and why."""
+    return RevisionsList([_revision(it) for it in await call.engine.flows.history(name)])
+
+
+@operation("POST", "/drafts", scope="admin", raises=CHANGES)
+async def save_draft(call: Call, body: ApplyFlow) -> FlowView:
+    """Keep a document as the draft of its flow. Nothing runs it before it is published."""
+    by = call.principal.name
+    return _view(await call.engine.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected))
+
+
+@operation("POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
+async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) -> FlowView:
+    """Check the draft of a flow and publish it."""
+    said = body or PublishFlow()
+    by = call.principal.name
+    return _view(await call.engine.flows.publish(name, by=by, note=said.note, expected=said.expected))
+
+
+@operation("DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
+async def discard_draft(call: Call, name: Name) -> FlowView:
+    """Forget the draft of a flow."""
+    return _view(await call.engine.flows.discard_draft(name))
+
+
+@operation("POST", "/flows/{name}/rollback", scope="admin", raises=CHANGES)
+async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None) -> FlowView:
+    """Publish the document of an earlier revision again, as a new revision."""
+    said = body or RollbackFlow()
+    by = call.principal.name
+    return _view(await call.engine.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected))
+
+
+@operation("POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
+async def enable_flow(call: Call, name: Name) -> FlowView:
+    """Let a flow start runs again, by name and by its triggers."""
+    return _view(await call.engine.flows.enable(name))
+
+
+@operation("POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
+async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> FlowView:
+    """Let a flow start no more runs; its triggers rest. Runs under way go on."""
+    reason = (body or Reasoned()).reason
+    return _view(await call.engine.flows.disable(name, by=call.principal.name, reason=reason))
+
+
+@operation("POST", "/flows/{name}/delete", scope="admin", raises=(*CHANGES, e.FlowInUseError))
+async def delete_flow(call: Call, name: Name, body: DeleteFlow | None = None) -> Done:
+    """Take a flow out of the library. Its runs stay."""
+    said = body or DeleteFlow()
+    by = call.principal.name
+    await call.engine.flows.delete(name, force=said.force, by=by, note=said.note, expected=said.expected)
+    return Done(name)
+
+
+@operation(
+    "POST",
+    "/flows/{name}/runs",
+    scope="operator",
+    answers=201,
+    raises=(*MISSING, e.FlowDisabledError, FlowInputError, e.RunExistsError, e.PayloadTooLargeError),
+)
+async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> Started:
+    """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""
+    said = body or StartFlow()
+    options: dict[str, Any] = {
+        option: getattr(said, option) for option in ("timeout", "tags", "queue", "key", "priority", "delay", "start_at")
+    }
+    run = await call.engine.flows.start(
+        name,
+        said.input,
+        vars=said.vars,
+        overrides=said.overrides,
+        revision=said.revision,
+        id=said.id or made_id(call, "run", name),
+        **options,
+    )
+    return Started(run.id)
+
+
+def _view(it: FlowInfo) -> FlowView:
+    current = None if it.current is None else _revision(it.current)
+    return FlowView(it.name, current, it.is_enabled, it.why_disabled, _draft(it.draft))
+
+
+def _revision(it: FlowRevision) -> RevisionView:
+    return RevisionView(it.number, it.hash, it.at, it.by, it.note, it.rolled_back_to)
+
+
+def _draft(it: FlowDraft | None) -> DraftView | None:
+    return None if it is None else DraftView(it.number, it.base, it.hash, it.at, it.by, it.note)

@@ -1,0 +1,62 @@
+"""Promises of runs, which programs outside settle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+import outlive.errors as e
+from outlive.http.operation import Call, operation
+from outlive.http.wire.page import Json, Name, Text
+
+SETTLES = (
+    e.PromiseNotFoundError,
+    e.PromiseTypeError,
+    e.RunNotFoundError,
+    e.RunFinishedError,
+    e.InboxFullError,
+    e.InvalidArgumentError,
+)
+
+
+class Resolve(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The value of a promise."""
+
+    value: Json = None
+
+
+class Fail(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The error of a promise."""
+
+    message: Text
+    type: Name = "RemoteError"
+    """The name of the error; the run gets `PromiseFailed` with it, or its own class of this name."""
+
+
+class SettledView(Struct, frozen=True):
+    """A promise that is settled."""
+
+    id: str
+    is_new: bool
+    """Whether this request has settled it; else an earlier one has, maybe an earlier try of yours."""
+
+
+@operation("POST", "/promises/{promise_id}/resolve", scope="operator", raises=SETTLES)
+async def resolve_promise(call: Call, promise_id: str, body: Resolve | None = None) -> SettledView:
+    """Settle a promise of a run with a value. It is settled once."""
+    return SettledView(promise_id, await call.engine.resolve(promise_id, (body or Resolve()).value))
+
+
+@operation("POST", "/promises/{promise_id}/fail", scope="operator", raises=SETTLES)
+async def fail_promise(call: Call, promise_id: str, body: Fail) -> SettledView:
+    """Settle a promise of a run with an error, which is raised where the run awaits it."""
+    return SettledView(promise_id, await call.engine.fail(promise_id, _error(body)))
+
+
+def _error(body: Fail) -> Exception:
+    # The class is named by the request and never looked up: it only carries its name into the journal.
+    name = body.type if body.type.isidentifier() else "RemoteError"
+    kind: Any = type(name, (Exception,), {"__module__": "remote"})
+    error: Exception = kind(body.message)
+    return error

@@ -1,0 +1,146 @@
+"""Queues: how full they are, what they allow, pausing them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
+
+import outlive.errors as e
+from outlive._model.queue import RateTier
+from outlive.client.queues import QueueInfo
+from outlive.http.operation import Call, operation
+from outlive.http.wire.page import Done, Name
+from outlive.http.wire.runs import CountView, Reasoned, Status
+
+UNFIT = (e.InvalidArgumentError,)
+Most = Annotated[int, Meta(ge=1)] | None | UnsetType
+
+
+class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits to change; what is left out stays, and null is no limit."""
+
+    concurrency: Most = UNSET
+    """Runs under way at once in all workers."""
+    per_worker: Most = UNSET
+    """Those of one worker."""
+    per_key: Most = UNSET
+    """Those with the same key."""
+
+
+class RateView(Struct, frozen=True):
+    """How many runs may begin: tokens a second and at once, or runs in a window of seconds."""
+
+    kind: str
+    amount: float
+    extent: float
+
+
+class QueueLimitsView(Struct, frozen=True):
+    """What a queue allows; null for no limit."""
+
+    concurrency: int | None
+    per_worker: int | None
+    per_key: int | None
+    rate: list[RateView]
+
+
+class HolderView(Struct, frozen=True):
+    """A run that holds a slot."""
+
+    id: str
+    key: str
+    status: Status
+    worker: str
+
+
+class QueueView(Struct, frozen=True, kw_only=True):
+    """A queue as it is now."""
+
+    name: str
+    limits: QueueLimitsView
+    changed: list[str]
+    """The limits that were set at run time."""
+    paused: str
+    """Why it gives no slots; empty if it does."""
+    in_line: CountView
+    """Runs that wait for a slot."""
+    running: CountView
+    """Runs that hold one."""
+    later: CountView
+    """Runs that will get in line at an instant of their own."""
+    waiting: float | None
+    """Seconds that the run has waited that waits longest of those that are first in their lines."""
+    holders: list[HolderView]
+
+
+class QueuesList(Struct, frozen=True):
+    """Queues."""
+
+    items: list[QueueView]
+
+
+@operation("GET", "/queues", scope="viewer")
+async def list_queues(call: Call) -> QueuesList:
+    """Every queue that has runs, that was changed, or that code declares; by name."""
+    return QueuesList([_view(it) for it in await call.engine.queues.list()])
+
+
+@operation("GET", "/queues/{name}", scope="viewer", raises=UNFIT)
+async def get_queue(call: Call, name: Name) -> QueueView:
+    """How full a queue is, which runs hold its slots, and what it allows."""
+    return _view(await call.engine.queues.stats(name))
+
+
+@operation("PUT", "/queues/{name}", scope="admin", raises=UNFIT)
+async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueView:
+    """Change limits of a queue, for all workers and until they are reset."""
+    given = {limit: value for limit, value in structs.asdict(body).items() if value is not UNSET}
+    await call.engine.queues.set(name, **given)
+    return _view(await call.engine.queues.stats(name))
+
+
+@operation("POST", "/queues/{name}/reset", scope="admin", raises=UNFIT)
+async def reset_queue(call: Call, name: Name) -> QueueView:
+    """Let the limits count again that code declares."""
+    await call.engine.queues.reset(name)
+    return _view(await call.engine.queues.stats(name))
+
+
+@operation("POST", "/queues/{name}/pause", scope="operator", raises=UNFIT)
+async def pause_queue(call: Call, name: Name, body: Reasoned | None = None) -> Done:
+    """Give no more slots; runs that hold one go on, and new ones may be started."""
+    await call.engine.queues.pause(name, by=call.principal.name, reason=(body or Reasoned()).reason)
+    return Done(name)
+
+
+@operation("POST", "/queues/{name}/resume", scope="operator", raises=UNFIT)
+async def resume_queue(call: Call, name: Name) -> Done:
+    """Give slots again."""
+    await call.engine.queues.resume(name)
+    return Done(name)
+
+
+def _view(it: QueueInfo) -> QueueView:
+    limits, waiting = it.limits, it.waiting
+    return QueueView(
+        name=it.name,
+        limits=QueueLimitsView(
+            limits.concurrency, limits.per_worker, limits.per_key, [_rate(tier) for tier in limits.rate]
+        ),
+        changed=list(it.changed),
+        paused=it.paused,
+        in_line=_count(it.in_line),
+        running=_count(it.running),
+        later=_count(it.later),
+        waiting=None if waiting is None else waiting.total_seconds(),
+        holders=[HolderView(each.id, each.key, each.status.value, each.worker) for each in it.holders],
+    )
+
+
+def _rate(tier: RateTier) -> RateView:
+    return RateView(tier.kind, tier.amount, tier.extent)
+
+
+def _count(count: Any) -> CountView:
+    return CountView(int(count), count.at_least)

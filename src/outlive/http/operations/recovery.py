@@ -1,0 +1,77 @@
+"""Recovery: the runs that do not move, why, and letting them go on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+import outlive.errors as e
+from outlive.client.recovery import IncompleteKind
+from outlive.http.operation import Call, operation
+from outlive.http.operations.verbs import outcomes
+from outlive.http.wire.page import Done, Limit
+from outlive.http.wire.runs import Bulk, Outcomes, RunView, bulk_filters, run_view
+
+
+class IncompleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which page."""
+
+    limit: Limit = 100
+    before: str | None = None
+    """The id of the last run of the page before."""
+
+
+class IncompleteView(Struct, frozen=True):
+    """A run that does not move, and why."""
+
+    run: RunView
+    kind: Literal["parked", "interrupted", "damaged", "undefined"]
+    reason: str
+
+
+class IncompleteList(Struct, frozen=True):
+    """Runs that do not move."""
+
+    items: list[IncompleteView]
+    next: str | None
+    """Give it as `before` to get the next page."""
+
+
+@operation("GET", "/recovery", scope="viewer", raises=(e.RunNotFoundError, e.InvalidArgumentError))
+async def list_incomplete(call: Call, query: IncompleteQuery) -> IncompleteList:
+    """Runs that do not move and why, newest first.
+
+    They are parked, left behind by a worker that is gone, damaged, or due while no live worker has their definition.
+    """
+    before = None if query.before is None else await call.view.run(query.before)
+    found = await call.engine.recovery(limit=query.limit, before=before)
+    items = [IncompleteView(run_view(it.run), it.kind.value, it.reason) for it in found]
+    return IncompleteList(items, items[-1].run.id if len(items) == query.limit else None)
+
+
+@operation(
+    "POST",
+    "/recovery/{run_id}/resume",
+    scope="operator",
+    reach="run",
+    answers=202,
+    raises=(e.RunNotFoundError, e.RunNotParkedError, e.RunFinishedError, e.InboxFullError),
+)
+async def resume_incomplete(call: Call, run_id: str) -> Done:
+    """Let one run go on that is parked."""
+    await call.engine.resume(run_id)
+    return Done(run_id)
+
+
+@operation("POST", "/recovery/resume", scope="operator", raises=(e.InvalidArgumentError,))
+async def resume_all(call: Call, body: Bulk | None = None) -> Outcomes:
+    """Let all parked runs go on, or those that fit a filter; with `dry_run` only list them.
+
+    Runs whose worker is gone need none of this: another worker takes them over by itself.
+    """
+    wanted = body or Bulk()
+    filters = bulk_filters(wanted)
+    if not set(filters) - {"limit", "dry_run"}:
+        filters["status"] = [IncompleteKind.PARKED.value]
+    return outcomes(await call.engine.resume(**filters))

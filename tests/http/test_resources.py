@@ -1,0 +1,259 @@
+"""What else an engine has, over HTTP: approvals, recovery, queues, schedules, promises, events, flows, batches."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from outlive.http import Api
+from outlive.testing import TestEngine
+from tests.http import shop
+from tests.http.caller import Caller
+
+FLOW = """
+name: api_flow
+input: { order: any }
+triggers:
+  - webhook: /api-hook
+    manual: false
+steps:
+  look: { use: noop }
+output: "${{ input.order }}"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _bank() -> Iterator[None]:
+    yield
+    shop.Flag.is_up = True
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def api(engine: TestEngine) -> Caller:
+    """Its API."""
+    return Caller(Api(engine))
+
+
+async def test_the_inbox_has_what_waits_for_a_decision(api: Caller, engine: TestEngine) -> None:
+    """And one run has what was decided, by whom."""
+    await engine.start(shop.api_refund, id="r-1")
+    await engine.settle()
+    inbox = await api.get("/api/v1/approvals?assignee=ann&workflow=api_refund")
+    other = await api.get("/api/v1/approvals?assignee=bob")
+    request = inbox.data["items"][0]
+    await api.post("/api/v1/runs/r-1/approvals/refund/approve", {"by": "ann", "request": request["id"]})
+    await engine.settle()
+    asked = await api.get("/api/v1/runs/r-1/approvals")
+
+    assert ("r-1", "pending", "Refund 5 EUR?", ["ann"]) == (
+        request["run_id"],
+        request["status"],
+        request["title"],
+        request["assignees"],
+    )
+    assert [] == other.data["items"]
+    assert ("approved", "ann") == (asked.data["items"][0]["status"], asked.data["items"][0]["decision"]["by"])
+    assert [] == (await api.get("/api/v1/approvals")).data["items"]
+
+
+async def test_parked_runs_are_listed_and_go_on(api: Caller, engine: TestEngine) -> None:
+    """One by one, or all of them, after a preview."""
+    for name in ("p-1", "p-2", "p-3"):
+        await engine.start(shop.api_patient, id=name)
+    await engine.settle()
+    for name in ("p-1", "p-2", "p-3"):
+        await engine.pause(name)
+    await engine.settle()
+
+    first = await api.get("/api/v1/recovery?limit=2")
+    second = await api.get(f"/api/v1/recovery?limit=2&before={first.data['next']}")
+    one = await api.post("/api/v1/recovery/p-1/resume")
+    await engine.settle()
+    preview = await api.post("/api/v1/recovery/resume", {"dry_run": True})
+    everything = await api.post("/api/v1/recovery/resume")
+    await engine.settle()
+
+    assert ["p-3", "p-2", "p-1"] == [it["run"]["id"] for page in (first, second) for it in page.data["items"]]
+    assert ("parked", None) == (first.data["items"][0]["kind"], second.data["next"])
+    assert 202 == one.status
+    assert [("p-2", False), ("p-3", False)] == [(it["id"], it["done"]) for it in preview.data["items"]]
+    assert [True, True] == [it["done"] for it in everything.data["items"]]
+    assert [] == (await api.get("/api/v1/recovery")).data["items"]
+
+
+async def test_queues_are_measured_changed_and_paused(api: Caller, engine: TestEngine) -> None:
+    """A limit of null is none; what is left out stays."""
+    await engine.start(shop.api_order, 5, id="q-1", queue="api_queue", delay=60)
+    changed = await api.send("PUT", "/api/v1/queues/api_queue", {"concurrency": 3, "per_key": None})
+    paused = await api.post("/api/v1/queues/api_queue/pause", {"reason": "mail is down"})
+    listed = await api.get("/api/v1/queues")
+    resumed = await api.post("/api/v1/queues/api_queue/resume")
+    reset = await api.post("/api/v1/queues/api_queue/reset")
+
+    assert (3, None, ["concurrency", "per_key"]) == (
+        changed.data["limits"]["concurrency"],
+        changed.data["limits"]["per_key"],
+        changed.data["changed"],
+    )
+    found = next(it for it in listed.data["items"] if it["name"] == "api_queue")
+    assert ("paused by local: mail is down", 1) == (found["paused"], found["later"]["count"])
+    assert [200, 200, []] == [paused.status, resumed.status, reset.data["changed"]]
+    assert 422 == (await api.send("PUT", "/api/v1/queues/api_queue", {})).status
+    assert 400 == (await api.send("PUT", "/api/v1/queues/api_queue", {"concurrency": 0})).status
+
+
+async def test_schedules_are_set_triggered_and_deleted(api: Caller, engine: TestEngine) -> None:
+    """By plain JSON, for a workflow by name."""
+    path = "/api/v1/schedules/api_nightly"
+    body = {"workflow": "api_order", "cron": ["0 6 * * *"], "tz": "Europe/Stockholm", "arguments": {"cents": 5}}
+    made = await api.send("PUT", path, body)
+    started = await api.post(f"{path}/trigger")
+    paused = [await api.post(f"{path}/{verb}") for verb in ("pause", "resume")]
+    now = engine.now()
+    filled = await api.post(
+        f"{path}/backfill", {"start": now.replace(day=1).isoformat(), "end": now.isoformat(), "overlap": "allow"}
+    )
+    listed = await api.get("/api/v1/schedules?limit=1")
+    gone = [await api.send("DELETE", path) for _ in range(2)]
+
+    assert (["0 6 * * *"], {"cents": 5}, False) == (
+        made.data["definition"]["cron"],
+        made.data["definition"]["arguments"],
+        made.data["is_paused"],
+    )
+    assert ["it fires next at"] == [made.data["why"][:16]]
+    assert "succeeded" == (await api.get(f"/api/v1/runs/{started.data['id']}/result?wait=9")).data["status"]
+    assert [200, 200] == [it.status for it in paused]
+    assert filled.data["ticks"] > 5
+    assert ["api_nightly"] == [it["name"] for it in listed.data["items"]]
+    assert [200, 404] == [it.status for it in gone]
+    both = await api.send("PUT", path, body | {"every": 5})
+    assert (422, "InvalidArgumentError") == (both.status, both.error)
+    unknown = await api.send("PUT", path, {"workflow": "api_nothing", "every": 60})
+    assert (404, "UnknownWorkflowError") == (unknown.status, unknown.error)
+
+
+async def test_workers_and_metrics_are_shown(api: Caller, engine: TestEngine) -> None:
+    """Without a key nothing of them is."""
+    workers = await api.get("/api/v1/workers")
+    metrics = await api.get("/metrics")
+
+    assert [True] == [it["is_live"] for it in workers.data["items"]]
+    assert "api_order@1" in workers.data["items"][0]["definitions"]
+    assert b"# TYPE outlive_" in metrics.body
+    assert metrics.headers["content-type"].startswith("text/plain")
+    assert 401 == (await Caller(Api(engine), address="192.0.2.1").get("/metrics")).status
+
+
+async def test_promises_are_settled_once(api: Caller, engine: TestEngine) -> None:
+    """With a value, or with an error."""
+    good = await engine.start(shop.api_promising, id="pr-1")
+    bad = await engine.start(shop.api_promising, id="pr-2")
+    await engine.settle()
+    ids = [(await it.published())["promise"] for it in (good, bad)]
+    first, again = [await api.post(f"/api/v1/promises/{ids[0]}/resolve", {"value": 7}) for _ in range(2)]
+    failed = await api.post(f"/api/v1/promises/{ids[1]}/fail", {"message": "no", "type": "Late"})
+    unknown = await api.post("/api/v1/promises/nothing/resolve")
+
+    assert [True, False] == [first.data["is_new"], again.data["is_new"]]
+    assert 7 == await good.result()
+    assert (200, "failed") == (failed.status, (await api.get("/api/v1/runs/pr-2/result?wait=9")).data["status"])
+    assert "Late: no" in repr((await api.get("/api/v1/runs/pr-2")).data["failure"])
+    assert (404, "PromiseNotFoundError") == (unknown.status, unknown.error)
+
+
+async def test_events_start_runs_once(api: Caller, engine: TestEngine) -> None:
+    """The same key is the same event; sinks are kept by name."""
+    sent = [
+        await api.post("/api/v1/events", {"type": "api.happened"}, headers={"idempotency-key": "e"}) for _ in range(2)
+    ]
+    sink = await api.send("PUT", "/api/v1/sinks/crm", {"url": "https://crm.example/hook", "types": ["order.*"]})
+    sinks = await api.get("/api/v1/sinks")
+    gone = await api.send("DELETE", "/api/v1/sinks/crm")
+    triggers = await api.get("/api/v1/triggers")
+
+    assert (202, sent[0].body) == (sent[1].status, sent[1].body)
+    assert [200, 200, 200] == [sink.status, gone.status, (await api.send("DELETE", "/api/v1/triggers/nothing")).status]
+    assert [{"name": "crm", "url": "https://crm.example/hook", "types": ["order.*"], "secret": None}] == sinks.data[
+        "items"
+    ]
+    assert [] == [it for it in triggers.data["items"] if it["workflow"] == "api_order"]
+    bad = await api.send("PUT", "/api/v1/sinks/crm", {"url": "ftp://x"})
+    assert 422 == bad.status
+
+
+async def test_flows_are_published_from_drafts_and_started(api: Caller, engine: TestEngine) -> None:
+    """A stale write is refused; a webhook of a flow is below /webhooks."""
+    draft = await api.post("/api/v1/drafts", {"document": FLOW, "note": "first"})
+    published = await api.post("/api/v1/flows/api_flow/publish")
+    stale = await api.post("/api/v1/flows", {"document": FLOW.replace("look", "see"), "expected": 7})
+    second = await api.post("/api/v1/flows", {"document": FLOW.replace("look", "see"), "expected": 1})
+    back = await api.post("/api/v1/flows/api_flow/rollback")
+    history = await api.get("/api/v1/flows/api_flow/history")
+    document = await api.get("/api/v1/flows/api_flow/document?revision=2")
+    await engine.settle()
+    run = await api.post("/api/v1/flows/api_flow/runs", {"input": {"order": 7}}, headers={"idempotency-key": "k"})
+    hooked = await api.post("/webhooks/api-hook", {"order": 8})
+    broken = await api.post("/api/v1/flows", {"document": "name: x\nsteps: 7"})
+    off = await api.post("/api/v1/flows/api_flow/disable", {"reason": "no"})
+    refused = await api.post("/api/v1/flows/api_flow/runs", {"input": {"order": 7}})
+
+    assert (None, 1, "local") == (draft.data["current"], draft.data["draft"]["number"], draft.data["draft"]["by"])
+    assert (1, None) == (published.data["current"]["number"], published.data["draft"])
+    assert (409, "StaleFlowError") == (stale.status, stale.error)
+    assert [2, 3] == [it.data["current"]["number"] for it in (second, back)]
+    assert [3, 2, 1] == [it["number"] for it in history.data["items"]]
+    assert "see:" in document.data["text"]
+    assert 7 == (await api.get(f"/api/v1/runs/{run.data['id']}/result?wait=9")).data["result"]
+    assert 202 == hooked.status
+    assert (422, "FlowError") == (broken.status, broken.error)
+    assert (False, "disabled by local: no") == (off.data["is_enabled"], off.data["why_disabled"])
+    assert (409, "FlowDisabledError") == (refused.status, refused.error)
+    assert ["api_flow"] == [it["name"] for it in (await api.get("/api/v1/flows")).data["items"]]
+    gone = await api.post("/api/v1/flows/api_flow/delete", {"force": True})
+    assert [200, 404] == [gone.status, (await api.get("/api/v1/flows/api_flow")).status]
+
+
+async def test_batches_are_started_by_name_and_their_items_paged(api: Caller, engine: TestEngine) -> None:
+    """The same key is the same batch; failed rows are tried again as another one."""
+    body = {"workflow": "api_fussy", "rows": [0, 1, 2, 3, 4]}
+    first, again = [await api.post("/api/v1/batches", body, headers={"idempotency-key": "b"}) for _ in range(2)]
+    batch = f"/api/v1/batches/{first.data['id']}"
+    await engine.get_batch(first.data["id"]).result()
+    whole = await api.get(batch)
+    pages = [await api.get(f"{batch}/items?limit=3")]
+    pages.append(await api.get(f"{batch}/items?limit=3&after={pages[0].data['next']}"))
+    failed = await api.get(f"{batch}/items?status=failed")
+    retried = [await api.post(f"{batch}/retry", {"id": "again"}) for _ in range(2)]
+    unfit = await api.post("/api/v1/batches", body | {"rows": [1, "x"]})
+    no_batch = await api.get("/api/v1/batches/nothing")
+
+    assert (201, first.body) == (again.status, again.body)
+    assert ("api_fussy", 5, 3, 2) == tuple(whole.data[name] for name in ("work", "total", "succeeded", "failed"))
+    assert [0, 1, 2, 3, 4] == [it["index"] for page in pages for it in page.data["items"]]
+    assert [1, 3] == [it["index"] for it in failed.data["items"]]
+    assert "odd: 1" in failed.data["items"][0]["failure"]["message"]
+    assert [201, 201, "again"] == [retried[0].status, retried[1].status, retried[1].data["id"]]
+    assert (422, 404) == (unfit.status, no_batch.status)
+
+
+async def test_large_payloads_are_given_on_demand(api: Caller, engine: TestEngine) -> None:
+    """A history says how large one is; by itself it is given whole."""
+    await engine.start(shop.api_order, 5, "x" * 100_000, id="large")
+    await engine.get("large").result()
+    history = await api.get("/api/v1/runs/large/history")
+    whole = await api.get("/api/v1/runs/large/history/0/input")
+
+    assert history.data["items"][0]["data"]["input"]["[large]"] > 100_000
+    assert len(history.body) < 5_000
+    assert "x" * 100_000 == whole.data[1]
+    for path in ("0/nothing", "0/workflow", "99/input", "x/input"):
+        assert 404 == (await api.get(f"/api/v1/runs/large/history/{path}")).status
