@@ -370,3 +370,41 @@ async def test_a_claim_that_fails_is_tried_again_after_a_pause(caplog: pytest.Lo
         while store.before["claim_runs"]:
             await engine.skip(seconds=60)
     assert caplog.text.count("claiming failed; it is tried again") == 3
+
+
+@outlive.step(name="log_login", retry=outlive.Retry(attempts=2, first=0))
+async def login(user: str, password: str) -> None:
+    """What a library may say when it fails."""
+    raise PermissionError(f"{user} with {password} is refused")
+
+
+@outlive.workflow(name="log_logs_in")
+async def logs_in(user: str, password: str) -> None:
+    """The value reaches the step under another name than here."""
+    try:
+        await login(user, password)
+    except PermissionError:
+        await asyncio.sleep(60)
+        raise
+
+
+@outlive.workflow(name="log_calls_child")
+async def calls_child(secret: dict[str, str]) -> None:
+    """A child of which only its own parameters say what is not to be seen."""
+    await logs_in("ann", secret["value"])
+
+
+@pytest.mark.parametrize("argument", ["own", "of a child"])
+async def test_no_line_has_what_is_redacted(caplog: pytest.LogCaptureFixture, argument: str) -> None:
+    """Not in the line of an attempt, nor in those of the runs that fail because of it, nor after a restart."""
+    async with TestEngine(redact=["password", "token"]) as engine:
+        headers = {"token": "header-secret"}
+        if argument == "own":
+            run = await engine.start(logs_in, "ann", "hunter22", headers=headers)
+        else:
+            run = await engine.start(calls_child, {"value": "hunter22"}, headers=headers)
+        with pytest.raises(outlive.RunFailed, match="hunter22"):
+            await run.result()
+
+    assert caplog.text.count("ann with [redacted] is refused") >= 3
+    assert "hunter22" not in caplog.text

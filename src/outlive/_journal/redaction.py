@@ -111,7 +111,7 @@ class Redaction:
             if isinstance(payload, Payload):
                 plain = unpack(payload)
                 if isinstance(event, RunCreated) and field == "input":
-                    plain = self._hide_arguments(plain, names(event.workflow, event.version), secrets)
+                    plain = self.hide_arguments(plain, names(event.workflow, event.version), secrets)
                 elif isinstance(event, SignalReceived | AskReceived | AskAnswered | MessageSetAside):
                     plain = self._hide_field(event.name, plain, (), secrets)
                 else:
@@ -119,12 +119,13 @@ class Redaction:
                 changed[field] = Payload(v=msgspec.Raw(msgspec.json.encode(plain)))
         return msgspec.structs.replace(event, **changed) if changed else event
 
-    def _hide_arguments(self, plain: Any, names: Sequence[str] | RowNames | None, secrets: set[str]) -> Any:
+    def hide_arguments(self, plain: Any, names: Sequence[str] | RowNames | None, secrets: set[str]) -> Any:
+        """The arguments of a call without what is not to be seen, by the names of its parameters."""
         if isinstance(names, RowNames):
             if not isinstance(plain, list):
                 return plain  # It could not be read, and says so.
             first, rows = plain
-            return [first, [self._hide_arguments(row, names.names, secrets) for row in rows]]
+            return [first, [self.hide_arguments(row, names.names, secrets) for row in rows]]
         if isinstance(plain, dict) and plain.keys() == {"a", "k"}:
             return {"a": self._hide_positional(plain["a"], names, secrets), "k": self.hide(plain["k"], secrets)}
         return self._hide_positional(plain, names, secrets) if isinstance(plain, list) else plain

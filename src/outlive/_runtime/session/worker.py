@@ -431,7 +431,7 @@ class Worker:
             return
         live.committed(draft, journal)
         if draft.notable:
-            self._run_log.write(draft.notable)
+            self._run_log.write(draft.notable, live)
         if draft.hook_calls:
             live.call_hooks(draft)
         if draft.change.answers:

@@ -38,6 +38,7 @@ from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, RunStatus
 from outlive._model.payload import Blob
+from outlive._replay.call import ChildCall, StepCall
 from outlive._replay.command import (
     AwaitEnd,
     CancelStep,
@@ -79,6 +80,9 @@ from outlive._store.streams import StreamLines
 from outlive.errors import HistoryTooLongError, OutliveError, StreamFullError
 from outlive.telemetry import log, run_fields
 
+FAILED_MAX = 20
+"""Calls with failures whose arguments are remembered."""
+
 
 class LiveTree:
     """One tree that this worker owns."""
@@ -96,6 +100,7 @@ class LiveTree:
         "deferred",
         "draft",
         "execution",
+        "failed",
         "fold",
         "has_readers",
         "hold",
@@ -159,6 +164,8 @@ class LiveTree:
         """For the observers of its workflows; None if there are none."""
         self.refusals: list[Refusal] = []
         """Asks that the run has refused, and that the store does not know to be refused."""
+        self.failed: tuple[RunStep | StartChild, ...] = ()
+        """The last calls that had a failure to log."""
         self.has_readers = False
         """Whether it has published or emitted something here, so that others may read along."""
         self.unsaid: list[StreamLines] = []
@@ -247,6 +254,7 @@ class LiveTree:
         run = self.fold.apply(event)
         if type(event) in NOTABLE:
             draft.notable.append((event, self.fold.runs[event.run]))
+            self._note_call(event)
         if run is not None:
             draft.runs[run.number] = run
             if self.has_readers or type(event) is RunPublished:
@@ -254,6 +262,13 @@ class LiveTree:
                 draft.change.rings = self.id
             if run.number == 0 and not run.owner:
                 self.enter(TreePhase.LEAVING)
+
+    def _note_call(self, event: AnyEvent) -> None:
+        """Remember the arguments of what has failed: the log hides them where people may not see them."""
+        calls = self.execution.calls
+        call = calls.get((event.run, getattr(event, "call", ""))) or self.execution.children.get(event.run)
+        if isinstance(call, StepCall | ChildCall):
+            self.failed = (*self.failed, call.command)[-FAILED_MAX:]
 
     def pack(self, data: bytes, what: str, *, of: str = "") -> Payload:
         """Store a value with the next change; `of` is its owner, if that is not the tree."""

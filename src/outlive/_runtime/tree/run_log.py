@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
 
 from outlive._journal.event import (
     AnyEvent,
@@ -20,26 +24,45 @@ from outlive._journal.event import (
     StepFailed,
 )
 from outlive._journal.failure import text_of
-from outlive._journal.redaction import Redaction
+from outlive._journal.redaction import Redaction, black_out
 from outlive._model import Failure, Run
 from outlive._model.pause import PAUSED
+from outlive._replay.command import RunStep, StartChild
+from outlive._replay.execution import Execution
 from outlive._replay.frame import step_of
+from outlive._runtime.tree.payloads import TreePayloads
 from outlive.client.why import instant
-from outlive.errors import RunParkedError
+from outlive.errors import OutliveError, RunParkedError
 from outlive.telemetry import log, run_fields
 
 NOTABLE = frozenset({AttemptFailed, StepFailed, StepEndedLate, MessageSetAside, RunFailed, RunParked, RunTimedOut})
 """The events that get a line."""
 
 
+class Logged(Protocol):
+    """A tree that something is logged of: where what is redacted may come from."""
+
+    execution: Execution
+    failed: tuple[RunStep | StartChild, ...]
+    payloads: TreePayloads
+
+
 class RunLog:
-    """Writes the lines, without the values that are redacted."""
+    """Writes the lines, without the values that are redacted.
+
+    Exceptions are free text. So what is hidden in the headers and the arguments of the tree, and in those of the calls
+    that have failed, is blacked out wherever a line has it.
+    """
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
+        self._secrets: set[str] = set()
+        """Of the tree that is written about."""
 
-    def write(self, notable: Iterable[tuple[AnyEvent, Run]]) -> None:
-        """Write the lines of durable events; each comes with the run that it is about."""
+    def write(self, notable: Iterable[tuple[AnyEvent, Run]], tree: Logged) -> None:
+        """Write the lines of durable events of a tree; each comes with the run that it is about."""
+        if self._redaction:
+            self._secrets = self._secrets_of(tree)
         for event, run in notable:
             match event:
                 case AttemptFailed():
@@ -52,7 +75,8 @@ class RunLog:
                 case MessageSetAside():
                     what = "a decision on approval" if event.approval else "a message of signal"
                     text = "run %s: %s %r was set aside: %s"
-                    log.warning(text, run.id, what, event.name, event.reason, extra=run_fields(run.id, run.workflow))
+                    reason = black_out(event.reason, self._secrets)
+                    log.warning(text, run.id, what, event.name, reason, extra=run_fields(run.id, run.workflow))
                 case RunFailed():
                     _write_end(run, f"failed:\n{text_of(self._hidden(event.failure))}")
                 case RunTimedOut():
@@ -60,7 +84,8 @@ class RunLog:
                 case RunParked() if event.reason.startswith(PAUSED):
                     log.info("run %s is %s", run.id, event.reason, extra=run_fields(run.id, run.workflow))
                 case RunParked():
-                    log.error("%s", RunParkedError(run.id, event.reason), extra=run_fields(run.id, run.workflow))
+                    parked = RunParkedError(run.id, black_out(event.reason, self._secrets))
+                    log.error("%s", parked, extra=run_fields(run.id, run.workflow))
                 case _:
                     raise AssertionError(f"{type(event).__name__} is none of NOTABLE")
 
@@ -92,7 +117,21 @@ class RunLog:
         )
 
     def _hidden(self, failure: Failure) -> Failure:
-        return self._redaction.hide_failure(failure)
+        return self._redaction.hide_failure(failure, self._secrets)
+
+    def _secrets_of(self, tree: Logged) -> set[str]:
+        secrets: set[str] = set()
+        for command in tree.failed:
+            called = command.step if isinstance(command, RunStep) else command.workflow
+            self._redaction.hide_arguments(msgspec.json.decode(command.arguments), called.signature.names, secrets)
+        if (created := tree.execution.created) is not None:
+            self._redaction.hide(created.headers, secrets)
+            # A payload may lie elsewhere, and the code may not be here: then the run was not moved, and says nothing.
+            with suppress(OutliveError):
+                names = tree.execution.resolve(created.workflow, created.version).signature.names
+                plain = msgspec.json.decode(tree.payloads.unpack(created.input))
+                self._redaction.hide_arguments(plain, names, secrets)
+        return secrets
 
 
 def _write_end(run: Run, how: str) -> None:
