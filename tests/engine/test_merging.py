@@ -91,4 +91,5 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "reopens",
         "freed_keys",
         "keys",
+        "audit",
     }

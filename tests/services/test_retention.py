@@ -417,10 +417,10 @@ async def test_tree_that_the_database_refuses_to_delete_does_not_keep_the_others
         store = store_of(engine)
 
         class Refusing:
-            async def delete_trees(self, journals: list[int], *, ended_before: int) -> list[int]:
+            async def delete_trees(self, journals: list[int], **options: Any) -> list[int]:
                 if runs[0].journal in journals:
                     raise StoreError("a row is damaged")
-                return await store.delete_trees(journals, ended_before=ended_before)
+                return await store.delete_trees(journals, **options)
 
         purger = purging.Purger(Refusing(), ids=engine.clock)  # type: ignore[arg-type]
         gone, _ = await purger.delete(runs, ended_before=store.now(), archive=None)

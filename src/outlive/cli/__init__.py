@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry("Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"),
-    "run": Entry("Start a run of a workflow in your program, and follow it to its end.", "outlive.cli.run"),
+    "run": Entry("Start a run of a workflow or a flow, follow it to its end, and print its result.", "outlive.cli.run"),
     "worker": Entry("Run the workflows of APP, and the flows of the store, until asked to stop.", "outlive.cli.worker"),
     "workers": Entry("Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"),
     "serve": Entry("Serve the HTTP API of a store until asked to stop.", "outlive.cli.serve"),
@@ -44,7 +44,9 @@ COMMANDS: dict[str, Entry] = {
     "approve": Entry("Approve what a run asks for.", "outlive.cli.approvals"),
     "reject": Entry("Reject what a run asks for.", "outlive.cli.approvals"),
     "approvals": Entry("Show what runs ask people for.", "outlive.cli.approvals"),
-    "events": Entry("Send events, which start the workflows that have a trigger for them.", "outlive.cli.events"),
+    "events": Entry(
+        "Send events, which start runs of the workflows that have a trigger for them.", "outlive.cli.events"
+    ),
     "workflows": Entry("Show what workers can run.", "outlive.cli.workflows"),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
     "config": Entry(

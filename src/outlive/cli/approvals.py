@@ -110,9 +110,9 @@ def _decision(command: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @_decision
 def approve(**given: Any) -> None:
-    """Approve what a run asks for; durable when the command returns.
+    """Approve what a run asks for.
 
-    The first decision is the only one. Exit code 1 if another one was first.
+    It is durable when the command returns. The first decision is the only one. Exit code 1 if another one was first.
     """
     _decide("approved", lambda engine, *args, **options: engine.approve(*args, **options), **given)
 
@@ -120,9 +120,9 @@ def approve(**given: Any) -> None:
 @click.command()
 @_decision
 def reject(**given: Any) -> None:
-    """Reject what a run asks for; durable when the command returns.
+    """Reject what a run asks for.
 
-    The first decision is the only one. Exit code 1 if another one was first.
+    It is durable when the command returns. The first decision is the only one. Exit code 1 if another one was first.
     """
     _decide("rejected", lambda engine, *args, **options: engine.reject(*args, **options), **given)
 

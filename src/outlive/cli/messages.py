@@ -20,9 +20,10 @@ key_option = click.option("--key", help="The same key again, for this run and na
 @store_option
 @json_option
 def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_json: bool) -> None:
-    """Send a signal to a run; it is durable when the command returns, and buffered until the run asks for it.
+    """Send a signal to a run.
 
-    JSON is what it carries; @FILE reads it from a file, - from standard input.
+    It is durable when the command returns, and buffered until the run asks for it. JSON is what it carries; @FILE reads
+    it from a file, - from standard input.
     """
     payload = json_of("JSON", value)
     ask_engine(url, lambda engine: engine.signal(run_id, name, payload, key=key))
@@ -38,9 +39,10 @@ def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_
 @store_option
 @json_option
 def ask(*, run_id: str, name: str, value: str, key: str | None, timeout: str, url: str, as_json: bool) -> None:
-    """Ask a run something, and print its answer as JSON.
+    """Ask a run something, and print its answer.
 
-    A question that is not answered in time stays with the run: the same --key again waits for the same answer.
+    The answer is JSON. A question that is not answered in time stays with the run: the same --key again waits for the
+    same answer.
 
     Exit code 0: it has answered. 1: it has refused the question, or has not answered in time.
     """

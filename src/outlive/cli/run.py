@@ -55,7 +55,9 @@ def run(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Start a run, follow it to its end, and print its result: outlive run app.py:order '{"id": 7}'
+    """Start a run of a workflow or a flow, follow it to its end, and print its result.
+
+    For example: outlive run app.py:order '{"id": 7}'
 
     APP is a file or a module; WORKFLOW is the name of a workflow in it, and may be left out if there is one. JSON is an
     object of arguments by name, or a list of them; for a workflow with one parameter it may be the argument itself.

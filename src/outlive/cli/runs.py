@@ -22,7 +22,7 @@ from outlive.cli.runs_tail import tail
 
 @click.group()
 def runs() -> None:
-    """Find runs, see why they do not move, and cancel, retry, resume, pause, fork or delete them.
+    """Find runs, see why they do not move, and act on one or on all that fit.
 
     One run is named by its id. Many are chosen by filters: such a command says first which runs it would take, and
     does it with --yes.
