@@ -46,6 +46,16 @@ def is_trusted_owner(path: Path) -> bool:
     return not hasattr(os, "getuid") or path.stat().st_uid in (os.getuid(), 0)
 
 
+def fsync_folder(folder: Path) -> None:
+    """Let the names in a folder survive a loss of power, where a folder can be asked for that."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def pause(seconds: float) -> None:
     """Let other threads and processes go on for a moment."""
     threading.Event().wait(seconds)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._store.contract import Store
+from outlive._store.contract import Action, Store
 from outlive.client import tree_file
 from outlive.client.moving import move_store
 from outlive.errors import HistoryFormatError, OutliveError, RunExistsError
 from outlive.testing.fsck import check_store
 from tests.engine.faults import FaultyStore
-from tests.engine.inside import crash
+from tests.engine.inside import crash, store_of
 from tests.engine.support import Place, in_time, note, stage, turns_of_the_loop, waits
 
 
@@ -236,6 +236,8 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         await engine.start(moved_child, "c", id="paused")
         await engine.schedules.set("nightly", outlive.every(days=1), moved_by_limit)
         await engine.schedules.pause("nightly", by="ann", note="stocktaking")
+        await store_of(engine).append_audit([Action(actor="ann", verb="look")])
+        audited = await store_of(engine).read_audit(limit=9)
 
     said = await move(place, elsewhere)
     assert said == await move(place, elsewhere)
@@ -243,7 +245,7 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
     assert said[1].startswith("4 trees with 5 runs and ")
     assert [said[0], *said[2:]] == [
         "1 pauses",
-        "1 watches, 1 checkpoints, 1 schedules",
+        "1 watches, 1 checkpoints, 1 schedules, 1 audit rows",
         "checked: the other store is whole",
         "the store that was left is paused: moved to sqlite:elsewhere.db",
     ]
@@ -261,6 +263,7 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         assert wanted == await in_time(engine.get("run-1").result())
         assert wanted == await in_time(engine.get("waiter").result())
         assert "b child" == await engine.get("ended").result()
+        assert audited == await store_of(engine).read_audit(limit=9)
         assert "it is paused by ann: stocktaking" in (await engine.schedules.get("nightly")).why
         assert (await engine.get("paused").why()).startswith("its workflow is paused by ann: stocktaking")
         await engine.resume(workflow="moved_child")

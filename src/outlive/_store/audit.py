@@ -87,6 +87,10 @@ class AuditTable(Protocol):
         """Delete rows from the beginning of the log that were written before the instant `before`, at most `limit`; how
         many. The last row stays. If any go, a row with the verb `PRUNED` is added in the same transaction."""
 
+    async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:
+        """Add rows of another store's log as they are, in one transaction; `rows` ascend without a gap. Those that are
+        here already are left. False, and nothing is added, if they do not continue this log."""
+
 
 def body_of(action: Action) -> str:
     """An action as JSON, without characters that a database could refuse."""
@@ -103,6 +107,21 @@ def row_after(last: AuditRow | None, action: Action, at: int) -> AuditRow:
     number, previous = (1, NO_HASH) if last is None else (last.number + 1, last.hash)
     body = body_of(action)
     return AuditRow(number, at, body, hash_of(previous, number, at, body))
+
+
+def rows_to_add(last: AuditRow | None, rows: Sequence[AuditRow]) -> list[AuditRow] | None:
+    """Which rows of another log are not yet in one that ends with `last`; None if they do not continue it."""
+    if last is None:
+        return list(rows)
+    left = [row for row in rows if row.number > last.number]
+    here = next((row for row in rows if row.number == last.number), None)
+    if here is not None:
+        return left if here == last else None
+    if not left:
+        return []
+    first = left[0]
+    is_next = first.number == last.number + 1 and first.hash == hash_of(last.hash, first.number, first.at, first.body)
+    return left if is_next else None
 
 
 def pruned(last: AuditRow) -> Action:

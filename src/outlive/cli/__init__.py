@@ -49,6 +49,9 @@ COMMANDS: dict[str, Entry] = {
     ),
     "workflows": Entry("Show what workers can run.", "outlive.cli.workflows"),
     "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
+    "backup": Entry(
+        "Copy a store into a file while workers go on, and prove that the copy is whole.", "outlive.cli.backup"
+    ),
     "config": Entry(
         "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"
     ),

@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from outlive._platform import fsync_folder
 from outlive.errors import ArchiveError, HistoryFormatError, MissingExtraError
 
 SUFFIX = ".jsonl.gz"
@@ -87,13 +88,7 @@ def _put_file(folder: str, name: str, trees: list[str]) -> str:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
-    if hasattr(os, "O_DIRECTORY"):
-        # The name, too, is to survive a loss of power.
-        folder_fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder_fd)
-        finally:
-            os.close(folder_fd)
+    fsync_folder(place)
     return str(path)
 
 

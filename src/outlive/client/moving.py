@@ -1,4 +1,4 @@
-"""A whole store into another one: every tree, watch, checkpoint, schedule and cell.
+"""A whole store into another one: every tree, watch, checkpoint, schedule and cell, and the audit log.
 
 Nothing runs meanwhile: a live worker of the store that is left makes the move refuse. Each tree is read back from
 the other store and compared, and at the end that store is checked as `outlive fsck` does it. A move that was killed is
@@ -15,7 +15,7 @@ nothing. A move that fails leaves it as it was.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -62,25 +62,53 @@ async def move_store(source: Store, target: Store, *, to: str, said: Callable[[s
     await _refuse_moved(target, "the other store")
     pauses = await _move_cells(source, target)
     said(f"{pauses:,} pauses")
-    trees = runs = events = 0
-    async for journal in _journals(source):
-        copy = await _move_tree(source, target, journal)
-        trees, runs, events = trees + 1, runs + len(copy.runs), events + len(copy.rows)
-        if trees % PAGE == 0:
-            said(f"{trees:,} trees")
-    said(f"{trees:,} trees with {runs:,} runs and {events:,} events, each read back and compared")
-    watches = [watch async for watch in _watches(source)]
-    await target.watch_ends(watches)
-    checkpoints = await _move_checkpoints(source, target)
-    schedules = await _move_schedules(source, target)
-    said(f"{len(watches):,} watches, {checkpoints:,} checkpoints, {schedules:,} schedules")
+    moved = await _copy_all(source, target, _move_tree, said)
     problems = await check_store(target)
     if problems:
         raise OutliveError(f"the other store is not whole: {'; '.join(map(str, problems[:3]))}")
     said("checked: the other store is whole")
     await _leave(source, reason)
     said(f"the store that was left is paused: {reason}")
-    return Moved(trees, runs, events, checkpoints, schedules, pauses)
+    return moved._replace(pauses=pauses)
+
+
+async def copy_store(source: Store, target: Store, *, said: Callable[[str], None]) -> Moved:
+    """Write everything of a store into an empty one. The source must not move meanwhile: see
+    `PostgresStore.one_moment`.
+
+    Raises:
+        OutliveError: something of the source is damaged or moves, or the target is not empty.
+    """
+    last = None
+    while page := await source.examiner.list_cells(after=last, limit=PAGE):
+        for last in page:
+            data = await source.read_cell(last)
+            assert data is not None
+            await target.change_cell(last, partial(_keep_or_put, data))
+    return await _copy_all(source, target, _copy_tree, said)
+
+
+async def _copy_all(
+    source: Store,
+    target: Store,
+    copy_tree: Callable[[Store, Store, int], Awaitable[TreeCopy]],
+    said: Callable[[str], None],
+) -> Moved:
+    """Everything but the cells."""
+    trees = runs = events = 0
+    async for journal in _journals(source):
+        copy = await copy_tree(source, target, journal)
+        trees, runs, events = trees + 1, runs + len(copy.runs), events + len(copy.rows)
+        if trees % PAGE == 0:
+            said(f"{trees:,} trees")
+    said(f"{trees:,} trees with {runs:,} runs and {events:,} events")
+    watches = [watch async for watch in _watches(source)]
+    await target.watch_ends(watches)
+    checkpoints = await _move_checkpoints(source, target)
+    schedules = await _move_schedules(source, target)
+    audited = await _move_audit(source, target)
+    said(f"{len(watches):,} watches, {checkpoints:,} checkpoints, {schedules:,} schedules, {audited:,} audit rows")
+    return Moved(trees, runs, events, checkpoints, schedules, 0)
 
 
 async def _refuse_live_workers(source: Store) -> None:
@@ -164,10 +192,21 @@ async def _journals(store: Store) -> AsyncIterator[int]:
             yield last
 
 
-async def _move_tree(source: Store, target: Store, journal: int) -> TreeCopy:
+async def _copy_tree(source: Store, target: Store, journal: int) -> TreeCopy:
+    copy = await _read(source, journal)
+    await write_copy(target, copy)
+    return copy
+
+
+async def _read(source: Store, journal: int) -> TreeCopy:
     copy = await read_copy(source, journal)
     if copy is None:
         raise OutliveError(f"the tree {journal} moves while it is read: another program works on the store; stop it")
+    return copy
+
+
+async def _move_tree(source: Store, target: Store, journal: int) -> TreeCopy:
+    copy = await _read(source, journal)
     there = await target.find_run(copy.root.id)
     if there is None:
         await write_copy(target, copy)
@@ -198,6 +237,16 @@ async def _move_checkpoints(source: Store, target: Store) -> int:
                 if not await target.append_checkpoint(run_id, row):
                     raise OutliveError(f"the other store has another checkpoint {row[0]} of {run_id}")
                 count += 1
+    return count
+
+
+async def _move_audit(source: Store, target: Store) -> int:
+    """Carry the audit log over, row by row as it is: its chain of hashes holds on."""
+    count, last = 0, 0
+    while page := await source.read_audit(after=last, limit=PAGE_SIZE_MAX):
+        if not await target.carry_audit(page):
+            raise OutliveError("the other store has an audit log of its own; move into an empty store")
+        count, last = count + len(page), page[-1].number
     return count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from outlive._store.audit import Action, AuditFilter, AuditRow, decode_action, pruned, row_after
+from outlive._store.audit import Action, AuditFilter, AuditRow, decode_action, pruned, row_after, rows_to_add
 from outlive._store.memory.state import MemoryState
 
 
@@ -39,6 +39,13 @@ class MemoryAudit:
             last, self._state.audit = rows[count - 1], rows[count:]
             append_audit(self._state, [pruned(last)], self.now())
         return count
+
+    async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:
+        """See `AuditTable`."""
+        own = self._state.audit
+        added = rows_to_add(own[-1] if own else None, rows)
+        own += added or []
+        return added is not None
 
 
 def append_audit(state: MemoryState, actions: Iterable[Action], now: int) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from outlive._store.audit import Action, AuditFilter, AuditRow, body_of, pruned
+from outlive._store.audit import Action, AuditFilter, AuditRow, body_of, decode_action, pruned, rows_to_add
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.rows import to_text
 from outlive._store.tables.rows import to_json
@@ -43,6 +43,23 @@ async def list_audit(session: Session, wanted: AuditFilter, before: int | None, 
 
 def _rows(rows: Sequence[Any]) -> list[AuditRow]:
     return [AuditRow(*row) for row in rows]
+
+
+async def carry_audit(session: Session, rows: Sequence[AuditRow]) -> bool:
+    """Add rows of another log."""
+    async with session.transaction():
+        await session.fetch("lock_audit")
+        found = _rows(await session.fetch("find_audit_tail"))
+        added = rows_to_add(found[0] if found else None, rows)
+        if added:
+            actions = [decode_action(row.body) for row in added]
+            named = [
+                (to_text(action.actor), to_text(action.verb), to_text(action.target), row.body, row.hash)
+                for action, row in zip(actions, added, strict=True)
+            ]
+            columns = [list(column) for column in zip(*named, strict=True)]
+            await session.fetch("put_audit_rows", [row.number for row in added], [row.at for row in added], *columns)
+    return added is not None
 
 
 async def prune_audit(session: Session, before: int, limit: int, now: int | None) -> int:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,6 +52,7 @@ from outlive._store.postgres.connection import USER_SETTINGS, Session
 from outlive._store.postgres.examine import PostgresExaminer
 from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import check_database, open_database
+from outlive._store.postgres.moment import Moment
 from outlive._store.postgres.pool import Pool, Verb
 from outlive._store.postgres.rows import to_text
 from outlive._store.postgres.time import StoreTime
@@ -61,7 +63,7 @@ from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, Stre
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._store.tables.searching import Place, Search
 from outlive._tasks import own_task
-from outlive.errors import StoreError
+from outlive.errors import StoreError, StoreUnavailableError
 
 SHARED_SESSIONS_MAX = 4
 SHARED_PATIENCE_SECONDS = 0.05
@@ -70,6 +72,7 @@ STEP_SESSIONS_MAX = 16
 POOLED_STEP_SESSIONS_MAX = 4
 """Behind a pooler, whose connections (20 by default) are for all engines together."""
 TRANSACTION_SECONDS_MAX = 30.0
+MOMENTS_TRIED = 20
 
 T = TypeVar("T")
 
@@ -162,6 +165,27 @@ class PostgresStore:
         await asyncio.gather(*(pool.close(seconds=closed_at - loop.time()) for pool in pools))
         for verb in self._verbs:
             verb.cancel()  # It waits for a connection.
+
+    @asynccontextmanager
+    async def one_moment(self) -> AsyncIterator[None]:
+        """Let all verbs that read see the store as it is now, until this ends; no verb may write meanwhile.
+
+        Raises:
+            StoreUnavailableError: the server is away, or transactions of users ask for runs faster than these are made.
+        """
+        pools, moment = self.pools, Moment(self._address)
+        try:
+            for _ in range(MOMENTS_TRIED):
+                await self.count_runs(RunFilter(), limit=1)  # Makes the runs that were only asked for.
+                if await moment.begin():
+                    break
+            else:
+                raise StoreUnavailableError(str(self._address), "runs are requested faster than they are made")
+            self._pools = pools._replace(shared=moment)
+            yield
+        finally:
+            self._pools = pools
+            await moment.end()
 
     def now(self) -> int:
         """See `Store`."""
@@ -387,6 +411,10 @@ class PostgresStore:
     async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
         """See `AuditTable`."""
         return await self._read(audit_log.list_audit, wanted, before, limit)
+
+    async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:
+        """See `AuditTable`."""
+        return await self._write(audit_log.carry_audit, rows)
 
     async def prune_audit(self, *, before: int, limit: int) -> int:
         """See `AuditTable`."""

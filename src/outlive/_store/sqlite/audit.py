@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from outlive._store.audit import Action, AuditFilter, AuditRow, pruned, row_after
+from outlive._store.audit import Action, AuditFilter, AuditRow, decode_action, pruned, row_after, rows_to_add
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import each
 
@@ -58,5 +58,15 @@ def _prune(session: Session, argument: tuple[int, int]) -> int:
     return count
 
 
+def _carry(session: Session, rows: Sequence[AuditRow]) -> bool:
+    found = _rows(session, "find_audit_tail")
+    added = rows_to_add(found[0] if found else None, rows)
+    for row in added or ():
+        action = decode_action(row.body)
+        session.execute("put_audit", row.number, row.at, action.actor, action.verb, action.target, row.body, row.hash)
+    return added is not None
+
+
+CARRY_AUDIT = each(_carry)
 APPEND_AUDIT = each(_append)
 PRUNE_AUDIT = each(_prune)

@@ -38,7 +38,7 @@ from outlive._store.contract import (
 from outlive._store.deleting import References
 from outlive._store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._store.sqlite import read
-from outlive._store.sqlite.audit import APPEND_AUDIT, PRUNE_AUDIT, list_audit, read_audit
+from outlive._store.sqlite.audit import APPEND_AUDIT, CARRY_AUDIT, PRUNE_AUDIT, list_audit, read_audit
 from outlive._store.sqlite.beat import SqliteBeat
 from outlive._store.sqlite.bells import READERS, WORKERS, Bells
 from outlive._store.sqlite.cells import CHANGE_CELL, read_cell
@@ -267,6 +267,10 @@ class SqliteStore:
     async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
         """See `AuditTable`."""
         return await self.read(list_audit, (wanted, before, limit))
+
+    async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:
+        """See `AuditTable`."""
+        return await self.write(CARRY_AUDIT, rows)
 
     async def prune_audit(self, *, before: int, limit: int) -> int:
         """See `AuditTable`."""

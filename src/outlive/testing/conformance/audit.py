@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.audit import NO_HASH, PRUNED, AuditFilter, AuditRow, decode_action, hash_of
+from outlive._store.audit import NO_HASH, PRUNED, AuditFilter, AuditRow, body_of, decode_action, hash_of
 from outlive._store.contract import Action, Outcome, Store
 from outlive._store.schedules import ScheduleChange
 from outlive.testing.clock import ManualClock
@@ -159,6 +159,25 @@ class AuditConformance(Facet):
         rows = await store.read_audit(limit=99)
         assert len(rows) == 30
         assert_chained(rows)
+
+    async def test_audit_is_carried_over_as_it_is(self, store: Store, other: Store, clock: ManualClock) -> None:
+        """Rows that are there already are left, and rows that do not continue the log are refused."""
+        rows, at, last = [], clock.now() - MINUTE, NO_HASH
+        for number in range(3, 8):
+            body = body_of(act("start", f"a \0 {number}"))
+            last = hash_of(last, number, at, body)
+            rows.append(AuditRow(number, at, body, last))
+
+        assert await store.carry_audit(rows[:2])
+        assert await other.carry_audit(rows[:4])
+        assert await store.carry_audit(rows[4:])
+        assert await store.carry_audit(rows[:1])
+        assert not await store.carry_audit([replace(rows[-1], body="{}")])
+        assert not await store.carry_audit([replace(rows[0], number=8)])
+        assert await store.read_audit(limit=9) == rows
+        assert await found(store, AuditFilter(target="a \0 5")) == [5]
+        await store.append_audit([SEEN])
+        assert_chained((await store.read_audit(limit=9))[-2:], after=rows[-2].hash)
 
 
 def act(verb: str, target: str, *, actor: str = "ann", reason: str = "") -> Action:
