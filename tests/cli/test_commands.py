@@ -189,7 +189,7 @@ async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:
     result = in_thread(ask, "recovery", "skip", "p", "--step", "charge", "--result", '{"cents": 5}')
     assert (0, "run p goes on without the step as soon as a worker takes it\n") == (result.exit_code, result.output)
     wrong = in_thread(ask, "recovery", "skip", "p", "--result", "{")
-    assert (2, True) == (wrong.exit_code, "--result is no JSON" in wrong.output)
+    assert (2, True) == (wrong.exit_code, "it is no JSON" in wrong.output)
 
     await store.open()
     run = await store.find_run("p")

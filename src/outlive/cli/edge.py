@@ -118,8 +118,7 @@ async def new_engine(url: str) -> AsyncIterator[Engine]:
     """The same on a store that is created if it is not there."""
     from outlive.engine import Engine
 
-    fields = [field.strip() for field in os.environ.get("OUTLIVE_REDACT", "").split(",")]
-    async with Engine(url, worker=False, redact=[field for field in fields if field]) as engine:
+    async with Engine(url, worker=False, redact=settings_with({})["redact"]) as engine:
         yield engine
 
 

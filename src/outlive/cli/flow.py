@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from outlive.cli.edge import json_option, place_of, print_json, print_table, run, store_flag, store_option
+from outlive.cli.edge import (
+    json_option,
+    new_engine,
+    place_of,
+    print_json,
+    print_table,
+    run,
+    say,
+    store_flag,
+    store_option,
+)
 from outlive.cli.flow_batch import batch
 from outlive.cli.flow_files import app_option, check, import_, load_apps, new, read_file, schema
 from outlive.cli.flow_runs import run_, step
@@ -47,9 +57,7 @@ for command in (check, schema, new, import_, test, run_, step, batch):
 
 @asynccontextmanager
 async def _flows(url: str) -> AsyncIterator[Flows]:
-    from outlive.engine import Engine
-
-    async with Engine(url, worker=False) as engine:
+    async with new_engine(url) as engine:
         yield engine.flows
 
 
@@ -234,13 +242,16 @@ def publish(
 @note_option
 @expected_option
 @store_option
-def delete(*, name: str, force: bool, runs: bool, by: str, note: str, expected: int | None, url: str) -> None:
+@json_option
+def delete(
+    *, name: str, force: bool, runs: bool, by: str, note: str, expected: int | None, url: str, as_json: bool
+) -> None:
     """Take a flow out of the library; its runs stay unless --runs is given."""
     _ask(
         place_of(url),
         lambda flows: flows.delete(name, force=force, runs=runs, by=by, note=note, expected=expected),
     )
-    click.echo(f"flow {name} is deleted")
+    say(f"flow {name} is deleted", {"name": name, "deleted": True}, as_json=as_json)
 
 
 @flow.command()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from outlive.cli.edge import Mistake, counted, json_option, print_json
+from outlive.cli.edge import Mistake, counted, json_option, print_json, say
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -152,7 +152,8 @@ def _plain(problem: Problem) -> dict[str, Any]:
 
 @click.command()
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
-def schema(*, output: Path | None) -> None:
+@json_option
+def schema(*, output: Path | None, as_json: bool) -> None:
     """Print the JSON Schema of documents, for editors."""
     import msgspec
 
@@ -163,14 +164,15 @@ def schema(*, output: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
-        click.echo(f"{output} is written")
+        say(f"{output} is written", {"file": str(output)}, as_json=as_json)
 
 
 @click.command()
 @click.argument("name")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="NAME.flow.yaml unless given.")
 @click.option("--schema", "schema_file", default="flow.schema.json", show_default=True, help="Where editors find it.")
-def new(*, name: str, output: Path | None, schema_file: str) -> None:
+@json_option
+def new(*, name: str, output: Path | None, schema_file: str, as_json: bool) -> None:
     """Write a first document, which runs as it is, and beside it the schema for editors."""
     import msgspec
 
@@ -184,13 +186,15 @@ def new(*, name: str, output: Path | None, schema_file: str) -> None:
     if not beside.exists():
         text = msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2)
         beside.write_bytes(text + b"\n")
-    click.echo(f"{file} is written; try `outlive flow test {file}` and `outlive flow run {file}`")
+    said = f"{file} is written; try `outlive flow test {file}` and `outlive flow run {file}`"
+    say(said, {"file": str(file), "schema": str(beside)}, as_json=as_json)
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
-def import_(*, file: Path, output: Path | None) -> None:
+@json_option
+def import_(*, file: Path, output: Path | None, as_json: bool) -> None:
     """Carry a document of Stepflow or Flowbot over into a document of ours.
 
     What a person has to do by hand is said on standard error, each with its line in FILE.
@@ -204,10 +208,14 @@ def import_(*, file: Path, output: Path | None) -> None:
     except FlowError as error:
         raise click.ClickException(str(error)) from None
     text = as_yaml(found.data)
+    if output is not None:
+        output.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({"document": found.data, "problems": [_plain(problem) for problem in found.problems]})
+        return
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
         click.echo(f"{output} is written; try `outlive flow check {output}`", err=True)
     for problem in found.problems:
         click.echo(problem.shown(str(file)), err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from outlive.cli.edge import Mistake, place_of
+from outlive.cli.edge import Mistake, open_engine
 from outlive.cli.flow_files import file_named, read_file
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ async def find_shown(name: str, url: str | None, *, revision: int | None, is_dra
     if not url:
         what = f"there is no file {name}; for a flow of a store" if run_id is None else "for a run"
         raise Mistake(f"{what} give --store URL or set OUTLIVE_STORE")
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
+    async with open_engine(url) as engine:
         if run_id is not None:
             return await _of_run(engine, run_id)
         stored = await engine.flows.get(name, revision=revision, draft=is_draft)

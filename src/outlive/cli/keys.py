@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import Mistake, ask, json_option, print_json, print_table, say, store_option
 
 if TYPE_CHECKING:
-    from outlive.client.keys import ApiKey, NewKey
+    from outlive.client.keys import ApiKey
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -38,7 +38,7 @@ def keys(ctx: click.Context) -> None:
 def create(*, url: str, as_json: bool, name: str, scope: str, workflows: tuple[str, ...], expires: str | None) -> None:
     """Make a key for NAME, and print its secret: it can be seen only now."""
     span = None if expires is None else seconds_in(expires)
-    made = run(_create(url, name, scope=scope, workflows=workflows or None, expires=span))
+    made = ask(url, lambda engine: engine.keys.create(name, scope=scope, workflows=workflows or None, expires=span))
     if as_json:
         print_json({**_plain(made.key), "secret": made.secret})
         return
@@ -51,7 +51,7 @@ def create(*, url: str, as_json: bool, name: str, scope: str, workflows: tuple[s
 @json_option
 def list_keys(*, url: str, as_json: bool) -> None:
     """Show all keys, the newest first; what they are made of cannot be shown."""
-    found = run(_list(url))
+    found = ask(url, lambda engine: engine.keys.list())
     if as_json:
         print_json([_plain(key) for key in found])
         return
@@ -77,10 +77,11 @@ def list_keys(*, url: str, as_json: bool) -> None:
 @store_option
 @click.argument("key_id", metavar="ID")
 @click.option("--reason", default="", help="Why, for the audit log.")
-def revoke(*, url: str, key_id: str, reason: str) -> None:
+@json_option
+def revoke(*, url: str, key_id: str, reason: str, as_json: bool) -> None:
     """Let a key be valid no longer, on all servers and at once."""
-    key = run(_revoke(url, key_id, reason))
-    click.echo(f"key {key.id} of {key.name} is revoked")
+    key = ask(url, lambda engine: engine.keys.revoke(key_id, reason=reason))
+    say(f"key {key.id} of {key.name} is revoked", _plain(key), as_json=as_json)
 
 
 def seconds_in(text: str) -> int:
@@ -93,27 +94,6 @@ def seconds_in(text: str) -> int:
     if unit not in SECONDS or not number.isascii() or not number.isdigit() or not int(number):
         raise Mistake(f"--expires takes a whole number and one of s, m, h, d, w, for example 90d; not {text!r}")
     return int(number) * SECONDS[unit]
-
-
-async def _create(url: str, name: str, **options: Any) -> NewKey:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        return await engine.keys.create(name, **options)
-
-
-async def _list(url: str) -> list[ApiKey]:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        return await engine.keys.list()
-
-
-async def _revoke(url: str, key_id: str, reason: str) -> ApiKey:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        return await engine.keys.revoke(key_id, reason=reason)
 
 
 def _day(at: Any) -> str:

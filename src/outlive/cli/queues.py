@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import Mistake, ask, json_option, print_json, print_table, say, store_option
 from outlive.cli.workers import span
 
 if TYPE_CHECKING:
-    from outlive.client.queues import QueueInfo, Queues
+    from outlive.client.queues import QueueInfo
 
 NONE = "none"
 
@@ -29,7 +28,7 @@ def queues(ctx: click.Context) -> None:
 @json_option
 def list_queues(*, url: str, as_json: bool) -> None:
     """Show every queue: how many runs wait, how many are under way, what it allows."""
-    found = run(_with_queues(url, lambda queues: queues.list()))
+    found = ask(url, lambda engine: engine.queues.list())
     if as_json:
         print_json([_plain(info) for info in found])
         return
@@ -56,29 +55,32 @@ def list_queues(*, url: str, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--by", default="", help="Who pauses it.")
 @click.option("--reason", default="", help="Why.")
-def pause(*, url: str, name: str, by: str, reason: str) -> None:
+@json_option
+def pause(*, url: str, name: str, by: str, reason: str, as_json: bool) -> None:
     """Give no more slots; what runs goes on."""
-    run(_with_queues(url, lambda queues: queues.pause(name, by=by, reason=reason)))
-    click.echo(f"queue {name} is paused")
+    ask(url, lambda engine: engine.queues.pause(name, by=by, reason=reason))
+    _say(url, name, f"queue {name} is paused", as_json=as_json)
 
 
 @queues.command()
 @store_option
 @click.argument("name")
-def resume(*, url: str, name: str) -> None:
+@json_option
+def resume(*, url: str, name: str, as_json: bool) -> None:
     """Give slots again."""
-    run(_with_queues(url, lambda queues: queues.resume(name)))
-    click.echo(f"queue {name} is open")
+    ask(url, lambda engine: engine.queues.resume(name))
+    _say(url, name, f"queue {name} is open", as_json=as_json)
 
 
 @queues.command()
 @store_option
 @click.argument("name")
 @click.option("--by", default="", help="Who drains it.")
-def drain(*, url: str, name: str, by: str) -> None:
+@json_option
+def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
     """Pause a queue, and wait until no run of it is under way."""
-    run(_with_queues(url, lambda queues: queues.drain(name, by=by)))
-    click.echo(f"queue {name} is paused, and no run of it is under way")
+    ask(url, lambda engine: engine.queues.drain(name, by=by))
+    _say(url, name, f"queue {name} is paused, and no run of it is under way", as_json=as_json)
 
 
 @queues.command("set")
@@ -88,17 +90,23 @@ def drain(*, url: str, name: str, by: str) -> None:
 @click.option("--per-worker", metavar="N", help="Those of one worker; none for no limit.")
 @click.option("--per-key", metavar="N", help="Those with the same key; none for no limit.")
 @click.option("--reset", is_flag=True, help="Let the limits count again that code declares.")
-def set_limits(*, url: str, name: str, reset: bool, **limits: str | None) -> None:
+@json_option
+def set_limits(*, url: str, name: str, reset: bool, as_json: bool, **limits: str | None) -> None:
     """Change limits of a queue, for all workers."""
     wanted = {limit: _number(limit, value) for limit, value in limits.items() if value is not None}
     if reset:
-        run(_with_queues(url, lambda queues: queues.reset(name)))
+        ask(url, lambda engine: engine.queues.reset(name))
     elif not wanted:
         raise Mistake("give --concurrency, --per-worker, --per-key or --reset")
     if wanted:
-        run(_with_queues(url, lambda queues: queues.set(name, **wanted)))
-    info = run(_with_queues(url, lambda queues: queues.stats(name)))
-    click.echo(f"queue {name}: {_limits(info)}")
+        ask(url, lambda engine: engine.queues.set(name, **wanted))
+    info = ask(url, lambda engine: engine.queues.stats(name))
+    say(f"queue {name}: {_limits(info)}", _plain(info), as_json=as_json)
+
+
+def _say(url: str, name: str, text: str, *, as_json: bool) -> None:
+    """The line for people, or the queue as it is now for programs."""
+    say(text, _plain(ask(url, lambda engine: engine.queues.stats(name))) if as_json else None, as_json=as_json)
 
 
 def _number(limit: str, value: str) -> int | None:
@@ -107,13 +115,6 @@ def _number(limit: str, value: str) -> int | None:
     if not value.isdigit() or not int(value):
         raise Mistake(f"--{limit.replace('_', '-')} is a whole number from 1 on, or none; not {value!r}")
     return int(value)
-
-
-async def _with_queues(url: str, verb: Callable[[Queues], Awaitable[Any]]) -> Any:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        return await verb(engine.queues)
 
 
 def _limits(info: QueueInfo) -> str:

@@ -6,14 +6,24 @@ and the next worker that has the workflow follows it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, counted, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import (
+    Mistake,
+    ask,
+    counted,
+    json_option,
+    open_engine,
+    print_json,
+    print_table,
+    run,
+    say,
+    store_option,
+)
+from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
     from outlive.client.recovery import Incomplete
@@ -26,14 +36,6 @@ MICROSECONDS = 1_000_000
 @click.group()
 def recovery() -> None:
     """Show the runs that do not move and why, and let them go on."""
-
-
-@asynccontextmanager
-async def _engine(url: str) -> AsyncIterator[Engine]:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        yield engine
 
 
 async def _each(engine: Engine) -> AsyncIterator[Incomplete]:
@@ -70,7 +72,7 @@ def list_(*, url: str, limit: int, as_json: bool) -> None:
 
 async def _list(url: str, limit: int) -> tuple[list[Incomplete], bool]:
     found: list[Incomplete] = []
-    async with _engine(url) as engine:
+    async with open_engine(url) as engine:
         async for it in _each(engine):
             if len(found) == limit:
                 return found, False
@@ -96,33 +98,30 @@ def _plain(it: Incomplete) -> dict[str, Any]:
 @click.argument("run_id", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Every run that is parked.")
 @store_option
-def resume(*, run_id: str | None, is_all: bool, url: str) -> None:
+@json_option
+def resume(*, run_id: str | None, is_all: bool, url: str, as_json: bool) -> None:
     """Let a parked run go on, or all of them, for example with new code."""
     if (run_id is None) != is_all:
         raise Mistake("name one run, or say --all")
     if run_id is not None:
-        run(_resume(url, run_id))
-        click.echo(f"run {run_id} goes on as soon as a worker takes it")
+        ask(url, lambda engine: engine.resume(run_id))
+        say(f"run {run_id} goes on as soon as a worker takes it", {"resumed": 1}, as_json=as_json)
     else:
         number = run(_resume_all(url))
-        click.echo(f"{counted(number, 'run')} resumed")
+        say(f"{counted(number, 'run')} resumed", {"resumed": number}, as_json=as_json)
 
 
 @recovery.command()
 @click.argument("run_id")
 @store_option
-def retry(*, run_id: str, url: str) -> None:
+@json_option
+def retry(*, run_id: str, url: str, as_json: bool) -> None:
     """Try a quarantined run once more: its interruptions are counted from zero again.
 
     The same as `resume`, which any parked run understands.
     """
-    run(_resume(url, run_id))
-    click.echo(f"run {run_id} is tried again as soon as a worker takes it")
-
-
-async def _resume(url: str, run_id: str) -> None:
-    async with _engine(url) as engine:
-        await engine.resume(run_id)
+    ask(url, lambda engine: engine.resume(run_id))
+    say(f"run {run_id} is tried again as soon as a worker takes it", {"id": run_id}, as_json=as_json)
 
 
 async def _resume_all(url: str) -> int:
@@ -130,7 +129,7 @@ async def _resume_all(url: str) -> int:
     from outlive.errors import OutliveError, RunFinishedError, RunNotFoundError, RunNotParkedError
 
     number = 0
-    async with _engine(url) as engine:
+    async with open_engine(url) as engine:
         async for it in _each(engine):
             if it.kind is IncompleteKind.PARKED:
                 try:
@@ -151,18 +150,10 @@ async def _resume_all(url: str) -> int:
 )
 @click.option("--result", metavar="JSON", help="What the step is to have returned; without, the run gets StepSkipped.")
 @store_option
-def skip(*, run_id: str, call: str | None, result: str | None, url: str) -> None:
+@json_option
+def skip(*, run_id: str, call: str | None, result: str | None, url: str, as_json: bool) -> None:
     """Let a parked run go on without the step that it cannot get past."""
-    given: dict[str, Any] = {}
-    if result is not None:
-        try:
-            given["result"] = json.loads(result)
-        except ValueError as error:
-            raise Mistake(f"--result is no JSON: {error}") from error
-    run(_skip(url, run_id, call, given))
-    click.echo(f"run {run_id} goes on without the step as soon as a worker takes it")
-
-
-async def _skip(url: str, run_id: str, call: str | None, given: dict[str, Any]) -> None:
-    async with _engine(url) as engine:
-        await engine.skip_step(run_id, call, **given)
+    given = {} if result is None else {"result": json_of("--result", result)}
+    ask(url, lambda engine: engine.skip_step(run_id, call, **given))
+    said = f"run {run_id} goes on without the step as soon as a worker takes it"
+    say(said, {"id": run_id, "step": call}, as_json=as_json)

@@ -12,13 +12,11 @@ import asyncio
 import hashlib
 import re
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import STUCK, Mistake, json_option, print_json
+from outlive.cli.edge import NO_STORE, STUCK, Mistake, json_option, print_json, settings_with
 from outlive.cli.edge import run as run_to_end
 from outlive.cli.filters import tag_of
 from outlive.cli.values import json_of, seconds_of
@@ -78,16 +76,17 @@ def run(
         return
     values = json_of("JSON", arguments or given) if arguments or given else None
     workflow = _workflow(app)
-    if not url:
-        raise Mistake("there is no store; give --store URL or set OUTLIVE_STORE, for example sqlite:orders.db")
-    if url.startswith("memory:"):
+    settings = settings_with({"store": ("--store", url)}).engine_options()
+    if "url" not in settings:
+        raise Mistake(NO_STORE)
+    if settings["url"].startswith("memory:"):
         raise Mistake("a run in memory ends with this command; give --store sqlite:orders.db")
     options: dict[str, Any] = {
         "tags": dict(tag_of("--tag", tag) for tag in tags) or None,
         "timeout": None if timeout is None else seconds_of("--timeout", timeout),
     }
     started = Started(workflow, arguments_of(workflow, values), run_id, options, as_json=as_json)
-    sys.exit(run_to_end(started.start(url) if detach else started.work(url)))
+    sys.exit(run_to_end(started.start(settings) if detach else started.work(settings)))
 
 
 def _run_flow(app: str, given: str, run_id: str | None, url: str | None, *refused: Any, **flags: bool) -> None:
@@ -170,9 +169,11 @@ class Started:
         self._on_conflict = "attach" if run_id else "attach_open"
         self._last: AnyEvent | None = None
 
-    async def start(self, url: str) -> int:
+    async def start(self, settings: dict[str, Any]) -> int:
         """Only start it, for other workers; the exit code."""
-        async with _engine(url, has_worker=False) as engine:
+        from outlive.engine import Engine
+
+        async with Engine(**settings, worker=False) as engine:
             handle = await self._start(engine)
         if self._as_json:
             print_json({"id": handle.id})
@@ -180,14 +181,15 @@ class Started:
             click.echo(handle.id)
         return 0
 
-    async def work(self, url: str) -> int:
+    async def work(self, settings: dict[str, Any]) -> int:
         """Start it and follow it to its end; the exit code."""
         from outlive.cli.run_log import without_own_lines
         from outlive.cli.runs_tail import follow
+        from outlive.engine import Engine
 
         with without_own_lines(self._id):
             try:
-                async with _engine(url, has_worker=True) as engine:
+                async with Engine(**settings) as engine:
                     handle = await self._start(engine)
                     if not self._as_json:
                         click.echo(f"run {handle.id}", err=True)
@@ -232,11 +234,3 @@ class Started:
             click.echo(await handle.why(), err=True)
             if code == STUCK:
                 click.echo(f"`outlive runs resume {handle.id}` lets it go on", err=True)
-
-
-@asynccontextmanager
-async def _engine(url: str, *, has_worker: bool) -> AsyncIterator[Engine]:
-    from outlive.engine import Engine
-
-    async with Engine(url, worker=has_worker) as engine:
-        yield engine

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, counted, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import ask, counted, json_option, open_engine, print_json, print_table, run, say, store_option
+from outlive.cli.values import moment_of
 
 if TYPE_CHECKING:
     from outlive.client.schedules.info import ScheduleInfo
-    from outlive.client.schedules.verbs import Schedules
 
 PAGE = 100
 
@@ -21,14 +18,6 @@ PAGE = 100
 @click.group()
 def schedules() -> None:
     """Show when workflows start by themselves, and pause or trigger that."""
-
-
-@asynccontextmanager
-async def _schedules(url: str) -> AsyncIterator[Schedules]:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        yield engine.schedules
 
 
 @schedules.command("list")
@@ -53,8 +42,8 @@ def list_(*, url: str, as_json: bool) -> None:
 
 async def _list(url: str) -> list[ScheduleInfo]:
     found: list[ScheduleInfo] = []
-    async with _schedules(url) as all_:
-        while page := await all_.list(after=found[-1].name if found else "", limit=PAGE):
+    async with open_engine(url) as engine:
+        while page := await engine.schedules.list(after=found[-1].name if found else "", limit=PAGE):
             found += page
     return found
 
@@ -82,43 +71,34 @@ def _plain(info: ScheduleInfo) -> dict[str, Any]:
 @click.option("--by", default="", help="Who does that.")
 @click.option("--note", default="", help="Why.")
 @store_option
-def pause(*, name: str, by: str, note: str, url: str) -> None:
+@json_option
+def pause(*, name: str, by: str, note: str, url: str, as_json: bool) -> None:
     """Let a schedule start nothing more."""
-
-    async def work() -> None:
-        async with _schedules(url) as all_:
-            await all_.pause(name, by=by, note=note)
-
-    run(work())
-    click.echo(f"schedule {name} is paused")
+    ask(url, lambda engine: engine.schedules.pause(name, by=by, note=note))
+    info = ask(url, lambda engine: engine.schedules.get(name))
+    say(f"schedule {name} is paused", _plain(info), as_json=as_json)
 
 
 @schedules.command()
 @click.argument("name")
 @store_option
-def resume(*, name: str, url: str) -> None:
+@json_option
+def resume(*, name: str, url: str, as_json: bool) -> None:
     """Let a schedule go on that was paused or has tripped."""
-
-    async def work() -> ScheduleInfo:
-        async with _schedules(url) as all_:
-            await all_.resume(name)
-            return await all_.get(name)
-
-    click.echo(f"schedule {name}: {run(work()).why}")
+    ask(url, lambda engine: engine.schedules.resume(name))
+    info = ask(url, lambda engine: engine.schedules.get(name))
+    say(f"schedule {name}: {info.why}", _plain(info), as_json=as_json)
 
 
 @schedules.command()
 @click.argument("name")
 @click.option("--overlap", type=click.Choice(["allow", "terminate_previous"]), help="If a run of it is open.")
 @store_option
-def trigger(*, name: str, overlap: Any, url: str) -> None:
+@json_option
+def trigger(*, name: str, overlap: Any, url: str, as_json: bool) -> None:
     """Start a run of a schedule now."""
-
-    async def work() -> str:
-        async with _schedules(url) as all_:
-            return (await all_.trigger(name, overlap=overlap)).id
-
-    click.echo(f"run {run(work())} is started as soon as a worker takes it")
+    run_id = ask(url, lambda engine: engine.schedules.trigger(name, overlap=overlap)).id
+    say(f"run {run_id} is started as soon as a worker takes it", {"schedule": name, "id": run_id}, as_json=as_json)
 
 
 @schedules.command()
@@ -127,34 +107,19 @@ def trigger(*, name: str, overlap: Any, url: str) -> None:
 @click.argument("end", metavar="TO")
 @click.option("--overlap", type=click.Choice(["allow", "buffer_all"]), help="All at once, or one after the other.")
 @store_option
-def backfill(*, name: str, start: str, end: str, overlap: Any, url: str) -> None:
+@json_option
+def backfill(*, name: str, start: str, end: str, overlap: Any, url: str, as_json: bool) -> None:
     """Start the runs of past ticks that have none, from FROM on and before TO: 2026-11-01 or 2026-11-01T06:00+01:00."""
-    first, last = _instant(start), _instant(end)
-
-    async def work() -> int:
-        async with _schedules(url) as all_:
-            return await all_.backfill(name, first, last, overlap=overlap)
-
-    click.echo(f"schedule {name}: {counted(run(work()), 'tick')} to run")
-
-
-def _instant(text: str) -> datetime:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise Mistake(f"{text} is no time; write 2026-11-01 or 2026-11-01T06:00+01:00") from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    first, last = moment_of("FROM", start), moment_of("TO", end)
+    ticks = ask(url, lambda engine: engine.schedules.backfill(name, first, last, overlap=overlap))
+    say(f"schedule {name}: {counted(ticks, 'tick')} to run", {"schedule": name, "ticks": ticks}, as_json=as_json)
 
 
 @schedules.command()
 @click.argument("name")
 @store_option
-def delete(*, name: str, url: str) -> None:
+@json_option
+def delete(*, name: str, url: str, as_json: bool) -> None:
     """Delete a schedule; its runs stay. One that is still in the code comes back: pause it instead."""
-
-    async def work() -> None:
-        async with _schedules(url) as all_:
-            await all_.delete(name)
-
-    run(work())
-    click.echo(f"schedule {name} is deleted")
+    ask(url, lambda engine: engine.schedules.delete(name))
+    say(f"schedule {name} is deleted", {"schedule": name, "deleted": True}, as_json=as_json)
