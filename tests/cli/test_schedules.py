@@ -77,4 +77,4 @@ def test_what_cannot_be_done_is_one_line_and_a_number(ask: Ask) -> None:
 
     assert (1, 2) == (unknown.exit_code, mistake.exit_code)
     assert "there is no schedule 'digest'" in unknown.output
-    assert "yesterday is no time" in mistake.output
+    assert "yesterday: it is no time" in mistake.output

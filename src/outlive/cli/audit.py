@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import counted, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import ask, counted, json_option, print_json, print_table, store_option
 
 if TYPE_CHECKING:
-    from outlive.client.audit_log import AuditCheck, AuditEntry
+    from outlive.client.audit_log import AuditEntry
 
 
 @click.group(invoke_without_command=True)
@@ -27,11 +27,11 @@ def audit(ctx: click.Context) -> None:
 @click.option("--actor", help="Only what this person or key did.")
 @click.option("--verb", help="Only this verb, for example cancel.")
 @click.option("--target", help="Only what was done to this run, workflow, schedule, queue, flow or key.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
 @click.option("--after", metavar="NUMBER", help="Only rows before this number: the last one of the page before.")
 def list_actions(*, url: str, as_json: bool, **wanted: Any) -> None:
     """Show actions, the newest first."""
-    found = run(_list(url, wanted))
+    found = ask(url, lambda engine: engine.audit.list(**wanted))
     if as_json:
         print_json([_plain(entry) for entry in found])
         return
@@ -59,7 +59,7 @@ def list_actions(*, url: str, as_json: bool, **wanted: Any) -> None:
 @click.option("--since", metavar="HEAD", help="What an earlier check printed as head: rows cut off since are noticed.")
 def verify(*, url: str, as_json: bool, since: str | None) -> None:
     """Check every row against the one before it; exit code 1 if something was changed or is missing."""
-    check = run(_verify(url, since))
+    check = ask(url, lambda engine: engine.audit.verify(since=since))
     if as_json:
         print_json({"rows": check.rows, "first": check.first, "head": check.head, "problems": check.problems})
     else:
@@ -69,20 +69,6 @@ def verify(*, url: str, as_json: bool, since: str | None) -> None:
         click.echo(f"the audit log {state}: {counted(check.rows, 'row')}, head {check.head or '-'}")
     if not check.is_whole:
         sys.exit(1)
-
-
-async def _list(url: str, wanted: dict[str, Any]) -> list[AuditEntry]:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        return await engine.audit.list(**wanted)
-
-
-async def _verify(url: str, since: str | None) -> AuditCheck:
-    from outlive.engine import Engine
-
-    async with Engine(place_of(url), worker=False) as engine:
-        return await engine.audit.verify(since=since)
 
 
 def _plain(entry: AuditEntry) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""What holds for every command, also for the next one: `--json`, help that is quick, completion, colours."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from outlive.cli import main
+from outlive.cli.edge import print_table
+from outlive.cli.paint import painted
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
+WITHOUT_JSON = {
+    "demo": "a show for people; its exit code says whether all went well",
+    "worker": "a service: `--log-format json` makes its log JSON",
+    "serve": "a service: it answers in JSON over HTTP",
+    "completion": "it prints a script for a shell",
+}
+
+
+def commands(group: click.Command = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, by the words that a person types."""
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield from commands(command, (*path, name))
+    else:
+        yield " ".join(path), group
+
+
+ALL = dict(commands())
+
+
+def test_every_command_prints_json() -> None:
+    """Or has a reason why not."""
+    lacking = {name for name, command in ALL.items() if "--json" not in _options(command)}
+
+    assert lacking == set(WITHOUT_JSON)
+
+
+def test_every_command_says_what_it_does_and_what_its_options_mean() -> None:
+    """In `--help`."""
+    silent = [name for name, command in ALL.items() if not command.help]
+    silent += [
+        f"{name} {option.opts[0]}"
+        for name, command in ALL.items()
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help and not option.hidden
+    ]
+
+    assert silent == []
+
+
+def test_every_command_is_in_the_reference() -> None:
+    """In the block that shows how it is called."""
+    text = REFERENCE.read_text("utf-8")
+    blocks = "\n".join(re.findall(r"```(?:text|sh)[^\n]*\n(.*?)```", text, flags=re.DOTALL))
+    missing = [name for name in ALL if not re.search(rf"^outlive {re.escape(name)}\b", blocks, flags=re.MULTILINE)]
+
+    assert missing == []
+
+
+def test_help_is_quick_and_loads_nothing_but_the_table() -> None:
+    """Less than 150 ms of processor time, however many commands there are."""
+    program = (
+        "import sys; from outlive.cli import main\n"
+        "try: main(['--help'], prog_name='outlive')\n"
+        "except SystemExit: print([name for name in sys.modules if name.startswith('outlive')], file=sys.stderr)"
+    )
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    assert done.stderr.strip() == "['outlive', 'outlive.cli']"
+    assert after.ru_utime - before.ru_utime < 0.15
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_get_a_script(shell: str) -> None:
+    """Which asks the command itself for completions."""
+    script = CliRunner().invoke(main, ["completion", shell])
+
+    assert (script.exit_code, "_OUTLIVE_COMPLETE" in script.output) == (0, True)
+
+
+def test_completions_are_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a store, and without running anything."""
+    from click.shell_completion import ShellComplete
+
+    complete = ShellComplete(main, {}, "outlive", "_OUTLIVE_COMPLETE")
+    names = [item.value for item in complete.get_completions(["runs"], "re")]
+    options = [item.value for item in complete.get_completions(["runs", "list"], "--st")]
+
+    assert names == ["resume", "retry"]
+    assert options == ["--status", "--store"]
+
+
+def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe gets text, and so does a person who says NO_COLOR; columns stay straight."""
+    assert painted("failed", "failed") == "failed"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    coloured = painted("failed", "failed")
+    print_table(["run", "status", "note"], [["a", "failed", "x"], ["b", "waiting", "y"]])
+    lines = [click.unstyle(line) for line in capsys.readouterr().out.splitlines()]
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert coloured == click.style("failed", fg="red")
+    assert lines == ["RUN  STATUS   NOTE", "a    failed   x", "b    waiting  y"]
+    assert painted("failed", "failed") == "failed"
+
+
+def _options(command: click.Command) -> list[str]:
+    return [option for parameter in command.params for option in parameter.opts]
