@@ -326,3 +326,18 @@ async def test_probes_and_health(api: Caller, engine: TestEngine) -> None:
     assert [200, 503, 503] == [(await closed.get(f"/health/{name}")).status for name in ("live", "ready", "startup")]
     stopped = await closed.get(f"{RUNS}/x")
     assert (503, "EngineClosedError", "5") == (stopped.status, stopped.error, stopped.headers["retry-after"])
+
+
+@pytest.mark.parametrize("parent", ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "nonsense", ""])
+async def test_a_run_is_in_the_trace_of_the_request_that_starts_it(
+    api: Caller, engine: TestEngine, parent: str
+) -> None:
+    """Unless the body says in which one it is, or what the request says cannot be read."""
+    body = {"workflow": "api_order", "arguments": [5], "headers": {"tenant": "a"}}
+    found = await api.post(RUNS, body, headers={"traceparent": parent, "tracestate": "vendor=1"})
+    other = await api.post(RUNS, body | {"headers": {"traceparent": "mine"}}, headers={"traceparent": parent})
+
+    is_good = parent.startswith("00-")
+    headers = [getattr((await engine.history(each.data["id"]))[0], "headers", {}) for each in (found, other)]
+    assert headers[0] == {"tenant": "a"} | ({"traceparent": parent, "tracestate": "vendor=1"} if is_good else {})
+    assert headers[1] == {"traceparent": "mine"}

@@ -102,12 +102,24 @@ async def test_the_store_says_what_waits_and_for_how_long(store: str, tmp_path: 
 
     assert value(samples, "outlive_runs", status="waiting") == 2
     assert value(samples, "outlive_runs", status="pending") == 1
-    assert value(samples, "outlive_pending_oldest_seconds") >= 90
+    assert value(samples, "outlive_pending_oldest_seconds") == 0, "the run in line waits for a slot, not for a worker"
     queue = {"queue": "metrics.mails"}
     assert value(samples, "outlive_queue_depth", **queue) == value(samples, "outlive_queue_running", **queue) == 1
     assert value(samples, "outlive_queue_concurrency", **queue) == 1
     assert value(samples, "outlive_queue_oldest_seconds", **queue) >= 90
     assert value(samples, "outlive_approvals_open") == value(samples, "outlive_workers") == 1
+
+
+async def test_a_run_that_no_worker_takes_grows_old() -> None:
+    """Also if it is only the program that starts runs which is asked."""
+    async with TestEngine(worker=False) as engine:
+        await engine.start(mail, 0)
+        await engine.skip(seconds=90)
+        samples = await samples_of(engine)
+
+    assert value(samples, "outlive_pending_oldest_seconds") == 90
+    assert value(samples, "outlive_workers") == 0
+    assert ("outlive_worker_up", ()) not in samples
 
 
 async def test_a_store_that_is_away_takes_only_its_own_figures_with_it() -> None:

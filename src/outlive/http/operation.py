@@ -41,6 +41,11 @@ before; runs of workflows, which the function narrows itself (`call.narrowed`); 
 them; or nothing that belongs to a workflow."""
 
 
+TRACEPARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+TRACESTATE_CHARACTERS_MAX = 512
+"""As much as the standard lets a program pass on."""
+
+
 class Call:
     """What an operation is given besides its arguments."""
 
@@ -69,6 +74,15 @@ class Call:
     def view(self) -> View:
         """Runs as people may see them."""
         return self.engine.view
+
+    def traced(self, headers: dict[str, str] | None) -> dict[str, str]:
+        """The headers of a run that this request starts: those that it wants, and the trace of the request if they name
+        none. A request whose trace cannot be read starts a run without one."""
+        own, state = self.headers.get("traceparent", ""), self.headers.get("tracestate", "")
+        if (headers and "traceparent" in headers) or TRACEPARENT.fullmatch(own) is None:
+            return headers or {}
+        trace = {"traceparent": own} | ({"tracestate": state} if 0 < len(state) <= TRACESTATE_CHARACTERS_MAX else {})
+        return trace | (headers or {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     runs: dict[str, int]
     """How many runs there are by status."""
     pending_seconds: float
-    """How long the pending run that waits longest has been due."""
+    """How long the pending run without a queue has been due that waits longest."""
     approvals: int
     """Runs that ask people for a decision."""
     workers: int
@@ -93,7 +93,8 @@ async def _longest_due(store: Store) -> float:
         RunFilter(statuses=(RunStatus.PENDING,), roots_only=True), limit=PENDING_LOOKED_AT, oldest_first=True
     )
     now_at = store.now()
-    return max((_seconds(now_at, run.wake_at) for run in oldest), default=0.0)
+    # One that is in line for a slot does not wait for a worker, and its queue has figures of its own.
+    return max((_seconds(now_at, run.wake_at) for run in oldest if not run.queue), default=0.0)
 
 
 def _seconds(now_at: int, since_at: int | None) -> float:

@@ -105,7 +105,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
         concurrency=body.concurrency,
         id=body.id or made_id(call, "batch", body.workflow),
         tags=body.tags,
-        headers=body.headers,
+        headers=call.traced(body.headers),
         tolerate=None if body.failures_max is None else Tolerance(failures=body.failures_max),
         wanted=wanted_place(body.queue, body.key, body.priority, None, None),
     )

@@ -61,7 +61,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
         on_conflict=body.on_conflict,
         timeout=body.timeout,
         tags=body.tags,
-        headers=body.headers,
+        headers=call.traced(body.headers),
         queue=body.queue,
         key=body.key,
         priority=body.priority,
