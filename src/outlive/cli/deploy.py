@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from outlive.cli.edge import Mistake, json_option, place_of, print_json, run
+from outlive.cli.edge import Mistake, json_option, place_of, print_json, run, store_flag
 
 if TYPE_CHECKING:
     from outlive.testing.deploy import DeployReport
@@ -17,7 +17,7 @@ WOULD_DIVERGE = 1
 
 @click.command("check-deploy")
 @click.argument("app")
-@click.option("--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="Where the runs are.")
+@store_flag(help="Where the runs are.")
 @click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="So many runs at most, the oldest ones.")
 @click.option(

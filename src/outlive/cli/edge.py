@@ -37,27 +37,54 @@ is parked, and a person has to act; Ctrl-C."""
 
 
 def store_flag(*, help: str, is_needed: bool = False) -> Callable[[Any], Any]:  # noqa: A002 (as click has it)
-    """`--store`: what a person gives, else what the configuration names: OUTLIVE_STORE, or a file."""
+    """`--store` and `--namespace`: what a person gives, else what the configuration names: OUTLIVE_STORE and
+    OUTLIVE_NAMESPACE, or a file. The command gets one address."""
 
     def value_of(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
-        source = context.get_parameter_source(parameter.name or "")
-        if source is click.core.ParameterSource.COMMANDLINE or context.resilient_parsing:
+        if context.resilient_parsing:
             return url
-        found = _configured_store()
+        source = context.get_parameter_source(parameter.name or "")
+        is_given = source is click.core.ParameterSource.COMMANDLINE
+        found = _place(url if is_given else None, context.meta.get(NAMESPACE))
         if found is None and is_needed:
             raise Mistake(NO_STORE)
         return found
 
-    return click.option(
+    store = click.option(
         "--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", callback=value_of, help=help
     )
+    return lambda command: namespace_option(store(command))
 
 
-def _configured_store() -> str | None:
+NAMESPACE = "outlive.namespace"
+"""Where the value of `--namespace` lies until `--store` is read."""
+
+
+def _keep_namespace(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    context.meta[NAMESPACE] = name
+
+
+namespace_option = click.option(
+    "--namespace",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=_keep_namespace,
+    help="The tenant whose runs these are.",
+)
+
+
+def _place(url: str | None, namespace: str | None) -> str | None:
     from outlive.engine.namespace import in_namespace
+    from outlive.errors import InvalidArgumentError
 
-    settings = settings_with({})
-    return None if settings["store"] is None else in_namespace(settings["store"], settings["namespace"])
+    if url is None:
+        settings = settings_with({})
+        url, namespace = settings["store"], namespace or settings["namespace"]
+    try:
+        return None if url is None else in_namespace(url, namespace)
+    except InvalidArgumentError as error:
+        raise Mistake(str(error)) from error
 
 
 def settings_with(flags: Mapping[str, tuple[str, Any]]) -> Settings:

@@ -40,6 +40,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 @click.option("--timeout", metavar="SPAN", help="How long a new run may take as a whole: 90min, 12h.")
 @click.option("--detach", is_flag=True, help="Only start it, for other workers, and print its id.")
 @click.option("--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="Where the run is kept.")
+@click.option("--namespace", metavar="NAME", help="The tenant whose run it is.")
 @json_option
 def run(
     *,
@@ -51,6 +52,7 @@ def run(
     timeout: str | None,
     detach: bool,
     url: str | None,
+    namespace: str | None,
     as_json: bool,
 ) -> None:
     """Start a run of a workflow or a flow, follow it to its end, and print its result.
@@ -76,7 +78,7 @@ def run(
         return
     values = json_of("JSON", arguments or given) if arguments or given else None
     workflow = _workflow(app)
-    settings = settings_with({"store": ("--store", url)}).engine_options()
+    settings = settings_with({"store": ("--store", url), "namespace": ("--namespace", namespace)}).engine_options()
     if "url" not in settings:
         raise Mistake(NO_STORE)
     if settings["url"].startswith("memory:"):

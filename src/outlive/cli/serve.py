@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--store", "url", metavar="URL", help="sqlite:orders.db or postgresql://user@host/database.")
+@click.option("--namespace", metavar="NAME", help="The tenant whose runs these are.")
 @click.option("--bind", "address", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="0 for any that is free.  [default: 7717]")
 @click.option(
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 def serve(
     *,
     url: str | None,
+    namespace: str | None,
     address: str | None,
     port: int | None,
     hosts: tuple[str, ...],
@@ -58,6 +60,7 @@ def serve(
     settings = settings_with(
         {
             "store": ("--store", url),
+            "namespace": ("--namespace", namespace),
             "server.host": ("--bind", address),
             "server.port": ("--port", port),
             "server.allowed_hosts": ("--host-name", list(hosts) or None),

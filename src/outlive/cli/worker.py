@@ -41,6 +41,7 @@ log = logging.getLogger("outlive.worker")
 @click.command()
 @click.argument("app", required=False)
 @click.option("--store", "url", metavar="URL", help="Where the runs are.")
+@click.option("--namespace", metavar="NAME", help="The tenant whose runs these are.")
 @click.option("--lease", metavar="KIND", help="Who keeps the lease: store (default), none, or etcd://host:2379,...")
 @click.option("--name", help="A name that is this worker's alone: it takes its own runs back when it is started again.")
 @click.option(
@@ -84,6 +85,7 @@ def worker(
     *,
     app: str | None,
     url: str | None,
+    namespace: str | None,
     lease: str | None,
     name: str | None,
     grace: float | None,
@@ -116,6 +118,7 @@ def worker(
     module, found = (None, None) if app is None else load(app)
     flags = {
         "store": ("--store", url),
+        "namespace": ("--namespace", namespace),
         "lease.kind": ("--lease", lease),
         "worker.name": ("--name", name),
         "worker.grace_seconds": ("--grace", grace),
@@ -146,6 +149,7 @@ def worker(
 _OWN = {
     "lease.kind": "--lease",
     "store": "--store",
+    "namespace": "--namespace",
     "worker.name": "name",
     "worker.grace_seconds": "grace_seconds",
     "lease.seconds": "lease_seconds",
