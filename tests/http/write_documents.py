@@ -6,7 +6,6 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from outlive.http import Api
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.operations.document import document_bytes
 
@@ -34,6 +33,5 @@ def _row(it: Operation) -> str:
 
 
 if __name__ == "__main__":
-    assert Api
     (DOCS / "openapi.json").write_bytes(document_bytes())
     (DOCS / "reference" / "http.md").write_text(table(), "utf-8")

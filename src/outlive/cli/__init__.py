@@ -57,7 +57,9 @@ COMMANDS: dict[str, Entry] = {
         "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"
     ),
     "fsck": Entry("Prove that a store is whole.", "outlive.cli.fsck"),
-    "completion": Entry("Print a script that lets a shell complete commands.", "outlive.cli.completion"),
+    "completion": Entry(
+        "Print a script that lets a shell complete commands, options and their values.", "outlive.cli.completion"
+    ),
 }
 
 

@@ -19,11 +19,11 @@ MEBIBYTE = 1024 * 1024
 @click.option("--no-check", "is_unchecked", is_flag=True, help="Do not check the copy as `outlive fsck` would.")
 @json_option
 def backup(*, target: Path, url: str, is_unchecked: bool, as_json: bool) -> None:
-    """Copy a store into the new SQLite file DEST while workers go on, and check the copy.
+    """Copy a store into a file while workers go on, and prove that the copy is whole.
 
-    All of the copy is from one moment. It has its name only when it is whole and on the disk; a backup that is killed
-    leaves DEST.<number>.unfinished behind. A copy of a PostgreSQL store is a SQLite file too: `outlive move
-    sqlite:DEST postgresql://...` brings it back to an empty schema.
+    DEST is a new SQLite file. All of the copy is from one moment. It has its name only when it is whole and on the
+    disk; a backup that is killed leaves DEST.<number>.unfinished behind. A copy of a PostgreSQL store is a SQLite file
+    too: `outlive move sqlite:DEST postgresql://...` brings it back to an empty schema.
 
     Exit code 0: DEST is a whole copy. 1: it could not be made. 2: the command is wrong.
     """
