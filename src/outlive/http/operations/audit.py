@@ -1,0 +1,100 @@
+"""The audit log: who did what, and whether anything of it was changed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+import outlive.errors as e
+from outlive.http.operation import Call, operation
+from outlive.http.wire.page import Instant, Key, Limit, Name
+
+
+class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which actions are meant."""
+
+    actor: Name | None = None
+    verb: Name | None = None
+    target: Key | None = None
+    """The id of a run or of a key, the name of a workflow, a schedule, a queue or a flow."""
+    since: Instant | None = None
+    until: Instant | None = None
+    limit: Limit = 100
+    after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}$")] | None = None
+    """`next` of the page before."""
+
+
+class ActionView(Struct, frozen=True, kw_only=True):
+    """One action."""
+
+    number: int
+    at: datetime
+    actor: str
+    verb: str
+    target: str
+    reason: str
+    key: str
+    """The id of the API key that was used."""
+    via: str
+    address: str
+    is_denied: bool
+    """Whether it was refused: then nothing was done."""
+    hash: str
+    """Over this row and the one before it."""
+
+
+class ActionsPage(Struct, frozen=True):
+    """Actions, the newest first."""
+
+    items: list[ActionView]
+    next: str | None
+
+
+class AuditCheckView(Struct, frozen=True, kw_only=True):
+    """What a check of the log has found."""
+
+    rows: int
+    first: int
+    head: str
+    """Keep it elsewhere: `outlive audit verify --since` compares with it."""
+    problems: list[str]
+
+
+@operation("GET", "/audit", scope="admin", raises=(e.InvalidArgumentError,))
+async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
+    """What people and keys did, and what they were refused."""
+    page = await call.engine.audit.list(
+        actor=query.actor,
+        verb=query.verb,
+        target=query.target,
+        since=query.since,
+        until=query.until,
+        limit=query.limit,
+        after=query.after,
+    )
+    items = [
+        ActionView(
+            number=entry.number,
+            at=entry.at,
+            actor=entry.actor,
+            verb=entry.verb,
+            target=entry.target,
+            reason=entry.reason,
+            key=entry.key,
+            via=entry.via,
+            address=entry.address,
+            is_denied=entry.is_denied,
+            hash=entry.hash,
+        )
+        for entry in page
+    ]
+    return ActionsPage(items, page.next)
+
+
+@operation("GET", "/audit/check", scope="admin", waits=True)
+async def verify_audit(call: Call) -> AuditCheckView:
+    """Check every row of the log against the one before it."""
+    check = await call.engine.audit.verify()
+    return AuditCheckView(rows=check.rows, first=check.first, head=check.head, problems=list(check.problems))
