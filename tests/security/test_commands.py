@@ -58,3 +58,20 @@ def test_a_span_that_is_none_is_a_mistake(url: str) -> None:
     """One line, exit code 2."""
     for wrong in ("soon", "0d", "-1d", "1.5h", ""):
         assert "for example 90d" in outlive_cli("keys", "create", "ci", f"--expires={wrong}", "--store", url, code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--bind", "0.0.0.0"), "can be reached from other machines"),
+        (("--bind", "::"), "can be reached from other machines"),
+        (("--trust-header", "x-user", "--proxy", "10.0.0.5"), "give --auth keys too"),
+        (("--proxy", "10.0.0.5"), "give --trust-header too"),
+        (("--auth", "keys", "--trust-header", "x-user"), "needs the addresses of the proxies"),
+        (("--auth", "keys", "--trust-header", "x-user", "--proxy", "proxy"), "is no address"),
+        (("--auth", "open"), "Invalid value"),
+    ],
+)
+def test_a_server_that_is_open_to_others_does_not_start(url: str, words: tuple[str, ...], said: str) -> None:
+    """Exit code 2, before it listens. [S1]"""
+    assert said in outlive_cli("serve", *words, "--store", url, code=2)

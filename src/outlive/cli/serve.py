@@ -11,6 +11,7 @@ from outlive.cli.edge import NO_STORE, Mistake, run, settings_with
 from outlive.cli.worker import Stop, json_formatter, leave_soon, log_to_stderr
 
 if TYPE_CHECKING:
+    from outlive.config.settings import Settings
     from outlive.engine import Engine
 
 
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65_535), help="0 for any that is free.  [default: 7717]")
 @click.option(
     "--host-name", "hosts", multiple=True, metavar="NAME", help="Another name that it answers for; may be repeated."
+)
+@click.option(
+    "--auth",
+    type=click.Choice(["loopback", "keys"]),
+    help="Who may ask: programs of this machine, or those with a key of `outlive keys`.  [default: loopback]",
+)
+@click.option("--trust-header", metavar="NAME", help="With --auth keys: a header in which a proxy says who asks.")
+@click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS", help="From where that header is believed.")
+@click.option(
+    "--header-scope",
+    type=click.Choice(["viewer", "operator", "admin"]),
+    help="What those may do who come with that header.  [default: viewer]",
 )
 @click.option(
     "--log-level",
@@ -39,13 +52,17 @@ def serve(
     address: str | None,
     port: int | None,
     hosts: tuple[str, ...],
+    auth: str | None,
+    trust_header: str | None,
+    proxies: tuple[str, ...],
+    header_scope: str | None,
     log_level: str | None,
     log_format: str | None,
 ) -> None:
     """Serve the HTTP API of a store until asked to stop.
 
     It runs no workflows: start workers beside it. It listens on this machine alone, where no key is needed, and refuses
-    another address as long as callers need none.
+    another address as long as callers need none (--auth keys).
 
     What no option says is taken from OUTLIVE_... variables and from outlive.toml: see `outlive config show`.
 
@@ -64,6 +81,10 @@ def serve(
             "server.host": ("--bind", address),
             "server.port": ("--port", port),
             "server.allowed_hosts": ("--host-name", list(hosts) or None),
+            "auth.mode": ("--auth", auth),
+            "auth.header": ("--trust-header", trust_header),
+            "auth.proxies": ("--proxy", list(proxies) or None),
+            "auth.header_scope": ("--header-scope", header_scope),
             "logging.level": ("--log-level", log_level),
             "logging.format": ("--log-format", log_format),
         }
@@ -76,14 +97,29 @@ def serve(
     handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
     try:
         engine = Engine(**options, worker=False)
-        app = engine.asgi(hosts=[*LOCAL_HOSTS, *settings["server.allowed_hosts"]])
-        server = new_server(app, address=settings["server.host"], port=settings["server.port"])
+        app = engine.asgi(auth=_door(engine, settings), hosts=[*LOCAL_HOSTS, *settings["server.allowed_hosts"]])
+        has_keys = settings["auth.mode"] == "keys"
+        server = new_server(app, address=settings["server.host"], port=settings["server.port"], has_keys=has_keys)
     except OutliveError as error:
         raise Mistake(str(error)) from error
     if settings["logging.format"] == "json":
         handler.setFormatter(json_formatter(engine))
     stop = Stop("this server takes no more requests and stops when it has answered")
     run(_serve(engine, app, server, stop), is_service=True)
+
+
+def _door(engine: Engine, settings: Settings) -> Any:
+    from outlive.http.doors import StoredKeys, TrustedHeader
+    from outlive.http.principal import first_of
+
+    mode, header, proxies = settings["auth.mode"], settings["auth.header"], settings["auth.proxies"]
+    if header is None:
+        if proxies:
+            raise Mistake("--proxy (auth.proxies) says from where a header is believed; give --trust-header too")
+        return mode
+    if mode != "keys":
+        raise Mistake("--trust-header (auth.header) is for servers that ask for keys; give --auth keys too")
+    return first_of(StoredKeys(engine), TrustedHeader(header, proxies=proxies, scope=settings["auth.header_scope"]))
 
 
 async def _serve(engine: Engine, app: Any, server: Any, stop: Stop) -> None:

@@ -314,6 +314,34 @@ SETTINGS: tuple[Setting, ...] = (
         "names, besides this machine's own, that requests may be sent to",
         lambda value: given.texts("server", "allowed_hosts", value, like="outlive.example.com"),
     ),
+    Setting(
+        "auth.mode",
+        TEXT,
+        "loopback",
+        'who may ask: "loopback", programs of this machine without a key; "keys", those with an API key',
+        _choice("mode", "loopback", "keys"),
+    ),
+    Setting(
+        "auth.header",
+        TEXT,
+        None,
+        "a header in which a proxy says who asks; none unless given",
+        _text("header", "x-forwarded-user"),
+    ),
+    Setting(
+        "auth.proxies",
+        TEXTS,
+        (),
+        "the addresses, or networks, from which that header is believed",
+        lambda value: given.texts("auth", "proxies", value, like="10.0.0.5"),
+    ),
+    Setting(
+        "auth.header_scope",
+        TEXT,
+        "viewer",
+        'what those may do who come with that header: "viewer", "operator" or "admin"',
+        _choice("header_scope", "viewer", "operator", "admin"),
+    ),
     Setting("tracing.enabled", FLAG, False, "whether `outlive worker` traces with OpenTelemetry", _flag("tracing")),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -9,6 +9,7 @@ app = Webhooks(engine)      # the webhooks alone
 from __future__ import annotations
 
 from outlive.http.app import Api
+from outlive.http.doors import StoredKeys, TrustedHeader
 from outlive.http.limits import ApiLimits
 from outlive.http.principal import Asking, Authenticate, FixedKeys, Principal, first_of, loopback
 from outlive.http.webhooks import Webhooks
@@ -20,6 +21,8 @@ __all__ = [
     "Authenticate",
     "FixedKeys",
     "Principal",
+    "StoredKeys",
+    "TrustedHeader",
     "Webhooks",
     "first_of",
     "loopback",

@@ -14,15 +14,18 @@ from typing import Any
 import msgspec
 
 from outlive._tasks import own_task
+from outlive.client.acting import acting
 from outlive.engine import Engine
 from outlive.errors import EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
+from outlive.http.denials import Denials, is_denial
+from outlive.http.doors import Auth, door_of
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, live
-from outlive.http.gate import LOCAL_HOSTS, Gate, key_in
+from outlive.http.gate import LOCAL_HOSTS, SAFE, Gate, key_in
 from outlive.http.limits import ApiLimits
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
-from outlive.http.principal import Authenticate, Principal, loopback
+from outlive.http.principal import Principal
 from outlive.http.problem import MEDIA, Problem, problem_of
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
@@ -57,7 +60,8 @@ class Api:
 
     Args:
         engine: it has to be entered while requests come; it may be one without a worker.
-        auth: says who asks. Unless given, programs of this machine may do everything, and no other may do anything.
+        auth: says who asks: "keys" for those of `engine.keys`, or a function (`Authenticate`). Unless given, programs
+            of this machine may do everything, and no other may do anything.
         hosts: the names that this server answers for (the header `Host`); "*" for any. Those of this machine unless
             given.
         origins: origins of other pages that may use it, as "https://admin.example.org".
@@ -69,7 +73,7 @@ class Api:
         self,
         engine: Engine,
         *,
-        auth: Authenticate = loopback,
+        auth: Auth = "loopback",
         hosts: Iterable[str] = LOCAL_HOSTS,
         origins: Iterable[str] = (),
         limits: ApiLimits | None = None,
@@ -77,9 +81,10 @@ class Api:
     ) -> None:
         self._engine = engine
         self._limits = limits or ApiLimits()
-        self._gate = Gate(auth, hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
+        self._gate = Gate(door_of(engine, auth), hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
         self._routes = Routes(OPERATIONS.values())
         self._webhooks = Webhooks(engine, body_bytes_max=self._limits.body_bytes_max) if webhooks else None
+        self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages()
         self._followers = 0
         self._closing: asyncio.Future[None] | None = None
@@ -106,6 +111,7 @@ class Api:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         operation: Operation | None = None
+        principal: Principal | None = None
         try:
             self._gate.check_place(request)
             parts = parts_of(scope)
@@ -126,6 +132,8 @@ class Api:
         except Gone:
             return
         except Exception as error:
+            if is_denial(error, request):
+                await self._denials.note(request, error, principal, operation)
             await _send_problem(send, error, request, operation)
             return
         await self._send(send, request, operation, answer, receive)
@@ -136,7 +144,8 @@ class Api:
         self, scope: Scope, request: Request, operation: Operation, principal: Principal, names: dict[str, str]
     ) -> tuple[Call, dict[str, Any]]:
         """What the function of an operation is given."""
-        call = Call(self._engine_of(principal), principal, request.headers, key_in(request), self._limits, self._live)
+        engine, key = self._engine_of(principal), key_in(request)
+        call = Call(engine, principal, request.headers, key, self._limits, self._live, request.address)
         if operation.reach == "run" and principal.workflows is not None:
             await _check_run(call, names["run_id"])
         arguments: dict[str, Any] = dict(names)
@@ -233,8 +242,12 @@ class Api:
 
 
 async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:
-    """Every operation is called here."""
-    return await operation.function(call, **arguments)
+    """What an operation returns. What it writes is in the audit log, as the principal's."""
+    asked = call.principal
+    if operation.method in SAFE or not asked.name:
+        return await operation.function(call, **arguments)
+    with acting(asked.name, key=asked.key, via="http", address=call.address):
+        return await operation.function(call, **arguments)
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -1,9 +1,12 @@
-"""Requests that were refused, in the audit log. A flood of them must not fill the store: a few are written, and the next
-row says how many were not."""
+"""Requests that were refused, in the audit log.
+
+A flood of them must not fill the store: a few are written, and the next row says how many were not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from outlive._model.limit import EMPTY, Level, TokenBucket
 from outlive._store.audit import Action
@@ -19,8 +22,17 @@ from outlive.telemetry import log
 ROWS = TokenBucket(rate=1, burst=20)
 """How many rows one server writes a second, and at once."""
 STRANGER = "unknown"
+FORBIDDEN, UNAUTHENTICATED = 403, 401
 TARGET_CHARACTERS_MAX = 200
 _MICROSECONDS = 1_000_000
+
+
+def is_denial(error: Exception, request: Request) -> TypeGuard[Problem]:
+    """Whether a request was refused because of who asked, with something that was to open the door; a request without
+    is nothing that is worth a row."""
+    if not isinstance(error, Problem):
+        return False
+    return error.status == FORBIDDEN or (error.status == UNAUTHENTICATED and "authorization" in request.headers)
 
 
 class Denials:

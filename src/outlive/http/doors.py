@@ -3,8 +3,8 @@
     engine.asgi(auth="keys")
     engine.asgi(auth=TrustedHeader("x-forwarded-user", proxies=["10.0.0.5"], scope="operator"))
 
-`auth="keys"` is what a server for others needs: `outlive keys create` makes one. A trusted header is for a proxy in front
-of the server that signs people in (OIDC): it is believed from the addresses that are listed, and from no others.
+`auth="keys"` is what a server for others needs: `outlive keys create` makes one. A trusted header is for a proxy in
+front of the server that signs people in (OIDC): it is believed from the addresses that are listed, and from no others.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ TRACESTATE_CHARACTERS_MAX = 512
 class Call:
     """What an operation is given besides its arguments."""
 
-    __slots__ = ("engine", "headers", "idempotency_key", "limits", "live", "principal")
+    __slots__ = ("address", "engine", "headers", "idempotency_key", "limits", "live", "principal")
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Call:
         idempotency_key: str | None,
         limits: ApiLimits,
         live: LivePages,
+        address: str = "",
     ) -> None:
         self.engine = engine
         self.principal = principal
@@ -69,6 +70,8 @@ class Call:
         self.limits = limits
         self.live = live
         """The lists that are followed now."""
+        self.address = address
+        """Where the request came from."""
 
     @property
     def view(self) -> View:

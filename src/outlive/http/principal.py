@@ -11,18 +11,15 @@ import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from outlive._model.key import LADDER, SCOPES, Scope
 from outlive.errors import ConfigurationError
 
-Scope: TypeAlias = Literal["viewer", "operator", "admin", "worker"]
 NO_SCOPE = "none"
 """The scope of an operation that anyone may use, and that shows nothing."""
-LADDER: tuple[Scope, ...] = ("viewer", "operator", "admin")
-"""Each of them may do what those before it may."""
-SCOPES: tuple[Scope, ...] = (*LADDER, "worker")
 SECRET_CHARACTERS_MIN = 32
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 """What a proxy adds: then the sender is not the machine that the connection comes from."""
@@ -37,6 +34,8 @@ class Principal(msgspec.Struct, frozen=True):
     workflows: frozenset[str] | None = None
     """The only workflows that it may see and use; None for all."""
     namespace: str = ""
+    key: str = ""
+    """The id of the API key that was used; for the audit."""
     names_others: bool = False
     """Whether it may say that another person decides (`by` in a body)."""
 

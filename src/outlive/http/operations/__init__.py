@@ -2,12 +2,14 @@
 
 from outlive.http.operations import (
     approvals,
+    audit,
     batches,
     document,
     events,
     flows,
     follow,
     health,
+    keys,
     promises,
     queues,
     recovery,
@@ -20,12 +22,14 @@ from outlive.http.operations import (
 
 __all__ = [
     "approvals",
+    "audit",
     "batches",
     "document",
     "events",
     "flows",
     "follow",
     "health",
+    "keys",
     "promises",
     "queues",
     "recovery",

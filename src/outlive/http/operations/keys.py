@@ -64,9 +64,7 @@ class KeysList(Struct, frozen=True):
 @operation("POST", "/keys", scope="admin", answers=201, raises=(e.InvalidArgumentError,))
 async def create_key(call: Call, body: CreateKey) -> NewKeyView:
     """Make a key. Its secret is in the answer, and nowhere else."""
-    made = await call.engine.keys.create(
-        body.name, scope=body.scope, workflows=body.workflows, expires=body.expires
-    )
+    made = await call.engine.keys.create(body.name, scope=body.scope, workflows=body.workflows, expires=body.expires)
     return NewKeyView(key=_view(made.key), secret=made.secret)
 
 
