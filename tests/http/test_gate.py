@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 import outlive.errors
+from outlive._model.key import LADDER, SCOPES, Scope
 from outlive._model.limit import TokenBucket
 from outlive.errors import ConfigurationError, OutliveError, StoreUnavailableError
 from outlive.http import Api, ApiLimits, Asking, FixedKeys, Principal, first_of, loopback
 from outlive.http.operation import OPERATIONS, Call, Operation, operation
-from outlive.http.principal import LADDER, SCOPES, Scope, is_loopback
+from outlive.http.principal import is_loopback
 from outlive.http.problem import TABLE, problem_of
 from outlive.http.server import check_address
 from outlive.testing import TestEngine

@@ -28,6 +28,8 @@ T = TypeVar("T")
 ACTOR_CHARACTERS_MAX = 200
 KEY_CELLS = "outlive.key/"
 """Cells of API keys, by their ids; see `client.keys`."""
+LINK_CELLS = "outlive.link/"
+"""Cells of links to decide, by their ids; see `client.decision_links`."""
 _CELLS = {
     PAUSES_CELL: "pause",
     "outlive.flows": "flow.change",
@@ -36,7 +38,7 @@ _CELLS = {
 }
 """Cells that people change, and what it is called unless `doing` says it. What others hold, workers wrote for
 themselves."""
-_FAMILIES = {QUEUE_CELLS: "queue.change", KEY_CELLS: "key.change"}
+_FAMILIES = {QUEUE_CELLS: "queue.change", KEY_CELLS: "key.change", LINK_CELLS: "link.change"}
 """The same for cells whose names begin so."""
 
 

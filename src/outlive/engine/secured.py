@@ -1,10 +1,11 @@
-"""What an engine has for those who watch over it: API keys, and the audit log."""
+"""What an engine has for those who watch over it: API keys, links to decide, and the audit log."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from outlive.client.audit_log import AuditLog
+from outlive.client.decision_links import Links
 from outlive.client.keys import Keys
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ class Secured:
     def keys(self) -> Keys:
         """API keys: creates, lists and revokes them."""
         return Keys(self._verbs.access)
+
+    @property
+    def links(self) -> Links:
+        """Links with which a person decides on an approval, once and without a key."""
+        verbs = self._verbs
+        return Links(verbs.access, verbs.approvals)
 
     @property
     def audit(self) -> AuditLog:

@@ -26,7 +26,7 @@ from outlive.errors.flow import (
     FlowNotFoundError,
     StaleFlowError,
 )
-from outlive.errors.key import KeyNotFoundError
+from outlive.errors.key import KeyNotFoundError, LinkRefusedError
 from outlive.errors.outside import (
     AddressRefusedError,
     AnswerError,
@@ -208,6 +208,7 @@ __all__ = [
     "InvalidSettingsError",
     "KeyNotFoundError",
     "LeaseUrlError",
+    "LinkRefusedError",
     "LocalDefinitionError",
     "MachineError",
     "MissingExtraError",

@@ -1,4 +1,4 @@
-"""What API keys are refused for."""
+"""What API keys and links to decide are refused for."""
 
 from __future__ import annotations
 
@@ -11,3 +11,10 @@ class KeyNotFoundError(OutliveError):
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
         super().__init__(f"there is no key {key_id}; engine.keys.list(), or `outlive keys list`, shows those there are")
+
+
+class LinkRefusedError(OutliveError):
+    """A link to decide is not valid: unknown, used, too old, or its request is closed. It does not say which."""
+
+    def __init__(self) -> None:
+        super().__init__("this link is not valid, or not any more; ask for another one, or decide with a key")

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 
 import msgspec
 
+from outlive._model.key import SCOPES
 from outlive.http.limits import ApiLimits
 from outlive.http.live import LivePages
-from outlive.http.principal import NO_SCOPE, SCOPES, Principal
+from outlive.http.principal import NO_SCOPE, Principal
 
 if TYPE_CHECKING:
     from outlive.client.view import View

@@ -88,6 +88,7 @@ TABLE: dict[type[Exception], Row] = {
     e.PromiseNotFoundError: Row(404, "Give the id of a promise as its workflow has sent it."),
     e.ApprovalNotFoundError: Row(404, "GET /api/v1/approvals lists what waits for a decision."),
     e.AskNotFoundError: Row(404, "Ask the run: POST /api/v1/runs/{id}/asks/{name}."),
+    e.LinkRefusedError: Row(404, "Ask for another link, or decide with a key."),
     # -- It is not in the state for this --
     e.RunExistsError: Row(409, 'Use another id, or "on_conflict": "attach" to get the run that has it.'),
     e.RunFinishedError: Row(409, "Start a new run: POST /api/v1/runs."),

@@ -1,0 +1,204 @@
+"""`engine.links`: links with which a person decides on one approval, in one way, once, without a key.
+
+A link is bound to a run, to one request of it, to the decision and to the person whom it was made for. Looking at it
+does nothing, however often: programs that read mail open every link in it. Its record is a cell with the hash of its
+secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from outlive._model import given
+from outlive._model.approval import Approval
+from outlive._model.given import Span
+from outlive._model.instant import instant_of
+from outlive.client.access import Access
+from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, doing
+from outlive.client.approval import Approvals
+from outlive.client.audit import ApprovalEntry
+from outlive.client.secret_token import Token, new_token, read_token
+from outlive.errors import ApprovalNotFoundError, LinkRefusedError, RunNotFoundError
+
+PREFIX = "old"
+LINK_SPAN = timedelta(days=7)
+_MICROSECONDS = 1_000_000
+_NO_HASH = "0" * 64
+
+
+class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the cell of a link holds."""
+
+    hash: str
+    run_id: str
+    name: str
+    request: str
+    approved: bool
+    by: str
+    expires_at: int
+    used_at: int | None = None
+
+
+_decode = msgspec.json.Decoder(LinkRecord).decode
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionLink:
+    """What a link is for."""
+
+    run_id: str
+    name: str
+    """Of the approval."""
+    title: str
+    """What the workflow asks."""
+    approved: bool
+    """Whether it approves, or rejects."""
+    by: str
+    """Who decides with it."""
+    expires: datetime
+    has_form: bool
+    """Whether there is something to fill in."""
+
+
+class NewLink(msgspec.Struct, frozen=True):
+    """A link that was just made. Its token is here and nowhere else."""
+
+    link: DecisionLink
+    token: str
+
+    @property
+    def path(self) -> str:
+        """Where the HTTP API takes it."""
+        return f"/decide/{self.token}"
+
+    def __repr__(self) -> str:
+        return f"NewLink(link={self.link!r}, token='...')"
+
+
+class Links:
+    """Makes links, shows what they are for, and decides with them."""
+
+    def __init__(self, access: Access, approvals: Approvals) -> None:
+        self._access, self._approvals = access, approvals
+
+    async def create(
+        self, run_id: str, name: str, *, approved: bool, by: str, expires: Span = LINK_SPAN, request: str | None = None
+    ) -> NewLink:
+        """Make a link that decides on an approval that a run waits for.
+
+        Args:
+            name: of the approval.
+            approved: whether it approves, or rejects: make two of them to offer both.
+            by: the person whom it is for; the decision and the audit log have this name.
+            expires: after how long it is valid no longer; a week unless given.
+            request: which of several requests of this name; the open one unless given.
+
+        Raises:
+            ApprovalNotFoundError: the run does not wait for it.
+        """
+        where = "engine.links.create"
+        given.flag(where, "approved", approved)
+        by = given.text(where, "by", by, like="ann", most=ACTOR_CHARACTERS_MAX)
+        seconds = given.seconds(where, "expires", expires)
+        entry = await self._pending(run_id, name, request)
+        store = self._access.store
+        token = new_token(PREFIX)
+        record = LinkRecord(
+            hash=token.hash,
+            run_id=entry.run_id,
+            name=entry.name,
+            request=entry.id,
+            approved=approved,
+            by=by,
+            expires_at=store.now() + round(seconds * _MICROSECONDS),
+        )
+        with doing("link.create", entry.run_id, f"{'approve' if approved else 'reject'} {entry.name}, for {by}"):
+            await store.change_cell(LINK_CELLS + token.id, lambda *_: (msgspec.json.encode(record), None))
+        return NewLink(_shown(record, entry), token.text)
+
+    async def show(self, token: str) -> DecisionLink:
+        """What a link is for; nothing happens.
+
+        Raises:
+            LinkRefusedError: it is not valid, was used, or has expired; or the request is decided or closed.
+        """
+        _, record = await self._find(token)
+        return _shown(record, await self._open(record))
+
+    async def use(self, token: str, *, form: Any = None, comment: str = "") -> Approval[Any]:
+        """Decide with a link. Once: then it is used.
+
+        Raises:
+            LinkRefusedError: as `show`. ApprovalFormError: the form does not fit; the link can be used again.
+        """
+        found, record = await self._find(token)
+        await self._open(record)
+        with acting(record.by, key=f"link {found.id}", via="link"):
+            decided = await self._approvals.decide(
+                record.run_id,
+                record.name,
+                approved=record.approved,
+                by=record.by,
+                form=form,
+                comment=comment,
+                request=record.request,
+            )
+        # After the decision, which is durable and the only one: a process that dies here has lost nothing.
+        await self._access.own_store.change_cell(LINK_CELLS + found.id, _use)
+        if not decided.is_first:
+            raise LinkRefusedError
+        return decided
+
+    async def _find(self, text: str) -> tuple[Token, LinkRecord]:
+        token = read_token(PREFIX, text) if isinstance(text, str) else None
+        if token is None:
+            raise LinkRefusedError
+        store = self._access.own_store
+        held = await store.read_cell(LINK_CELLS + token.id)
+        record = _read(held)
+        is_right = token.fits(_NO_HASH if record is None else record.hash)
+        if record is None or not is_right or record.used_at is not None or record.expires_at <= store.now():
+            raise LinkRefusedError
+        return token, record
+
+    async def _open(self, record: LinkRecord) -> ApprovalEntry:
+        try:
+            return await self._pending(record.run_id, record.name, record.request)
+        except (ApprovalNotFoundError, RunNotFoundError):
+            raise LinkRefusedError from None
+
+    async def _pending(self, run_id: str, name: str, request: str | None) -> ApprovalEntry:
+        waiting = [entry for entry in await self._approvals.entries(run_id) if entry.status == "pending"]
+        for entry in waiting:
+            if entry.name == name and request in (None, entry.id):
+                return entry
+        raise ApprovalNotFoundError(run_id, name, [f"{entry.run_id} {entry.name}" for entry in waiting])
+
+
+def _use(held: bytes | None, now_at: int) -> tuple[bytes, None]:
+    record = _read(held)
+    return (held or b"") if record is None else msgspec.json.encode(replace(record, used_at=now_at)), None
+
+
+def _read(held: bytes | None) -> LinkRecord | None:
+    try:
+        return None if held is None else _decode(held)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _shown(record: LinkRecord, entry: ApprovalEntry) -> DecisionLink:
+    return DecisionLink(
+        run_id=record.run_id,
+        name=record.name,
+        title=entry.title,
+        approved=record.approved,
+        by=record.by,
+        expires=instant_of(record.expires_at),
+        has_form=entry.schema is not None,
+    )

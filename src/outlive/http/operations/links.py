@@ -1,0 +1,110 @@
+"""Links with which a person decides, without a key: a page that says what it does, and a button.
+
+Opening it does nothing. The page has no script and needs none: its button sends a form to the same address.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from html import escape
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+import outlive.errors as e
+from outlive.client.decision_links import DecisionLink
+from outlive.http.operation import Call, Content, operation
+from outlive.http.wire.page import Json, Name, Text
+
+HTML = "text/html; charset=utf-8"
+RAISES = (e.LinkRefusedError,)
+
+
+class CreateLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A link to be made."""
+
+    approved: bool
+    """Whether it approves, or rejects."""
+    by: Name
+    """The person whom it is for; the decision has this name."""
+    expires_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] = 604_800.0
+    request: str | None = None
+
+
+class LinkView(Struct, frozen=True, kw_only=True):
+    """A link that was just made."""
+
+    path: str
+    """Below the address of this server; it can be seen only here."""
+    expires: datetime
+
+
+class DecideByLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person fills in."""
+
+    form: Json = None
+    comment: Text = ""
+
+
+class LinkDecision(Struct, frozen=True, kw_only=True):
+    """What was decided."""
+
+    run_id: str
+    name: str
+    approved: bool
+    by: str
+
+
+@operation(
+    "POST",
+    "/runs/{run_id}/approvals/{name}/links",
+    scope="operator",
+    reach="run",
+    answers=201,
+    raises=(e.RunNotFoundError, e.ApprovalNotFoundError, e.InvalidArgumentError),
+)
+async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> LinkView:
+    """Make a link with which a person decides without a key: once, in this way, until it expires."""
+    made = await call.engine.links.create(
+        run_id, name, approved=body.approved, by=body.by, expires=body.expires_seconds, request=body.request
+    )
+    return LinkView(path=made.path, expires=made.link.expires)
+
+
+@operation("GET", "/decide/{token}", scope="none", reach="nothing", prefix="", media="text/html", raises=RAISES)
+async def show_link(call: Call, token: str) -> Content:
+    """The page of a link: what it decides, and a button. Nothing happens, however often it is opened."""
+    # Without a referrer a browser would send the form from the origin `null`, which is none of ours.
+    return Content(HTML, _page(await call.engine.links.show(token)).encode(), {"referrer-policy": "same-origin"})
+
+
+@operation("POST", "/decide/{token}", scope="none", reach="nothing", prefix="", raises=RAISES)
+async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> LinkDecision:
+    """Decide with a link, once."""
+    given = body or DecideByLink()
+    link = await call.engine.links.show(token)
+    decided = await call.engine.links.use(token, form=given.form, comment=given.comment)
+    return LinkDecision(run_id=link.run_id, name=decided.name, approved=decided.approved, by=decided.by)
+
+
+def _page(link: DecisionLink) -> str:
+    verb = "Approve" if link.approved else "Reject"
+    form = "<p>This request has a form; decide with a key.</p>" if link.has_form and link.approved else _BUTTON
+    return _PAGE.format(
+        verb=verb,
+        title=escape(link.title or link.name),
+        run=escape(link.run_id),
+        by=escape(link.by),
+        expires=escape(link.expires.strftime("%Y-%m-%d %H:%M UTC")),
+        form=form.format(verb=verb),
+    )
+
+
+_BUTTON = '<form method="post"><button>{verb}</button></form>'
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{verb}: {title}</title></head>
+<body><h1>{verb}: {title}</h1>
+<p>Run {run}. You decide as {by}. This link is valid until {expires}, and once.</p>
+{form}
+</body></html>
+"""
