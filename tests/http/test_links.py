@@ -10,7 +10,7 @@ import pytest
 
 import outlive
 from outlive.client.decision_links import NewLink
-from outlive.errors import ApprovalNotFoundError, LinkRefusedError
+from outlive.errors import ApprovalNotFoundError
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
@@ -131,9 +131,3 @@ async def test_what_a_page_shows_is_escaped() -> None:
 async def hostile_refund() -> bool:
     """Asks with a title that is markup."""
     return bool(await outlive.wait_for_approval("refund", title="</title><img src=x onerror=alert(1)>{verb}"))
-
-
-async def test_a_token_that_is_no_text_is_refused(engine: TestEngine) -> None:
-    """Like every other one."""
-    with pytest.raises(LinkRefusedError):
-        await engine.links.show(None)  # type: ignore[arg-type]

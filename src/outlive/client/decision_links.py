@@ -155,7 +155,7 @@ class Links:
         return decided
 
     async def _find(self, text: str) -> tuple[Token, LinkRecord]:
-        token = read_token(PREFIX, text) if isinstance(text, str) else None
+        token = read_token(PREFIX, text)
         if token is None:
             raise LinkRefusedError
         store = self._access.own_store
