@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from outlive._define.map import Tolerance, map
     from outlive._define.middleware import Middleware, StartCall
     from outlive._define.promise import promise
+    from outlive._define.remote import RemoteStep, remote_step
     from outlive._define.resources import Resource, resource, use
     from outlive._define.run_step import run_step
     from outlive._define.saga import SagaBlock, saga
@@ -131,6 +132,7 @@ __all__ = [
     "RateLimit",
     "RateLimitedError",
     "Recovery",
+    "RemoteStep",
     "Resource",
     "ResourceError",
     "Retry",
@@ -183,6 +185,7 @@ __all__ = [
     "publish",
     "random",
     "read_archive",
+    "remote_step",
     "resource",
     "run_step",
     "saga",
@@ -244,6 +247,7 @@ _ON_DEMAND = {
     "RateLimit": "outlive._model.limit",
     "RateLimitedError": "outlive.errors",
     "Recovery": "outlive._model",
+    "RemoteStep": "outlive._define.remote",
     "Resource": "outlive._define.resources",
     "ResourceError": "outlive.errors",
     "Retry": "outlive._model",
@@ -295,6 +299,7 @@ _ON_DEMAND = {
     "publish": "outlive._define.decide",
     "random": "outlive._define.in_run",
     "read_archive": "outlive.client.archive",
+    "remote_step": "outlive._define.remote",
     "resource": "outlive._define.resources",
     "run_step": "outlive._define.run_step",
     "saga": "outlive._define.saga",

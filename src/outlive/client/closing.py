@@ -58,10 +58,7 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
             change.rows.append(seal(event, salt=salt, seq=after + 1 + len(change.rows)))
             change.runs.append(ended)
     if root.parent_id is not None:
-        # The run that started this tree detached may wait for its end.
-        end = Ended(run_id=root.id, status=RunStatus.CANCELLED)
-        key = key_of_end(root.id, root.nonce, retried=_retried_at(rows, root))
-        change.messages.append(Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, key=key, ended=end))
+        change.messages.append(end_message(root, rows, Ended(run_id=root.id, status=RunStatus.CANCELLED), at=at))
     return change
 
 
@@ -75,6 +72,13 @@ def trace_ends(tracer: RunTracer | None, change: Change, rows: Sequence[Row]) ->
         headers = creation_in(rows[0], nonce=root.nonce, run_id=root.id).headers
     for run in change.runs:
         tracer.ended(run, headers, retried=_retried_at(rows, root))
+
+
+def end_message(root: Run, rows: Sequence[Row], end: Ended, *, at: int) -> Message:
+    """To the run that started this tree detached, and may wait for its end."""
+    assert root.parent_id is not None
+    key = key_of_end(root.id, root.nonce, retried=_retried_at(rows, root))
+    return Message(run_id=root.parent_id, kind=MessageKind.ENDED, at=at, key=key, ended=end)
 
 
 def _retried_at(rows: Sequence[Row], root: Run) -> int:

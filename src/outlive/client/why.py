@@ -9,6 +9,8 @@ from types import MappingProxyType
 from outlive._model import Run, RunStatus, Wait, WaitKind
 from outlive._model.lacking import lacking_in
 from outlive._model.pause import PAUSED, Pauses, pause_of
+from outlive._model.queue import DEFAULT
+from outlive._model.remote import remote_step_of
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
 
@@ -50,6 +52,8 @@ def why(
     if (pause := pause_of(pauses, root.workflow)) is not None:
         what = f"workflow={root.workflow!r}" if root.workflow in pauses else "all=True"
         return f"its workflow is {pause} (since {instant(pause.at)}); engine.resume({what}) lets it go on"
+    if (step := remote_step_of(root.workflow)) and root.owner not in live:
+        return _unclaimed(root, step)
     if line and has_definition(live.values(), root):
         return line
     if root.status is RunStatus.PENDING and not root.owner and root.wake_at is not None and root.wake_at > now_at:
@@ -66,6 +70,14 @@ def why(
     if root.owner:
         return f"its worker {root.owner} is gone; another one that has {root.definition} will take it over"
     return "a worker will take it as soon as one has room"
+
+
+def _unclaimed(task: Run, step: str) -> str:
+    """That no program outside works on a task now."""
+    queue = task.queue or DEFAULT
+    if task.owner:
+        return f"the lease of its remote worker has run out; the next one of queue {queue} for step {step} gets it"
+    return f"it waits for a remote worker of queue {queue} to claim step {step}"
 
 
 def is_stopped(root: Run) -> bool:
@@ -134,6 +146,9 @@ def wait_shown(wait: Wait, others: Mapping[str, Run] = NO_RUNS) -> str:
                 return f"run {wait.name}, which is parked: {other.reason}"
             if other is not None and is_paused(other):
                 return f"run {wait.name}, which is {other.reason}"
+            if other is not None and (step := remote_step_of(other.workflow)):
+                what = f", which has claimed step {step}" if other.owner else f" to claim step {step}"
+                return f"a remote worker of queue {other.queue or DEFAULT}{what} (task {other.id})"
             return f"run {wait.name}"
         case WaitKind.APPROVAL:
             deadline = "" if wait.until_at is None else f"until {instant(wait.until_at)}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from outlive._model import Run
 from outlive._model.queue import QueueState, queue_cell, queue_in
+from outlive._model.remote import remote_step_of
 from outlive._model.run import IN_LINE
 from outlive._store.contract import QueueMeasure, Store
 from outlive.client.finding import Count
@@ -25,7 +26,7 @@ async def why_in_line(store: Store, root: Run, *, who: str = "it") -> str:
 
 async def why_others_in_line(store: Store, others: Iterable[Run]) -> str:
     """The same of the first of these runs that is in line."""
-    waiting = next((run for run in others if run.slot == IN_LINE), None)
+    waiting = next((run for run in others if run.slot == IN_LINE and not remote_step_of(run.workflow)), None)
     return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}")
 
 

@@ -69,6 +69,7 @@ from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
+from outlive.client.tasks import Tasks
 from outlive.client.waiters import Waiters
 from outlive.engine.configured import Configured
 from outlive.engine.health import Health, health_of
@@ -969,6 +970,11 @@ class Engine(Served, Secured, Configured):
     def schedules(self) -> Schedules:
         """When workflows start by themselves: list, set, pause, resume, trigger, backfill, delete."""
         return Schedules(self._verbs)
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks of remote steps, for programs that take them: claim, heartbeat, complete, fail."""
+        return Tasks(self._verbs, attempts_max=self.limits.attempts_max)
 
     @property
     def queues(self) -> Queues:

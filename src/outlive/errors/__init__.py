@@ -112,6 +112,10 @@ from outlive.errors.run import (
     SelfWaitError,
     SignalTypeError,
     StandstillError,
+    TaskEndedError,
+    TaskLeaseLostError,
+    TaskNotFoundError,
+    TaskOutputError,
 )
 from outlive.errors.step import (
     UNDO_FAILED,
@@ -271,6 +275,10 @@ __all__ = [
     "StreamFullError",
     "StuckError",
     "SyncOnLoopError",
+    "TaskEndedError",
+    "TaskLeaseLostError",
+    "TaskNotFoundError",
+    "TaskOutputError",
     "ToleranceExceededError",
     "ToolError",
     "TransactionOverError",

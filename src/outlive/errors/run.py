@@ -245,6 +245,41 @@ class BatchFailedError(OutliveError):
         )
 
 
+class TaskNotFoundError(OutliveError, LookupError):
+    """No remote step has made a task of this id."""
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+        super().__init__(f"there is no task {task!r}; give the id that its claim has")
+
+
+class TaskLeaseLostError(OutliveError):
+    """The lease of a task is not, or no longer, the caller's; what the caller says of the task does not count."""
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+        super().__init__(
+            f"the lease of task {task} has run out, or was never yours, and the task is for another program now; drop "
+            f"what you have done of it, and claim the next task"
+        )
+
+
+class TaskEndedError(OutliveError):
+    """The task has ended otherwise: another end came first."""
+
+    def __init__(self, task: str, status: str) -> None:
+        self.task, self.status = task, status
+        super().__init__(f"task {task} has ended before as {status}, and that counts; claim the next task")
+
+
+class TaskOutputError(OutliveError, TypeError):
+    """The step gives another type of output."""
+
+    def __init__(self, task: str, type_name: str, reason: str) -> None:
+        self.task, self.type_name, self.reason = task, type_name, reason
+        super().__init__(f"task {task} has an output of type {type_name}: {reason}; complete it with one, or fail it")
+
+
 class PromiseNotFoundError(OutliveError, LookupError):
     """No run has made a promise of this id."""
 

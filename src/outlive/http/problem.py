@@ -74,6 +74,7 @@ class Row(NamedTuple):
 
 _RUNS = "GET /api/v1/runs lists the runs that there are."
 _AS_IT_IS = "GET /api/v1/runs/{id} says how the run is now."
+_ANOTHER_TASK = "Drop what you have done of the task; POST /api/v1/tasks/claim gives you another one."
 _CORRECT = "Correct what `detail` names and send the request again."
 _LATER = "Send the same request again in a few seconds; with the same id or key nothing happens twice."
 
@@ -87,6 +88,7 @@ TABLE: dict[type[Exception], Row] = {
     e.ScheduleNotFoundError: Row(404, "GET /api/v1/schedules lists the schedules that there are."),
     e.PromiseNotFoundError: Row(404, "Give the id of a promise as its workflow has sent it."),
     e.ApprovalNotFoundError: Row(404, "GET /api/v1/approvals lists what waits for a decision."),
+    e.TaskNotFoundError: Row(404, "Give the id that the claim of the task has."),
     e.AskNotFoundError: Row(404, "Ask the run: POST /api/v1/runs/{id}/asks/{name}."),
     e.LinkRefusedError: Row(404, "Ask for another link, or decide with a key."),
     # -- It is not in the state for this --
@@ -107,6 +109,8 @@ TABLE: dict[type[Exception], Row] = {
     e.FlowDisabledError: Row(409, "POST /api/v1/flows/{name}/enable lets it start runs again."),
     e.FlowInUseError: Row(409, "Wait until the runs in `detail` have ended, or cancel them."),
     e.FlowDamagedError: Row(409, "Publish the flow again, or restore a backup."),
+    e.TaskLeaseLostError: Row(409, _ANOTHER_TASK),
+    e.TaskEndedError: Row(409, _ANOTHER_TASK),
     e.FlowHashError: Row(409, "Change anything in the document."),
     # -- It cannot work as it was given --
     e.InvalidArgumentError: Row(422, _CORRECT),
@@ -118,6 +122,7 @@ TABLE: dict[type[Exception], Row] = {
     e.InvalidRunIdError: Row(422, _CORRECT),
     e.SignalTypeError: Row(422, _CORRECT),
     e.PromiseTypeError: Row(422, _CORRECT),
+    e.TaskOutputError: Row(422, "Complete the task with an output that fits its `output_schema`, or fail it."),
     e.ApprovalFormError: Row(422, "GET /api/v1/runs/{id}/approvals has the JSON Schema of the form."),
     e.UnserialisableError: Row(422, _CORRECT),
     e.HistoryFormatError: Row(422, "Export the run again."),

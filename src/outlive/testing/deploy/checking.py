@@ -17,6 +17,7 @@ from outlive._define.registry import REGISTRY
 from outlive._define.workflow import Workflow
 from outlive._journal.packing import PayloadCodec
 from outlive._model import Run, RunFilter, RunStatus, given
+from outlive._model.remote import remote_step_of
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive.engine import Engine
 from outlive.testing.deploy.processes import CHUNK, replay_in_processes
@@ -124,7 +125,10 @@ class DeployCheck:
             place = page[-1].created_at, page[-1].id
             found += len(page)
             for run in page:
-                self._damaged(run) if run.status is RunStatus.DAMAGED else sample.add(run)
+                if run.status is RunStatus.DAMAGED:
+                    self._damaged(run)
+                elif not remote_step_of(run.workflow):  # The code of a task is in another program.
+                    sample.add(run)
         is_all = self._limit is None or found < self._limit
         self._report.open = found if is_all else await store.count_runs(self._filter, limit=COUNT_MAX)
         self._total = self._report.checked + len(sample.trees)

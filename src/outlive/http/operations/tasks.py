@@ -1,0 +1,64 @@
+"""The tasks of remote steps: a worker in any language claims one, says that it lives, and says how it ended."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+import outlive.errors as e
+from outlive.http.operation import Call, operation
+from outlive.http.wire.page import Done
+from outlive.http.wire.tasks import Claimed, ClaimTask, CompleteTask, FailTask, Heartbeat, HeartbeatView, task_view
+
+GIVEN = (e.InvalidArgumentError,)
+OUTPUT = (e.TaskOutputError, e.PayloadTooLargeError)
+HELD = (e.TaskNotFoundError, e.TaskLeaseLostError, e.TaskEndedError, *GIVEN)
+
+
+@operation("POST", "/tasks/claim", scope="worker", raises=GIVEN, waits=True)
+async def claim_task(call: Call, body: ClaimTask) -> Claimed:
+    """Take the next task of a queue, with a lease; wait for one if there is none.
+
+    If the answer is lost, or the worker is, the task is for others when the lease has run out.
+    """
+    wait = min(body.wait, call.limits.wait_seconds_max)
+    lease = body.lease_seconds
+    task = await call.engine.tasks.claim(body.queue, body.steps, worker=body.worker, lease_seconds=lease, wait=wait)
+    return Claimed(task=None if task is None else task_view(task))
+
+
+@operation("POST", "/tasks/{task_id}/heartbeat", scope="worker", raises=HELD)
+async def heartbeat_task(call: Call, task_id: str, body: Heartbeat) -> HeartbeatView:
+    """Renew the lease of a task, with progress or without; the answer says whether the task was cancelled."""
+    progress = None if body.progress is UNSET else body.progress
+    notice = await call.engine.tasks.heartbeat(task_id, body.lease, progress=progress, lease_seconds=body.lease_seconds)
+    return HeartbeatView(is_cancelled=notice.is_cancelled, reason=notice.reason, lease_seconds=notice.lease_seconds)
+
+
+@operation(
+    "POST", "/tasks/{task_id}/complete", scope="worker", raises=(*HELD, e.TaskOutputError, e.PayloadTooLargeError)
+)
+async def complete_task(call: Call, task_id: str, body: CompleteTask) -> Done:
+    """End a task with its output; it is durable when this answers, and the same again is fine.
+
+    The first end counts: a later one, and one without the lease, is refused with 409.
+    """
+    await call.engine.tasks.complete(task_id, body.lease, body.output)
+    return Done(task_id)
+
+
+@operation("POST", "/tasks/{task_id}/fail", scope="worker", raises=HELD)
+async def fail_task(call: Call, task_id: str, body: FailTask) -> Done:
+    """End a task with an error; this attempt of the step has failed. As `complete_task`.
+
+    A task that was cancelled ends as cancelled.
+    """
+    await call.engine.tasks.fail(
+        task_id,
+        body.lease,
+        body.message,
+        type=body.type,
+        retryable=body.retryable,
+        retry_after=body.retry_after,
+        traceback=body.traceback,
+    )
+    return Done(task_id)

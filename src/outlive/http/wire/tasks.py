@@ -1,0 +1,105 @@
+"""The tasks of remote steps on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from outlive.client.tasks import LEASE_SECONDS, LEASE_SECONDS_MAX, STEPS_MAX, Task
+from outlive.http.wire.page import Json, Key, Name, Seconds, Text
+
+LeaseSeconds = Annotated[float, Meta(ge=1, le=LEASE_SECONDS_MAX)]
+
+
+class ClaimTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which task is wanted."""
+
+    queue: Name
+    steps: Annotated[list[Name], Meta(min_length=1, max_length=STEPS_MAX)]
+    """The names of the remote steps that the caller can do."""
+    worker: Annotated[str, Meta(max_length=200)] = ""
+    """What people call the caller."""
+    lease_seconds: LeaseSeconds = LEASE_SECONDS
+    """How long the task is the caller's without a heartbeat; then another one may claim it."""
+    wait: Seconds = 20.0
+    """Seconds to wait for a task, up to a limit of the server."""
+
+
+class TaskView(Struct, frozen=True, kw_only=True):
+    """A task that was claimed."""
+
+    id: str
+    lease: str
+    """To be sent with everything that is said of the task."""
+    lease_seconds: float
+    """How long the lease lasts from now on, unless a heartbeat renews it."""
+    step: str
+    queue: str
+    input: Json
+    claims: int
+    """How often the task was claimed, this time included."""
+    progress: Json
+    """What the last heartbeat said, of whichever worker; null if none did."""
+    output_schema: dict[str, Any] | None
+    """The JSON Schema that the output must fit; null if any value will do."""
+
+
+class Claimed(Struct, frozen=True, kw_only=True):
+    """The next task; null if there was none."""
+
+    task: TaskView | None
+
+
+class Heartbeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sign of life."""
+
+    lease: Key
+    progress: dict[str, Any] | UnsetType = UNSET
+    """What people are to see, and the next worker gets if this one is lost."""
+    lease_seconds: LeaseSeconds = LEASE_SECONDS
+
+
+class HeartbeatView(Struct, frozen=True, kw_only=True):
+    """What a worker should know."""
+
+    is_cancelled: bool
+    """Whether the workflow no longer wants the task: stop, and fail it."""
+    reason: str
+    lease_seconds: float
+
+
+class CompleteTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a task ended well."""
+
+    lease: Key
+    output: Json = None
+
+
+class FailTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a task failed."""
+
+    lease: Key
+    message: Text
+    type: Name = "RemoteError"
+    """The class of the error, as the worker calls it."""
+    retryable: bool = True
+    """Whether another attempt may help, if the step has one left."""
+    retry_after: Seconds | None = None
+    """Seconds until the next attempt."""
+    traceback: Text = ""
+
+
+def task_view(task: Task) -> TaskView:
+    """A task on the wire."""
+    return TaskView(
+        id=task.id,
+        lease=task.lease,
+        lease_seconds=task.lease_seconds,
+        step=task.step,
+        queue=task.queue,
+        input=task.input,
+        claims=task.claims,
+        progress=task.progress,
+        output_schema=task.output_schema,
+    )
