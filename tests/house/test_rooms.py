@@ -102,6 +102,7 @@ CONTRACT_MODULES = {
         "plain",
         "promise",
         "registry",
+        "remote",
         "resources",
         "run_step",
         "saga",

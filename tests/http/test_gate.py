@@ -25,7 +25,7 @@ KEYS: dict[Scope, str] = {scope: f"{scope}-0123456789-0123456789-0123456789" for
 LIMITED = "limited-0123456789-0123456789-0123456789"
 AUTH = FixedKeys(
     {key: Principal(f"the {scope}", frozenset({scope})) for scope, key in KEYS.items()}
-    | {LIMITED: Principal("limited", frozenset({"admin"}), frozenset({"api_order"}))}
+    | {LIMITED: Principal("limited", frozenset({"admin", "worker"}), frozenset({"api_order"}))}
 )
 FAR = "192.0.2.7"
 

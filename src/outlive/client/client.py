@@ -55,6 +55,7 @@ from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
 from outlive.client.starts import Starts
 from outlive.client.streams import Rest, StreamReader
+from outlive.client.tasks import Tasks
 from outlive.client.tree_copy import check_copy, write_copy
 from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
@@ -138,6 +139,8 @@ class Client:
         """Delete runs that have ended. See `Engine.purge`."""
         self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
         self.promises = Promises(access, inbox=self._inbox)
+        self.tasks = Tasks(access, new_id=ids.new_id, wait=self._wait, attempts_max=limits.attempts_max)
+        """See `Engine.tasks`."""
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.followers = waiters.followers

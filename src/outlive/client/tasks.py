@@ -10,8 +10,8 @@ message to the workflow that waits is in the same transaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -32,11 +32,12 @@ from outlive._journal.fold import STATUS, Fold
 from outlive._journal.packing import tree_mark
 from outlive._journal.schema import find_mismatch
 from outlive._journal.value import TAGGED
-from outlive._model import Failure, Payload, Run, definition_key, given
+from outlive._model import Failure, Payload, Run, RunStatus, definition_key, given
 from outlive._model.payload import Blob
 from outlive._model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
 from outlive._store.contract import Change, Ended, Inbound, MessageKind, Outcome, WorkerInfo
-from outlive.client.closing import end_message
+from outlive.client.access import Access
+from outlive.client.closing import end_message, trace_ends
 from outlive.client.placing import queue_names
 from outlive.errors import (
     ConfigurationError,
@@ -47,18 +48,19 @@ from outlive.errors import (
     TaskOutputError,
 )
 
-if TYPE_CHECKING:
-    from outlive.client.client import Client
-
 LEASE_SECONDS = 30.0
 LEASE_SECONDS_MAX = 24 * 3600.0
 WAIT_SECONDS_MAX = 300.0
+POLL_FIRST_SECONDS, POLL_MAX_SECONDS = 0.1, 0.5
+"""How long a claim that waits lets the store alone."""
 STEPS_MAX = 100
 TEXT_CHARACTERS_MAX = 20_000
 MICROSECONDS = 1_000_000
 _LOST = "outlive.errors.TaskLeaseLostError"
 _decode_terms = msgspec.json.Decoder(RemoteTerms).decode
 
+Wait = Callable[[asyncio.Future[Any], float | None], Coroutine[Any, Any, None]]
+"""Waits for a future, so many seconds at most."""
 MakeEvent = Callable[[int], RunSucceeded | RunFailed | RunCancelled | RunPublished]
 """Makes the next event of a task, given the time."""
 
@@ -85,7 +87,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program that works on a task is told by a heartbeat."""
+    """What a heartbeat answers to a program that works on a task."""
 
     is_cancelled: bool
     """Whether the workflow no longer wants it: the program may stop, and fail the task."""
@@ -96,9 +98,10 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 class Tasks:
     """The tasks of remote steps."""
 
-    def __init__(self, client: Client, *, attempts_max: int) -> None:
-        self._client = client
-        self._access = client.access
+    def __init__(self, access: Access, *, new_id: Callable[[], str], wait: Wait, attempts_max: int) -> None:
+        self._access = access
+        self._new_id = new_id
+        self._wait = wait
         self._attempts_max = attempts_max
 
     # -- Claiming --------------------------------------------------------------------------------------------
@@ -128,7 +131,7 @@ class Tasks:
         patience = given.number(where, "wait", wait, least=0, most=WAIT_SECONDS_MAX, like=20)
         store = self._access.store
         info = WorkerInfo(
-            id=self._client.new_id(),
+            id=self._new_id(),
             name=f"remote {worker}".rstrip() if worker else "remote",
             definitions=tuple(definition_key(OF_REMOTE + name, VERSION) for name in names),
             started_at=store.now(),
@@ -146,15 +149,17 @@ class Tasks:
         return task
 
     async def _claim(self, info: WorkerInfo, line: str, seconds: float, *, until_at: int) -> Task | None:
-        store, pause = self._access.store, self._client.new_pause()
+        store, pause = self._access.store, POLL_FIRST_SECONDS
         while True:
             claims = (await store.claim_runs(info.id, info.definitions, limit=1, queues=[line])).claims
             if claims and (task := await self._begin(claims[0].run, info.id, seconds)) is not None:
                 return task
             if not claims:
-                if store.now() >= until_at:
+                left = (until_at - store.now()) / MICROSECONDS
+                if left <= 0:
                     return None
-                await pause()
+                await self._wait(asyncio.get_running_loop().create_future(), min(left, pause))
+                pause = min(2 * pause, POLL_MAX_SECONDS)
 
     async def _begin(self, run: Run, lease: str, seconds: float) -> Task | None:
         """A run that was claimed, as a task; None if there is nothing left to do of it."""
@@ -215,6 +220,7 @@ class Tasks:
             payload, blob = self._pack(run, dict(progress), "the progress")
             await self._write(run, lease, lambda at: RunPublished(at=at, run=0, payload=payload), blob)
         if not await self._renew(lease, seconds):
+            _check_owner(await self._run_of(task_id), lease)
             raise TaskLeaseLostError(task_id)
         cancel = await self._cancel_of(run)
         return Notice(
@@ -285,8 +291,9 @@ class Tasks:
         )
         run = await self._run_of(task_id)
         cancel = None if run.status.is_terminal else await self._cancel_of(run)
-        if cancel is not None:
-            await self._end(run, lease, lambda at: RunCancelled(at=at, run=0, reason=cancel.name))
+        if cancel is not None or run.status is RunStatus.CANCELLED:
+            reason = run.reason if cancel is None else cancel.name
+            await self._end(run, lease, lambda at: RunCancelled(at=at, run=0, reason=reason))
         else:
             await self._end(run, lease, lambda at: RunFailed(at=at, run=0, failure=failure))
 
@@ -309,8 +316,11 @@ class Tasks:
                 _check_same_end(fold.root, events, lease, event)
                 return
             _check_owner(fold.root, lease)
-            ((outcome, _),) = await store.commit([_change_of(run, fold, rows, event, blob)])
+            change = _change_of(run, fold, rows, event, blob)
+            ((outcome, _),) = await store.commit([change])
             if outcome is Outcome.COMMITTED:
+                if isinstance(event, Ending):
+                    trace_ends(self._access.hooks.tracer, change, rows)
                 self._access.ring()
                 return
             # It has moved meanwhile: by a heartbeat, or because its lease has run out.

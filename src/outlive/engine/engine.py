@@ -412,8 +412,7 @@ class Engine(Served, Secured, Configured):
 
     @property
     def sync(self) -> SyncEngine:
-        """The same verbs for sync code: from other threads than that of the engine's event loop, or, in a program
-        without one, as `with outlive.Engine(...).sync as engine:`."""
+        """The same verbs for sync code, in other threads; without a loop `with outlive.Engine(...).sync as engine:`."""
         return self._sync
 
     @property
@@ -974,7 +973,7 @@ class Engine(Served, Secured, Configured):
     @property
     def tasks(self) -> Tasks:
         """The tasks of remote steps, for programs that take them: claim, heartbeat, complete, fail."""
-        return Tasks(self._verbs, attempts_max=self.limits.attempts_max)
+        return self._verbs.tasks
 
     @property
     def queues(self) -> Queues:
@@ -998,6 +997,5 @@ class Engine(Served, Secured, Configured):
 
     @property
     def checkpoints(self) -> CheckpointStore:
-        """Checkpoints of programs that keep their own state, in the store of this engine and with its codecs. No run of
-        the engine reads or writes them."""
+        """Checkpoints of programs that keep their own state, in this store and with its codecs; no run uses them."""
         return self._verbs.checkpoints
