@@ -326,7 +326,7 @@ async def test_the_worker_of_the_workflow_may_die_meanwhile(place: Place) -> Non
 async def test_mistakes_are_refused_at_once(engine: TestEngine) -> None:
     """By name, and before anything is put into a queue."""
     with pytest.raises(NotInRunError, match="its code is in another program"):
-        resize(Image("a.png"))
+        _ = resize(Image("a.png"))
     with pytest.raises(InvalidArgumentError, match="queue"):
         outlive.remote_step("x", queue="a,b")
     with pytest.raises(ConfigurationError, match="cannot be described as JSON"):

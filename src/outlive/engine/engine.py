@@ -958,12 +958,9 @@ class Engine(Served, Secured, Configured):
 
     async def health(self) -> Health:
         """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""
-        store, worker = self._verbs.access.store, self._sessions
-        return Health(
-            store=await health_of(store),
-            worker=None if worker is None else worker.health,
-            resources=await self._resources.health(),
-        )
+        store = await health_of(self._verbs.access.store)
+        worker = None if self._sessions is None else self._sessions.health
+        return Health(store=store, worker=worker, resources=await self._resources.health())
 
     @property
     def schedules(self) -> Schedules:
