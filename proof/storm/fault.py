@@ -34,6 +34,8 @@ class Mix:
     """Whether the store is away for long, once."""
     programs: str = "proof.storm"
     """Where the programs of its worker and of its client are."""
+    thread_step: str = "storm.work_on_thread"
+    """The step in which a worker is frozen if possible; empty if there is none."""
 
 
 KILL = Mix(
@@ -60,6 +62,7 @@ LIMITS = Mix(
     server_share=0.0,
     runs_per_kill_min=0.5,
     programs="proof.storm.limits",
+    thread_step="",
 )
 MIXES = {mix.name: mix for mix in (KILL, CHAOS, LIMITS)}
 

@@ -27,11 +27,14 @@ from proof.storm.witness import SCHEME
 
 LEASE_SECONDS = 2.0
 FRESH_SECONDS = 0.3
-AT_WORK_SECONDS = 2.0
-"""After which a process has begun and has runs."""
+START_SECONDS_MAX = 20.0
+"""A storm does not wait for ever for a worker that begins nothing: something else has to find that out."""
 WORKING_CLIENT_SHARE = 0.5
 """Clients that have a worker of their own: then a run is created and owned in one commit."""
 OPEN_MAX = 40
+FREEZE_TRIES = 60
+HEARD_SECONDS = 0.01
+"""After which the witness has written down what a worker did before it was stopped."""
 STOP_SECONDS_MAX = 20.0
 """How long a worker that was sent SIGTERM may take to stop, whatever its store does: twice what is promised (a grace
 of 5, and 5 more for the store), because the machine is busy."""
@@ -130,8 +133,13 @@ class Processes:
         return slot in self._frozen
 
     def is_at_work(self, slot: int) -> bool:
-        """Whether this worker has something to lose."""
-        return slot not in self._frozen and time.time() - self.workers[slot].started_at > AT_WORK_SECONDS
+        """Whether this worker has something to lose: it has begun a step, or has had very long for that."""
+        if slot in self._frozen:
+            return False
+        self._hear()
+        worker = self.workers[slot]
+        is_old = time.time() - worker.started_at > START_SECONDS_MAX
+        return is_old or any(line.mark == "begin" for line in self._effects_of[worker.pid])
 
     # -- What is done to them --------------------------------------------------------------------------------
 
@@ -151,9 +159,22 @@ class Processes:
         self.workers[slot] = self._new_worker(slot)
 
     def freeze(self, slot: int, seconds: float) -> None:
-        """Let a worker stand still for so long."""
+        """Let a worker stand still for so long, if possible in the middle of a step on a thread.
+
+        Such a step cannot be cancelled. It ends when the worker goes on, though its run has another owner by then: the
+        one thing that a fence must not hear of. By chance alone many a long trial would not have it.
+        """
         worker = self.workers[slot]
-        worker.freeze()
+        wanted = self._trial.mix.thread_step
+        for _ in range(FREEZE_TRIES if wanted else 0):
+            worker.freeze()
+            time.sleep(HEARD_SECONDS)
+            if wanted in {line.step for line in self._under_way(worker)}:
+                break
+            worker.thaw()
+            time.sleep(HEARD_SECONDS)
+        else:
+            worker.freeze()
         self._frozen[slot] = time.time() + seconds
         self.freezes.append(Freeze(time.time(), self._frozen[slot], worker.pid))
         self._tell(f"process {worker.pid} is frozen for longer than its lease")
@@ -195,17 +216,26 @@ class Processes:
 
     def _phase(self, worker: ChildProcess) -> str:
         """What a worker was doing when it was killed, by what it had written down."""
-        for line in self._effects.look():
-            self._effects_of[line.pid].append(line)
+        under_way = self._under_way(worker)
         own = self._effects_of[worker.pid]
         if not own:
             return "starting"
         assert worker.killed_at is not None
-        under_way = {(line.key, line.attempt) for line in own if line.mark == "begin"}
-        under_way -= {(line.key, line.attempt) for line in own if line.mark in ("end", "failed")}
         if under_way:
             return "in a step"
         return "recovering" if worker.killed_at - own[0].at < FRESH_SECONDS else "between steps"
+
+    def _under_way(self, worker: ChildProcess) -> list[Effect]:
+        """The steps that a worker has begun and not ended, by what it has written down."""
+        self._hear()
+        own = self._effects_of[worker.pid]
+        over = {(line.key, line.attempt) for line in own if line.mark in ("end", "failed")}
+        return [line for line in own if line.mark == "begin" and (line.key, line.attempt) not in over]
+
+    def _hear(self) -> None:
+        """Take in what the steps have written down."""
+        for line in self._effects.look():
+            self._effects_of[line.pid].append(line)
 
     def _note_lost(self) -> None:
         for child in (*self.workers, self._client):

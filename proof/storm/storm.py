@@ -33,6 +33,9 @@ FULL_SECONDS = (1.0, LEASE_SECONDS * 1.5)
 CUT_REQUESTS_MAX = 12
 """A line is cut after one of so many commits, from when that was decided on."""
 AT_WORK_SHARE = 0.8
+IDLE_KILL_SHARE = 0.3
+"""How often a worker is killed that has nothing to lose. On a machine with much to do a process takes seconds to start:
+a storm that does not wait for it kills hardly anything else."""
 
 
 class Storm:
@@ -156,8 +159,10 @@ class Storm:
         return self._random.choice(at_work if at_work and self._random.random() < AT_WORK_SHARE else slots)
 
     def _kill_one(self, slot: int) -> bool:
-        """Not a frozen one: killed before it wakes up, it makes no zombie."""
+        """Not a frozen one: killed before it wakes up, it makes no zombie. Seldom one that has not begun to work."""
         if self.processes.is_frozen(slot):
+            return False
+        if not self.processes.is_at_work(slot) and self._random.random() > IDLE_KILL_SHARE:
             return False
         self.processes.kill_worker(slot)
         while self._random.random() < AGAIN_SHARE:
@@ -209,6 +214,8 @@ class Storm:
         """No room on the disk of the store for a while."""
         if self._is_full or self.outages.is_long or (self._server is not None and not self._server.is_running):
             return False
+        if not any(self.processes.is_at_work(slot) for slot in range(self.trial.workers)):
+            return False  # No process would notice.
         assert self._disk is not None
         if self._server is None:
             empty_log(self.trial.url)

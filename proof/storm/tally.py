@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import fields
 
 import msgspec
 
@@ -33,8 +33,14 @@ async def keep_tally(counters: Counters) -> None:
     place = os.environ.get(PLACE)
     while place:
         with suppress(OSError):  # The disk of this process may be full by plan; a tally more or less is no matter.
-            append(place, Tally(at=time.time(), pid=os.getpid(), counts=asdict(counters)))
+            append(place, Tally(at=time.time(), pid=os.getpid(), counts=counts_of(counters)))
         await asyncio.sleep(PAUSE_SECONDS)
+
+
+def counts_of(counters: Counters) -> dict[str, int]:
+    """The counters that are numbers; how long things took is of no matter to a storm."""
+    found = {each.name: getattr(counters, each.name) for each in fields(counters)}
+    return {name: value for name, value in found.items() if isinstance(value, int)}
 
 
 def total(tallies: Iterable[Tally]) -> Counter[str]:

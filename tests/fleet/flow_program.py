@@ -54,6 +54,22 @@ steps:
   last: { use: fleet_visit, with: { step: after }, after: [sub] }
 output: ["${{ steps.one }}", "${{ steps.sub }}", "${{ steps.last }}"]
 """,
+    """
+name: fleet-with-a-process
+steps:
+  one: { use: fleet_visit, with: { step: first } }
+  two: { use: fleet_visit_in_process, with: { step: second }, after: [one], retry: { attempts: 3, first: 1ms } }
+  three: { use: fleet_visit, with: { step: third }, after: [two] }
+output: ["${{ steps.one }}", "${{ steps.two }}", "${{ steps.three }}"]
+""",
+    """
+name: fleet-with-a-queue
+steps:
+  one: { use: fleet_visit, with: { step: first } }
+  two: { use: fleet_visit, with: { step: second }, after: [one], queue: work }
+  three: { use: fleet_visit, with: { step: third }, after: [two] }
+output: ["${{ steps.one }}", "${{ steps.two }}", "${{ steps.three }}"]
+""",
 )
 
 

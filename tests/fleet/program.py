@@ -119,7 +119,8 @@ WORKFLOWS: dict[str, Workflow[..., Any]] = {
 def registry_of(names: list[str]) -> Registry:
     """The workflows that this worker has."""
     registry = Registry()
-    registry.add_step(fleet_visit.spec)  # Flows find it by its name.
+    for step in (fleet_visit, fleet_visit_in_process):
+        registry.add_step(step.spec)  # Flows find it by its name.
     for name in names or WORKFLOWS:
         registry.add_workflow(WORKFLOWS[name].spec)
     return registry
@@ -135,6 +136,7 @@ async def main(arguments: argparse.Namespace) -> None:
         name=arguments.name,
         registry=registry_of(arguments.only),
         lease_seconds=arguments.lease_seconds,
+        queues=arguments.queues,
         poll_seconds=0.05,
         grace_seconds=0,
     ) as engine:
@@ -153,6 +155,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--lease-seconds", type=float, default=3600)
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--only", nargs="*", default=[], metavar="WORKFLOW")
+    parser.add_argument("--queues", nargs="*", metavar="QUEUE")
     parser.add_argument("--begin", nargs="*", default=[], metavar="WORKFLOW:ID")
     return parser.parse_args(words)
 

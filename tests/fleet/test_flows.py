@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+import outlive
+from tests.engine.support import in_time
 from tests.fleet.world import World
 
 CHAIN = ["first", "second", "third"]
@@ -159,3 +161,87 @@ async def test_sub_flow_that_had_ended_is_not_run_again(world: World) -> None:
     assert MAIN == await world.result()
     assert {"inner first": 1, "inner second": 1} == world.count("run-1~1")
     assert {"before": 1, "after": 2} == world.count()
+
+
+@pytest.mark.slow
+async def test_two_workers_with_flows_that_are_killed_both_go_on(world: World) -> None:
+    """Each had a run: both runs end, each was taken over once, and what had ended is not done again. [SF-X5]"""
+    world.hold("second")
+    killed = [await world.worker(name, "--alone", "--begin", f"fleet-chain:run-{name}") for name in "ab"]
+    for _ in killed:
+        await world.reached("second")
+    for worker in killed:
+        worker.kill()
+
+    world.open("second")
+    for name in "ab":
+        await world.worker(name, "--alone")
+    for name in "ab":
+        assert CHAIN == await world.result(f"run-{name}")
+        assert {"first": 1, "second": 2, "third": 1} == world.count(f"run-{name}")
+        assert [2] == [claim.epoch for claim in await world.claims(f"run-{name}")]
+
+
+@pytest.mark.slow
+async def test_step_of_a_flow_whose_process_dies_is_tried_again(world: World) -> None:
+    """As the retry of the document says, and nothing else of the flow is executed again. [SF-X9]"""
+    world.hold("second")
+    await world.worker("a", "--begin", "fleet-with-a-process:run-1")
+    (await world.reached("second")).die()
+    (await world.reached("second")).go_on()
+
+    assert CHAIN == await world.result()
+    assert [(1, 1), (2, 1)] == [(call.attempt, call.epoch) for call in world.of("second")]
+    assert {"first": 1, "second": 2, "third": 1} == world.count()
+
+
+@pytest.mark.slow
+async def test_step_of_a_flow_whose_process_always_dies_fails_its_run(world: World) -> None:
+    """After the last attempt: the run has failed and says of what, and does not hang. [SF-X10]"""
+    world.hold("second")
+    await world.worker("a", "--begin", "fleet-with-a-process:run-1")
+    for _ in range(3):
+        (await world.reached("second")).die()
+
+    async with world.client() as client:
+        with pytest.raises(outlive.RunFailed, match="ProcessDiedError"):
+            await in_time(client.get("run-1").result())
+    assert [1, 2, 3] == [call.attempt for call in world.of("second")]
+    assert {"first": 1, "second": 3} == world.count()
+
+
+@pytest.mark.slow
+async def test_worker_of_a_flow_and_the_process_of_its_step_may_both_die(world: World) -> None:
+    """The attempt that the dead process has cost is not forgotten with the worker. [SF-X11]"""
+    world.hold("second")
+    worker = await world.worker("a", "--alone", "--begin", "fleet-with-a-process:run-1")
+    (await world.reached("second")).die()
+    await world.reached("second")
+    worker.kill()
+
+    world.open("second")
+    await world.worker("a", "--alone")
+    assert CHAIN == await world.result()
+    assert [(1, 1), (2, 1), (2, 2)] == [(call.attempt, call.epoch) for call in world.of("second")]
+    assert {"first": 1, "second": 3, "third": 1} == world.count()
+    assert [1] == [call.attempt for call in world.of("third")]
+
+
+@pytest.mark.slow
+async def test_step_in_a_queue_that_ends_while_its_flow_is_without_a_worker_is_not_done_again(world: World) -> None:
+    """Another worker takes it from its queue. Its outcome waits for the flow, which takes it when its worker is back.
+    [SF-X12]"""
+    world.hold("second")
+    own = ("--alone", "--queues", "default")
+    starter = await world.worker("a", *own, "--begin", "fleet-with-a-queue:run-1")
+    other = await world.worker("b", "--queues", "work")
+    step = await world.reached("second")
+    starter.kill()
+    step.go_on()
+    assert "second" == await world.result(step.call.run)
+    await world.stop(other)
+
+    await world.worker("a", *own)
+    assert CHAIN == await world.result()
+    assert {"first": 1, "third": 1} == world.count()
+    assert [("b", 1, 1)] == [(call.worker, call.attempt, call.epoch) for call in world.of("second", step.call.run)]

@@ -93,6 +93,8 @@ class StepSpec(msgspec.Struct, frozen=True):
     calls it gets that first, before the call begins."""
     is_method: bool = False
     """Whether it is called on an object, which is no argument of the call."""
+    known_as: str = ""
+    """The name by which a process of its own finds it, if that is another one: a flow calls its steps by their ids."""
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):

@@ -78,9 +78,8 @@ class StepTarget:
         names: References = (),
     ) -> None:
         self._names = names
-        self._spec = replace(
-            spec, name=id, signature=PlainArguments(spec.signature, spec.name), kind=kind, options=options
-        )
+        plain = PlainArguments(spec.signature, spec.name)
+        self._spec = replace(spec, name=id, known_as=spec.name, signature=plain, kind=kind, options=options)
         self._options, self._undo = options, undo
         self.own_undo = options.undo
         """What undoes it though the document says nothing of that."""

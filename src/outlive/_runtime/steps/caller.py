@@ -188,6 +188,7 @@ class StepCaller:
         command, known = attempt.command, attempt.context()
         job = Job(
             step=command.step.name,
+            known_as=command.step.known_as,
             module=command.step.fn.__module__,
             call=command.call,
             arguments=command.arguments,

@@ -60,6 +60,8 @@ class Job(msgspec.Struct, frozen=True):
     must_beat: bool = False
     """Whether heartbeats without progress are sent too."""
     headers: dict[str, str] = {}
+    known_as: str = ""
+    """The name under which the module has registered it, if that is another one."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -235,13 +237,14 @@ def _raised(error: BaseException, *, is_unstorable: bool = False) -> Raised:
 
 
 def _find(job: Job) -> StepSpec:
-    step = REGISTRY.find_step(job.step)
+    name = job.known_as or job.step
+    step = REGISTRY.find_step(name)
     if step is None and job.module != "__main__":
         importlib.import_module(job.module)
-        step = REGISTRY.find_step(job.step)
+        step = REGISTRY.find_step(name)
     if step is None:
         raise DefinitionError(
-            f"step {job.step} of module {job.module} is not there in a process of its own; process=True needs a step "
+            f"step {name} of module {job.module} is not there in a process of its own; process=True needs a step "
             f"that is defined when its module is imported, and a module that is a file (not a notebook)"
         )
     return step
