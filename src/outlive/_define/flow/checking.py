@@ -21,6 +21,7 @@ from outlive._define.flow.expression import (
     ANY,
     MAP,
     STRING,
+    CheckedTypes,
     Expression,
     ExpressionError,
     Template,
@@ -123,10 +124,8 @@ class _Checker:
         own = {id: self._result_of(step) for id, step in document.steps.items()}
         self._step_types = {**(outer_steps or {}), **own}
         self._needs: dict[str, set[str]] = {}
-        self._types: Types = {
-            **(_scope(document) if outer is None else outer),
-            "steps": MAP(self._step_types),
-        }
+        around = _scope(document) if outer is None else outer
+        self._types: Types = CheckedTypes({**around, "steps": MAP(self._step_types)})
 
     def check(self) -> None:
         mistakes = 0

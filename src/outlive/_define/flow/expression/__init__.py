@@ -12,7 +12,7 @@ is compiled (decision 0043).
 from __future__ import annotations
 
 from outlive._define.flow.expression.demand import steps_in
-from outlive._define.flow.expression.expression import Expression, parse
+from outlive._define.flow.expression.expression import CheckedTypes, Expression, parse
 from outlive._define.flow.expression.template import Template, case_of, compile_cases, compile_value
 from outlive._define.flow.expression.types import (
     ANY,
@@ -37,6 +37,7 @@ __all__ = [
     "NULL",
     "NUMBER",
     "STRING",
+    "CheckedTypes",
     "Expression",
     "ExpressionError",
     "Template",

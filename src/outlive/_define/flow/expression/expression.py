@@ -16,6 +16,15 @@ from outlive._define.flow.expression.values import Frame, refuse_length, refuse_
 from outlive.errors import ExpressionError
 
 
+class CheckedTypes(dict[str, "Type"]):
+    """The types of a scope, and those of the expressions that were checked in it: a document asks for them several
+    times."""
+
+    def __init__(self, types: Mapping[str, Type]) -> None:
+        super().__init__(types)
+        self.known: dict[Expression, Type] = {}
+
+
 class Expression:
     """A value that is computed from plain data: total, deterministic and bounded."""
 
@@ -71,8 +80,12 @@ class Expression:
         Raises:
             ExpressionError: a name or a field that is not there, or values that do not go together.
         """
+        known = types.known if isinstance(types, CheckedTypes) else {}
+        if self in known:
+            return known[self]
         try:
-            return type_of_node(self.tree, types)
+            known[self] = found = type_of_node(self.tree, types)
+            return found
         except ExpressionError as error:
             raise error.within(self.text) from None
         except RecursionError:
@@ -82,7 +95,7 @@ class Expression:
         return f"Expression({self.text!r})"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def parse(text: str) -> Expression:
     """Read an expression.
 

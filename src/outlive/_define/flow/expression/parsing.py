@@ -163,46 +163,45 @@ class _Parser:
         if negative:
             prefixes.pop()
         node = self._primary(negative=negative)
-        while True:
-            token = self._tokens[self._at]
-            if self._accept("."):
+        while (token := self._tokens[self._at]).kind == "sign":
+            sign = token.value
+            if sign == ".":
+                self._at += 1
                 node = self._member(node, token.offset)
-            elif self._accept("["):
+            elif sign == "[":
+                self._at += 1
                 optional = self._accept("?")
                 node = Index(token.offset, node, self.expression(), optional)
                 self._expect("]", "of an index")
-            elif token.value == "?" and token.kind == "sign" and self._is_sign(self._at + 1, "."):
+            elif sign == "?" and self._is_sign(self._at + 1, "."):
                 raise ExpressionError("`?.` is written the other way round", token.offset, "write `.?`")
-            elif token.value == "(" and token.kind == "sign":
+            elif sign == "(":
                 raise ExpressionError("only functions of the fixed list can be called", token.offset)
             else:
                 break
-        return _prefixed(prefixes, node)
+        return _prefixed(prefixes, node) if prefixes else node
 
     def _primary(self, *, negative: bool) -> Node:
         token = self._next()
-        match token.kind, token.value:
-            case "int", int(value):
-                value = -value if negative else value
-                if not INT_MIN <= value <= INT_MAX:
-                    raise ExpressionError("an integer literal has at most 64 bits", token.offset)
-                return Literal(token.offset, value)
-            case "double", value:
-                return Literal(token.offset, -value if negative else value)
-            case "text", value:
-                return Literal(token.offset, value)
-            case "name", str(name):
-                return self._name(token, name)
-            case "sign", "(":
-                node = self.expression()
-                self._expect(")", "of a bracket")
-                return node
-            case "sign", "[":
-                return ListOf(token.offset, self._until("]", self.expression))
-            case "sign", "{":
-                return MapOf(token.offset, self._until("}", self._entry))
-            case _:
-                raise self._refusal(token, "a value was expected before")
+        kind, value = token.kind, token.value
+        if kind == "name":
+            return self._name(token, value)
+        if kind == "text":
+            return Literal(token.offset, value)
+        if kind in ("int", "double"):
+            value = -value if negative else value
+            if kind == "int" and not INT_MIN <= value <= INT_MAX:
+                raise ExpressionError("an integer literal has at most 64 bits", token.offset)
+            return Literal(token.offset, value)
+        if kind == "sign" and value == "(":
+            node = self.expression()
+            self._expect(")", "of a bracket")
+            return node
+        if kind == "sign" and value == "[":
+            return ListOf(token.offset, self._until("]", self.expression))
+        if kind == "sign" and value == "{":
+            return MapOf(token.offset, self._until("}", self._entry))
+        raise self._refusal(token, "a value was expected before")
 
     def _name(self, token: Token, name: str) -> Node:
         if name in _CONSTANTS:
@@ -310,7 +309,8 @@ class _Parser:
         return at < len(self._tokens) and self._tokens[at][:2] == ("sign", sign)
 
     def _accept(self, sign: str) -> bool:
-        if self._is_sign(self._at, sign):
+        token = self._tokens[self._at]  # The last one is `end`, and is never passed.
+        if token.value == sign and token.kind == "sign":
             self._at += 1
             return True
         return False

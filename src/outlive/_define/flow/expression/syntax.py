@@ -193,23 +193,24 @@ def size(node: Node) -> int:
 
 def path_of(node: Node) -> tuple[tuple[str, ...], bool] | None:
     """The names along `a.b["c"]` as far as they are written out, and whether that is all; None if it is no path."""
-    match node:
-        case Name(name=name):
-            return (name,), True
-        case Select(base=base, field=field):
-            return _longer(path_of(base), field)
-        case Index(base=base, index=Literal(value=str(field))):
-            return _longer(path_of(base), field)
-        case Index(base=base):
-            return _longer(path_of(base), None)
-        case _:
-            return None
-
-
-def _longer(path: tuple[tuple[str, ...], bool] | None, field: str | None) -> tuple[tuple[str, ...], bool] | None:
-    if path is None or field is None or not path[1]:
-        return path and (path[0], False)
-    return (*path[0], field), True
+    parts: list[str | None] = []
+    # By their types, and not by patterns: every expression of every document comes by here.
+    while type(node) is Select or type(node) is Index:
+        if type(node) is Select:
+            parts.append(node.field)
+        else:
+            index = node.index
+            is_written = type(index) is Literal and type(index.value) is str
+            parts.append(index.value if is_written else None)  # type: ignore[attr-defined]
+        node = node.base
+    if type(node) is not Name:
+        return None
+    names = [node.name]
+    for part in reversed(parts):
+        if part is None:
+            return tuple(names), False
+        names.append(part)
+    return tuple(names), True
 
 
 def references_of(node: Node) -> frozenset[tuple[str, ...]]:
@@ -218,14 +219,17 @@ def references_of(node: Node) -> frozenset[tuple[str, ...]]:
     left = [node]
     while left:
         node = left.pop()
-        path = path_of(node)
+        kind = type(node)
+        if kind is Literal or kind is Local:
+            continue
+        path = path_of(node) if kind is Select or kind is Index or kind is Name else None
         if path is None:
             left += children(node)
             continue
         found.add(path[0])
         # The indexes inside a path have references of their own: steps.a[input.number].
-        while isinstance(node, Select | Index):
-            if isinstance(node, Index):
+        while type(node) is Select or type(node) is Index:
+            if type(node) is Index:
                 left.append(node.index)
             node = node.base
     return frozenset(found)

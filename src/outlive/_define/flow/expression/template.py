@@ -33,7 +33,8 @@ from outlive.errors import ExpressionError
 DEPTH_MAX = 100
 """How deeply nested a value with expressions may be."""
 
-_HOLDS_BRACES = re.compile(r"['\"{/]")
+# Only a text, a map or a comment can hold what looks like the end. Texts without escapes and braces are passed over.
+_PLAIN_END = re.compile(r"""(?:[^'"{}/\\]++|'[^'{}\\\r\n]*+'|"[^"{}\\\r\n]*+")*+\}\}""")
 
 Path = tuple[str | int, ...]
 Scope = Mapping[str, Any]
@@ -249,10 +250,9 @@ def _pieces(text: str) -> Iterator[str | Expression]:
 
 def _end(text: str, start: int) -> int:
     """Where the text goes on behind an expression."""
-    end = text.find("}}", start)
-    # Only a text, a map or a comment can hold what looks like the end.
-    if end >= 0 and end - start <= SOURCE_CHARACTERS_MAX and not _HOLDS_BRACES.search(text, start, end):
-        return end + 2
+    plain_end = _PLAIN_END.match(text, start)
+    if plain_end is not None and plain_end.end() - start - 2 <= SOURCE_CHARACTERS_MAX:
+        return plain_end.end()
     try:
         return read_tokens(text, start, closed=True)[1]
     except ExpressionError as error:

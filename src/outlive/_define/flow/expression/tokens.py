@@ -96,28 +96,29 @@ def read_tokens(source: str, start: int, *, closed: bool = False) -> tuple[list[
                 if closed and depth == 0 and source.startswith("}}", at):
                     return [*found, Token("end", "", at)], at + 2
                 depth -= 1
-            at = match.end()
-            found.append(_word(str(kind), value, match.start(), source[at : at + 1]))
+            begin, at = match.span()
+            if kind in ("int", "double"):
+                found.append(_number(kind, value, begin, source[at : at + 1]))
+            else:
+                found.append(Token(str(kind), value, begin))
     if closed:
         limit = "" if stop == len(source) else f" within {SOURCE_CHARACTERS_MAX:,} characters"
         raise ExpressionError(f"an expression that begins with ${{{{ is not closed with }}}}{limit}", start)
     return [*found, Token("end", "", at)], at
 
 
-def _word(kind: str, text: str, at: int, follower: str) -> Token:
+def _number(kind: str, text: str, at: int, follower: str) -> Token:
     if kind == "double":
         number = float(text)
         if number in (float("inf"), float("-inf")):
             raise ExpressionError(f"the number {text[:40]} is too large", at)
         _refuse_letter(text, at, follower)
         return Token(kind, number, at)
-    if kind == "int":
-        _refuse_letter(text, at, follower)
-        if len(text) > 20:
-            raise ExpressionError("an integer literal has at most 64 bits", at)
-        # -9223372036854775808 is written as a minus and a number that alone is too large: the parser looks again.
-        return Token(kind, int(text, 16 if text[:2] in ("0x", "0X") else 10), at)
-    return Token(kind, text, at)
+    _refuse_letter(text, at, follower)
+    if len(text) > 20:
+        raise ExpressionError("an integer literal has at most 64 bits", at)
+    # -9223372036854775808 is written as a minus and a number that alone is too large: the parser looks again.
+    return Token(kind, int(text, 16 if text[:2] in ("0x", "0X") else 10), at)
 
 
 def _refuse_letter(text: str, at: int, follower: str) -> None:
