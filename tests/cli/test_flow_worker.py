@@ -26,8 +26,9 @@ async def test_killed_worker_and_a_new_revision(command: Callable[..., Command],
     file, and goes on with the document that the run was started with. [FB-R1]"""
     async with outlive.Engine(url, worker=False) as people:
         await people.flows.apply(PINNED)
+        lacking = await people.flows.apply("name: cli-lacking\nsteps: { one: { use: cli.nowhere } }\n")
         first = command("worker", "--store", url)
-        first.ready()
+        assert f"; it lacks cli.nowhere for flow cli-lacking@{lacking.hash}" in first.ready()
         run = await people.flows.start("cli-pinned", id="pinned-1")
         await in_time(waits(run))
         first.signal(signal.SIGKILL)

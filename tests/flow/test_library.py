@@ -16,6 +16,7 @@ from outlive.errors import (
     FlowDisabledError,
     FlowInUseError,
     FlowNotFoundError,
+    HistoryFormatError,
     InvalidArgumentError,
     RunNotFoundError,
     StaleFlowError,
@@ -148,6 +149,49 @@ async def test_missing_step_is_named_with_its_worker(place: Place) -> None:
         assert "lacks lib.nowhere" in found.reason
         await engine.flows.apply(text.replace("nowhere", "only_there"))
         assert 2 == await in_time((await engine.flows.start("lib-lacking")).result())
+
+
+async def test_an_exported_run_carries_its_document() -> None:
+    """It goes on where the flow was never published, and where another document has its name; nothing starts it."""
+    async with TestEngine() as engine:
+        await engine.flows.apply(WAITING)
+        await engine.flows.start("lib-waiting", id="one")
+        await engine.settle()
+        text = await engine.export("one")
+    assert '"document":{"name":"lib-waiting"' in text
+    async with TestEngine() as other:
+        run = await other.import_run(text)
+        assert [] == await other.flows.list()
+        with pytest.raises(FlowNotFoundError):
+            await other.flows.start("lib-waiting")
+        await run.signal("go")
+        assert "ONE" == await run.result()
+
+        again = await other.import_run(text, id="again")
+        await other.flows.apply(WAITING.replace("ONE", "TWO"))
+        await again.signal("go")
+        assert "ONE" == await again.result()
+        await other.flows.delete("lib-waiting")
+        last = await other.import_run(text, id="last")
+        await last.signal("go")
+        assert "ONE" == await last.result()
+
+
+async def test_a_file_whose_document_was_changed_is_refused() -> None:
+    """And leaves nothing behind."""
+    async with TestEngine() as engine:
+        await engine.flows.apply(WAITING)
+        await engine.flows.start("lib-waiting", id="one")
+        await engine.settle()
+        text = await engine.export("one")
+    async with TestEngine() as other:
+        for wrong in (
+            text.replace("wait_for_signal", "[]"),
+            text.replace('{"name":"lib-waiting"', '{"name":"another"'),
+        ):
+            with pytest.raises(HistoryFormatError, match="document of flow"):
+                await other.import_run(wrong)
+        assert 0 == await other.count()
 
 
 async def test_batch_needs_no_code_where_it_is_started() -> None:

@@ -79,7 +79,7 @@ async def test_a_worker_that_has_only_the_new_document_leaves_the_run_alone(tmp_
 
     async with outlive.Engine(store, registry=having(second)) as new:
         await new.signal("old", "paid")
-        assert await new.get("old").why() == f"no live worker has pinned@{first.version}; start one that defines it"
+        assert await new.get("old").why() == f"no live worker has pinned@{first.hash}; start one that defines it"
         run = await new.start(second, id="new")
         await new.signal("new", "paid")
         assert await in_time(run.result()) == "second"

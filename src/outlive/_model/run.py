@@ -50,6 +50,15 @@ def definition_key(workflow: str, version: int) -> str:
     return f"{workflow}@{version}"
 
 
+HASHES_FROM = 2**32
+"""People count the versions of their code. A version of this size is that of a flow: the first digits of a hash."""
+
+
+def definition_shown(workflow: str, version: int) -> str:
+    """A definition as people know it: `order@2`, and a flow with its hash, `order@3f9a1c02b7de`."""
+    return definition_key(workflow, version) if version < HASHES_FROM else f"{workflow}@{version:012x}"
+
+
 OUTSIDE, IN_LINE, HELD = 0, 1, 2
 """A run with a queue waits in its line when it is due. The slot that a claim gives it is its own until it ends or is
 parked, or, if its queue wants it so, is suspended. Outside are those that have no slot and are not due."""
@@ -105,6 +114,11 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     def definition(self) -> str:
         """`workflow@version`."""
         return definition_key(self.workflow, self.version)
+
+    @property
+    def definition_shown(self) -> str:
+        """The same as people know it: a flow with its hash."""
+        return definition_shown(self.workflow, self.version)
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ import msgspec
 from outlive._journal.event import AnyEvent, DetachedEnded, PatchTaken, RunCreated
 from outlive._journal.value import Stored
 from outlive._model import Payload, Retry, RunStatus, Wait, WaitKind
+from outlive._model.run import definition_shown
 from outlive._replay.call import Call, ChildCall, DetachedCall, EndWait, RecordCall, StepCall
 from outlive._replay.command import Command, EndRun, Park, Record, Recorded, WorkflowSpec
 from outlive._replay.frame import PATCH, Frame
@@ -230,7 +231,8 @@ class Execution:
         if spec.strict_arguments:
             journal, code = f"{call} with the arguments of that time", f"{call} with other arguments"
             raise self.contradiction(event, journal, code)
-        self.differences.setdefault((run, call), Difference(self.events, f"{spec.name}@{spec.version}", run, call))
+        definition = definition_shown(spec.name, spec.version)
+        self.differences.setdefault((run, call), Difference(self.events, definition, run, call))
 
     def refuse_unasked(self, event: AnyEvent, journal: str) -> NoReturn:
         """The journal answers something that the code did not ask for."""
@@ -252,7 +254,7 @@ class Execution:
 
     def _definition(self, run: int) -> str:
         frame = self.frames.get(run) or self.frames.get(0)
-        return f"{frame.spec.name}@{frame.spec.version}" if frame else f"run {self.root_id}"
+        return definition_shown(frame.spec.name, frame.spec.version) if frame else f"run {self.root_id}"
 
     # -- What it waits for -----------------------------------------------------------------------------------
 

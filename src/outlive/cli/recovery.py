@@ -64,7 +64,7 @@ def list_(*, url: str, limit: int, as_json: bool) -> None:
     if not found:
         click.echo("every run is moving, waiting for something, or has ended")
         return
-    rows = [[it.run.id, it.run.definition, it.kind.value, it.reason] for it in found]
+    rows = [[it.run.id, it.run.definition_shown, it.kind.value, it.reason] for it in found]
     print_table(["run", "workflow", "kind", "why"], rows)
     if not is_all:
         click.echo(f"... and more; --limit {limit * 10} shows them")

@@ -34,10 +34,16 @@ def list_(*, url: str, as_json: bool) -> None:
         click.echo("there are no schedules on this store")
         return
     rows = [
-        [info.name, f"{info.workflow}@{info.version}", " ".join(each.status for each in info.last[:3]) or "-", info.why]
+        [info.name, _definition(info), " ".join(each.status for each in info.last[:3]) or "-", info.why]
         for info in found
     ]
     print_table(["schedule", "workflow", "last", "why"], rows)
+
+
+def _definition(info: ScheduleInfo) -> str:
+    from outlive._model.run import definition_shown
+
+    return definition_shown(info.workflow, info.version)
 
 
 async def _list(url: str) -> list[ScheduleInfo]:

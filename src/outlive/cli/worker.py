@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 10.0
+LACKING_SHOWN_MAX = 5
+"""Flows that a worker names which it cannot run."""
 LEFT_SECONDS = 2.0
 """How long threads of other libraries may keep the process after everything was released."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -306,7 +308,19 @@ def _described(engine: Engine) -> str:
 
     own = [name for name in engine._registry.definitions() if not name.startswith(RESERVED)]
     worker = f"worker {engine._worker_name} (process {os.getpid()})"
-    return f"{worker} runs {counted(len(own), 'workflow')} on {shown(engine.url)}"
+    return f"{worker} runs {counted(len(own), 'workflow')} on {shown(engine.url)}{_lacking(engine)}"
+
+
+def _lacking(engine: Engine) -> str:
+    """The flows in the store that this worker cannot run, and the steps that it would need for them."""
+    from outlive._model.run import definition_shown
+
+    lacking = []
+    for definition, names in sorted(engine._registry.lacking().items()):
+        name, _, version = definition.rpartition("@")
+        lacking.append(f"{', '.join(sorted(names))} for flow {definition_shown(name, int(version))}")
+    more = f"; and for {len(lacking) - LACKING_SHOWN_MAX} more" if len(lacking) > LACKING_SHOWN_MAX else ""
+    return f"; it lacks {'; '.join(lacking[:LACKING_SHOWN_MAX])}{more}" if lacking else ""
 
 
 async def _enter(engine: Engine, stop: Stop) -> bool:

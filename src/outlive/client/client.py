@@ -37,6 +37,7 @@ from outlive.client.closing import closing_change, is_at_rest, trace_ends
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
+from outlive.client.flows.carrying import bring_documents
 from outlive.client.flows.library import Library
 from outlive.client.followers import Bell
 from outlive.client.following import JournalReader
@@ -202,6 +203,8 @@ class Client:
         root_id = copy.root.id if id is None else check_run_id(id)
         await check_copy(copy, scratch)
         with doing("import", root_id):
+            # First: the run must not be here without the document that it goes on with.
+            await bring_documents(self.library, copy.documents, source="the exported run")
             await write_copy(store, copy, root_id=root_id)
         self.access.ring()
         return root_id

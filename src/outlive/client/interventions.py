@@ -18,6 +18,7 @@ from outlive._define.workflow import Workflow
 from outlive._journal.codec import creation_in
 from outlive._journal.failure import exception_of
 from outlive._model import Failure, Run, RunStatus, definition_key
+from outlive._model.run import definition_shown
 from outlive.client.access import Access
 from outlive.errors import OutliveError, ResultTimeoutError, RunFinishedError
 
@@ -62,9 +63,10 @@ class Interventions:
                 # Workers that have it take from queues only, so the request waits in the line of the run.
                 spec = msgspec.structs.replace(spec, queue=run.queue)
             else:
+                shown = definition_shown(run.workflow, version)
                 raise refused(
-                    f"workflow {definition} is not defined in this process, and no live worker has it; its code has "
-                    f"to replay the history: start a worker that has it, and try again"
+                    f"workflow {shown} is not defined in this process, and no live worker has it; its code has to "
+                    f"replay the history: start a worker that has it, and try again"
                 )
         rows = await store.read_journal(run.journal, limit=1)
         # The middleware of the worker expects the headers of the run in whatever is done for it.

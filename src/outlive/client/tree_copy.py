@@ -24,6 +24,7 @@ from outlive._store.contract import PAGE_SIZE_MAX, Answer, Change, ItemResult, M
 from outlive._store.examine import TreeRows
 from outlive._store.streams import StreamLine, StreamLines
 from outlive.client.closing import renamed
+from outlive.client.flows.carrying import CarriedDocument
 from outlive.client.fsck import check_store
 from outlive.errors import OutliveError, RunExistsError
 
@@ -44,6 +45,8 @@ class TreeCopy(msgspec.Struct, kw_only=True):
     items: list[ItemResult] = []
     streams: list[StreamLines] = []
     blobs: list[Blob] = []
+    documents: list[CarriedDocument] = []
+    """Of flows: what its runs are pinned to. They lie in cells of the store, and only a file has them with the tree."""
 
     @property
     def root(self) -> Run:
@@ -55,11 +58,13 @@ class TreeCopy(msgspec.Struct, kw_only=True):
         return self._plain() == other._plain()
 
     def _plain(self) -> TreeCopy:
-        """Without what may differ: a message makes its tree due, and each store cuts streams into its own chunks."""
+        """Without what may differ: a message makes its tree due, each store cuts streams into its own chunks, and
+        documents are no part of a tree in a store."""
         return replace(
             self,
             runs=[replace(run, wake_at=None) for run in self.runs],
             streams=[replace(stream, lines=_joined(stream.lines)) for stream in self.streams],
+            documents=[],
         )
 
 

@@ -1,7 +1,7 @@
 """A tree of runs as a file: its history, and behind it what else a store needs to take it over.
 
     {"tree": {"message": {...}}}  {"tree": {"key": "..."}}  {"tree": {"answer": {...}}}  {"tree": {"item": {...}}}
-    {"tree": {"stream": {...}}}
+    {"tree": {"stream": {...}}}  {"tree": {"document": {...}}}
 
 The rows of its runs are not in the file: they are the fold of the journal (docs/reference/history-format.md).
 """
@@ -16,6 +16,7 @@ from outlive._model import Run
 from outlive._model.payload import Blob
 from outlive._store.contract import Answer, ItemResult, Message, Store
 from outlive._store.streams import StreamLines
+from outlive.client.flows.carrying import CarriedDocument, documents_of
 from outlive.client.fsck.reading import Reading
 from outlive.client.tree_copy import TreeCopy, read_copy
 from outlive.errors import HistoryFormatError
@@ -29,6 +30,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     answer: Answer | None = None
     item: ItemResult | None = None
     stream: StreamLines | None = None
+    document: CarriedDocument | None = None
 
 
 class PartLine(msgspec.Struct, frozen=True):
@@ -46,6 +48,7 @@ async def export_tree(store: Store, run: Run) -> str:
     rows = await store.read_journal(run.journal) if copy is None else copy.rows
     open_journal(rows, nonce=run.nonce, run_id=run.root_id)
     if copy is not None:
+        copy.documents = await documents_of(store, copy.runs)
         return write_tree(copy, run)
     ids = blobs_of(rows)
     return write_history(run, rows, await store.get_blobs(sorted(ids)) if ids else {}, None)
@@ -59,6 +62,7 @@ def write_tree(copy: TreeCopy, run: Run) -> str:
         *(Part(answer=answer) for answer in copy.answers),
         *(Part(item=item) for item in copy.items),
         *(Part(stream=stream) for stream in copy.streams),
+        *(Part(document=document) for document in copy.documents),
     ]
     return write_history(run, copy.rows, {blob.id: blob.data for blob in copy.blobs}, list(map(PartLine, parts)))
 
@@ -101,3 +105,5 @@ def _take(copy: TreeCopy, part: Part) -> None:
         copy.items.append(part.item)
     if part.stream is not None:
         copy.streams.append(part.stream)
+    if part.document is not None:
+        copy.documents.append(part.document)

@@ -68,7 +68,7 @@ def why(
     if root.reason:
         return root.reason
     if root.owner:
-        return f"its worker {root.owner} is gone; another one that has {root.definition} will take it over"
+        return f"its worker {root.owner} is gone; another one that has {root.definition_shown} will take it over"
     return "a worker will take it as soon as one has room"
 
 
@@ -102,10 +102,10 @@ def _undefined(workers: Iterable[WorkerInfo], root: Run) -> str:
     lacks = {worker.name: lacking_in(worker.definitions, root.definition) for worker in workers}
     found = [f"worker {name} lacks {', '.join(names)}" for name, names in sorted(lacks.items()) if names]
     if not found:
-        return f"no live worker has {root.definition}; start one that defines it"
+        return f"no live worker has {root.definition_shown}; start one that defines it"
     more = f" and {len(found) - LACKING_SHOWN_MAX} more" if len(found) > LACKING_SHOWN_MAX else ""
     shown = "; ".join(found[:LACKING_SHOWN_MAX])
-    return f"no live worker has all steps of flow {root.workflow}: {shown}{more}; start one that has them"
+    return f"no live worker has all steps of flow {root.definition_shown}: {shown}{more}; start one that has them"
 
 
 def _ended(run: Run) -> str:

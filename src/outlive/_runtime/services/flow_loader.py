@@ -101,13 +101,13 @@ class FlowLoader:
     async def _find_hashes(self, name: str, entry: FlowEntry) -> list[str]:
         """The documents of a flow that runs may be pinned to, the published one first."""
         if entry.deleted is not None and not entry.has_open_runs:
-            return []
+            return list(entry.brought)
         try:
             revisions = await self._library.revisions(name, entry)
         except FlowDamagedError as error:
             log.error("%s; runs of its earlier revisions wait", error)
             revisions = [] if entry.current is None else [entry.current]
-        hashes = list(dict.fromkeys(revision.hash for revision in reversed(revisions)))
+        hashes = list(dict.fromkeys([*(revision.hash for revision in reversed(revisions)), *entry.brought]))
         if len(hashes) <= EARLIER_MAX:
             return hashes
         in_use = await self._versions_in_use(name)

@@ -42,6 +42,7 @@ from outlive.errors import (
 REVISIONS_MAX = 1_000
 """Revisions of a flow that its history keeps; the oldest go first."""
 TRIES_MAX = 100
+BROUGHT = "only runs of it were brought here"
 NEW = FlowEntry()
 
 EntryChange = Callable[[FlowEntry, int], FlowEntry]
@@ -165,7 +166,7 @@ class Library:
                 return replace(before, draft=left)
             number = max(before.revision, before.last) + 1
             new = FlowRevision(number, digits, now, by=by, note=note, rolled_back_to=rolled_back_to)
-            return FlowEntry(current=new, disabled=before.disabled, draft=left)
+            return FlowEntry(current=new, disabled=before.disabled, draft=left, brought=before.brought)
 
         with doing("flow.rollback" if rolled_back_to else "flow.publish", name, note):
             return await self._change(name, revise)
@@ -211,10 +212,25 @@ class Library:
         def remove(before: FlowEntry, now: int) -> FlowEntry:
             check_expected(name, expected, before)
             last = max(before.revision, before.last)
-            return FlowEntry(deleted=Pause(now, by, note), last=last, has_open_runs=has_open_runs)
+            return FlowEntry(
+                deleted=Pause(now, by, note), last=last, has_open_runs=has_open_runs, brought=before.brought
+            )
 
         with doing("flow.delete", name, note):
             await self._change(name, remove, creates=False)
+
+    async def bring(self, name: str, digits: str) -> FlowEntry:
+        """Let workers load a document that is kept, for runs that came with it. A flow that is not here stays unlisted,
+        and starts nothing."""
+
+        def bring(before: FlowEntry, now: int) -> FlowEntry:
+            if digits in before.brought:
+                return before
+            is_new = before.current is None and before.draft is None and before.deleted is None
+            deleted = Pause(now, "", BROUGHT) if is_new else before.deleted
+            return replace(before, deleted=deleted, brought=(*before.brought, digits))
+
+        return await self._change(name, bring)
 
     async def _change(self, name: str, change: EntryChange, *, creates: bool = True) -> FlowEntry:
         """Change the entry of a flow, and put the revision that is replaced into its history before.

@@ -86,6 +86,8 @@ class FlowEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a deleted flow: the number of its last revision."""
     has_open_runs: bool = False
     """Whether it was deleted while runs of it were open: workers load it on, so that they can end."""
+    brought: tuple[str, ...] = ()
+    """The hashes of documents that came with runs of another store: workers load them, and nothing starts them."""
 
     @property
     def revision(self) -> int:

@@ -9,6 +9,7 @@ import msgspec
 
 from outlive._model import Run, RunStatus, definition_key
 from outlive._model.instant import instant_of
+from outlive._model.run import definition_shown
 from outlive._model.schedule import Schedule, ScheduleState, StoredSchedule
 from outlive._model.ticks import SECOND, Ticks, jitter_of
 from outlive.client.schedules.deciding import observe
@@ -127,7 +128,7 @@ def _why(
         elif schedule.overlap == "skip":
             parts.append(f"{what}, and a tick is skipped while that lasts")
     if not has_worker:
-        target = definition_key(stored.target.workflow, stored.target.version)
+        target = definition_shown(stored.target.workflow, stored.target.version)
         parts.append(f"no live worker has {target}; start one that defines it")
     return "; ".join(parts)
 

@@ -194,16 +194,15 @@ def size(node: Node) -> int:
 def path_of(node: Node) -> tuple[tuple[str, ...], bool] | None:
     """The names along `a.b["c"]` as far as they are written out, and whether that is all; None if it is no path."""
     parts: list[str | None] = []
-    # By their types, and not by patterns: every expression of every document comes by here.
-    while type(node) is Select or type(node) is Index:
-        if type(node) is Select:
+    # Without patterns and recursion: every expression of every document comes by here.
+    while isinstance(node, Select | Index):
+        if isinstance(node, Select):
             parts.append(node.field)
         else:
             index = node.index
-            is_written = type(index) is Literal and type(index.value) is str
-            parts.append(index.value if is_written else None)  # type: ignore[attr-defined]
+            parts.append(index.value if isinstance(index, Literal) and type(index.value) is str else None)
         node = node.base
-    if type(node) is not Name:
+    if not isinstance(node, Name):
         return None
     names = [node.name]
     for part in reversed(parts):
@@ -219,17 +218,16 @@ def references_of(node: Node) -> frozenset[tuple[str, ...]]:
     left = [node]
     while left:
         node = left.pop()
-        kind = type(node)
-        if kind is Literal or kind is Local:
+        if isinstance(node, Literal | Local):
             continue
-        path = path_of(node) if kind is Select or kind is Index or kind is Name else None
+        path = path_of(node) if isinstance(node, Select | Index | Name) else None
         if path is None:
             left += children(node)
             continue
         found.add(path[0])
         # The indexes inside a path have references of their own: steps.a[input.number].
-        while type(node) is Select or type(node) is Index:
-            if type(node) is Index:
+        while isinstance(node, Select | Index):
+            if isinstance(node, Index):
                 left.append(node.index)
             node = node.base
     return frozenset(found)
