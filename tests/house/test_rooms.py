@@ -114,7 +114,18 @@ CONTRACT_MODULES = {
         "workflow",
     },
     "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},
-    "_store": {"audit", "change", "checkpoints", "contract", "deleting", "examine", "handle", "schedules", "streams"},
+    "_store": {
+        "audit",
+        "change",
+        "checkpoints",
+        "contract",
+        "deleting",
+        "diagnosis",
+        "examine",
+        "handle",
+        "schedules",
+        "streams",
+    },
     "_lease": {"contract", "process", "sessions"},
 }
 

@@ -53,6 +53,9 @@ COMMANDS: dict[str, Entry] = {
     "backup": Entry(
         "Copy a store into a file while workers go on, and prove that the copy is whole.", "outlive.cli.backup"
     ),
+    "doctor": Entry(
+        "Look for what is wrong: versions, settings, the store, and what stands still.", "outlive.cli.doctor"
+    ),
     "config": Entry(
         "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"
     ),

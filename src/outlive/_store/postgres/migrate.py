@@ -29,7 +29,7 @@ async def open_database(session: Session) -> None:
     """
     database, user = await check_server(session)
     try:
-        if await _read_version(session) < len(migrations()) or not await _has_functions(session):
+        if await _read_version(session) < len(migrations()) or not await has_functions(session):
             await _migrate(session)
     except asyncpg.InsufficientPrivilegeError as error:
         ((exists, _, _),) = await session.fetch("read_identity", session.address.schema)
@@ -46,10 +46,10 @@ async def check_database(session: Session) -> None:
     database, user = await check_server(session)
     try:
         version = await _read_version(session)
-        has_functions = version == len(migrations()) and await _has_functions(session)
+        is_current = version == len(migrations()) and await has_functions(session)
     except asyncpg.InsufficientPrivilegeError as error:
         raise _lack_of_rights(session, database=database, user=user, exists=True) from error
-    if not has_functions:
+    if not is_current:
         raise SchemaTooOldError(str(session.address), version, len(migrations()))
 
 
@@ -127,11 +127,11 @@ async def _migrate(session: Session) -> None:
         for number, file in enumerate(migrations()[version:], version + 1):
             await session.run(file.read_text("utf-8"))
             await session.fetch("record_migration", number, file.stem)
-        if not await _has_functions(session):
+        if not await has_functions(session):
             await session.run(functions_for(schema))
 
 
-async def _has_functions(session: Session) -> bool:
+async def has_functions(session: Session) -> bool:
     """Whether the functions of this release are there; they are made together."""
-    ((has_functions,),) = await session.fetch("find_functions", session.address.schema)
-    return bool(has_functions)
+    ((found,),) = await session.fetch("find_functions", session.address.schema)
+    return bool(found)

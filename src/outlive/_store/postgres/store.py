@@ -167,20 +167,26 @@ class PostgresStore:
             verb.cancel()  # It waits for a connection.
 
     @asynccontextmanager
-    async def one_moment(self) -> AsyncIterator[None]:
+    async def one_moment(self, *, makes_requested: bool = True) -> AsyncIterator[None]:
         """Let all verbs that read see the store as it is now, until this ends; no verb may write meanwhile.
 
+        Args:
+            makes_requested: whether runs that transactions of users have asked for are made before; without, that is
+                left to a worker, and nothing at all is written.
+
         Raises:
-            StoreUnavailableError: the server is away, or transactions of users ask for runs faster than these are made.
+            StoreUnavailableError: the server is away, or runs were asked for that are not made.
         """
         pools, moment = self.pools, Moment(self._address)
         try:
             for _ in range(MOMENTS_TRIED):
-                await self.count_runs(RunFilter(), limit=1)  # Makes the runs that were only asked for.
+                if makes_requested:
+                    await self.count_runs(RunFilter(), limit=1)
                 if await moment.begin():
                     break
             else:
-                raise StoreUnavailableError(str(self._address), "runs are requested faster than they are made")
+                reason = "transactions of users have asked for runs, and no worker makes them"
+                raise StoreUnavailableError(str(self._address), reason)
             self._pools = pools._replace(shared=moment)
             yield
         finally:

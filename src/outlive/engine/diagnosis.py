@@ -1,0 +1,209 @@
+"""What a doctor finds: versions, the configuration, the place of the store, and what stands still in it.
+
+Looking writes nothing: a store is opened only if its schema is that of this release, and on a server everything is read
+in a transaction that can only read.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from outlive._runtime.clock import SystemClock
+from outlive._store.diagnosis import Finding, Level, problem, warning, well
+from outlive.client.recovery import IncompleteKind
+from outlive.config.settings import Settings
+from outlive.engine.configured import read_configuration
+from outlive.engine.engine import Engine
+from outlive.engine.namespace import in_namespace
+from outlive.engine.url import is_server
+from outlive.errors import InvalidSettingsError, OutliveError, StoreUrlError
+
+PYTHON_MIN = (3, 11)
+MICROSECONDS = 1_000_000
+AHEAD_SECONDS_MAX = 5
+LATE_SECONDS = 60
+"""After how long a schedule that is due, or a run in line that no limit keeps, is late."""
+LOOKED_AT_MAX = 500
+
+_ADVICE = {
+    IncompleteKind.PARKED: "outlive recovery list says why; resume them, skip a step or cancel them",
+    IncompleteKind.INTERRUPTED: "start a worker that has their workflows; another one takes them over",
+    IncompleteKind.DAMAGED: "outlive fsck --repair writes their rows again from the journals",
+    IncompleteKind.UNDEFINED: "start a worker that defines these workflows in these versions",
+}
+
+
+async def diagnose(url: str | None) -> list[Finding]:
+    """Everything that a doctor has to say about this machine, the configuration and a store; that of the configuration
+    unless one is given."""
+    found = [*_versions()]
+    settings, of_settings = _configuration()
+    found += of_settings
+    if url is None and settings is not None and settings["store"] is not None:
+        url = in_namespace(settings["store"], settings["namespace"])
+    if url is None:
+        if settings is not None:
+            advice = 'give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml'
+            found.append(problem("store", "none is named", advice))
+        return found
+    found += [each async for each in _store(url)]
+    return found
+
+
+def _versions() -> Iterator[Finding]:
+    said = f"{platform.python_version()} on {platform.system()}"
+    if sys.version_info < PYTHON_MIN:
+        yield problem("python", said, f"use Python {'.'.join(map(str, PYTHON_MIN))} or later")
+    else:
+        yield well("python", said)
+    yield well("outlive", version("outlive"))
+
+
+def _configuration() -> tuple[Settings | None, list[Finding]]:
+    try:
+        settings = read_configuration()
+    except InvalidSettingsError as error:
+        return None, [problem("configuration", str(each), "correct it there") for each in error.problems]
+    count = len(settings.given)
+    return settings, [well("configuration", f"{settings.file or 'no file'}, {count} settings given")]
+
+
+async def _store(url: str) -> AsyncIterator[Finding]:
+    scheme, _, rest = url.partition(":")
+    clock = SystemClock()
+    if scheme == "memory":
+        yield well("store", "in memory: it ends with its process, and there is nothing to see from outside")
+        return
+    if is_server(url):
+        if importlib.util.find_spec("asyncpg") is None:
+            yield problem("asyncpg", "it is not installed", "pip install 'outlive[postgres]'")
+            return
+        from outlive._store.postgres import diagnosis as of_postgres
+
+        yield of_postgres.diagnose_driver()
+        found = await of_postgres.diagnose_server(url, now=clock.now)
+    else:
+        try:
+            engine = Engine(url, worker=False)
+        except StoreUrlError as error:
+            yield problem("store", str(error), "correct the store URL")
+            return
+        del engine
+        from outlive._store.sqlite import diagnosis as of_sqlite
+
+        yield of_sqlite.diagnose_driver()
+        found = list(of_sqlite.diagnose_file(rest))
+    for each in found:
+        yield each
+    if not _can_be_opened(url, found):
+        yield warning("runs", "not looked at, because the store is not ready", "see above")
+        return
+    try:
+        async with Engine(url, worker=False) as engine, _reading(engine):
+            async for each in _inside(engine):
+                yield each
+    except OutliveError as error:
+        yield problem("runs", f"they could not be looked at: {error}", "outlive fsck says more about the store")
+
+
+def _can_be_opened(url: str, found: list[Finding]) -> bool:
+    """Whether an engine would write nothing when it opens the store; the last finding is about its schema."""
+    if found[-1].level is not Level.OK or any(each.level is Level.PROBLEM for each in found):
+        return False
+    if is_server(url):
+        return True
+    is_wal = all(each.level is Level.OK for each in found if each.check == "durability")
+    return is_wal and Path(f"{url.partition(':')[2]}-workers").expanduser().exists()
+
+
+def _reading(engine: Engine) -> AbstractAsyncContextManager[Any]:
+    store = engine._store
+    moment = getattr(store, "one_moment", None)
+    return nullcontext() if moment is None else moment(makes_requested=False)
+
+
+# -- What stands still in a store ----------------------------------------------------------------------------------
+
+
+async def _inside(engine: Engine) -> AsyncIterator[Finding]:
+    store = engine._store
+    workers = await store.list_workers()
+    live = [worker for worker in workers if worker.is_live]
+    gone = [worker for worker in workers if not worker.is_live and worker.runs]
+    open_runs = await engine.count(status=["pending", "running", "waiting", "parked"])
+    if live or not int(open_runs):
+        yield well("workers", f"{len(live)} alive, {open_runs} open runs")
+    else:
+        yield problem("workers", f"none is alive, and there are {open_runs} open runs", "start one: outlive worker")
+    if gone:
+        said = f"{len(gone)} are gone and still own {sum(worker.runs for worker in gone):,} runs"
+        yield warning("workers", said, "workers that have their workflows take these over; see outlive workers")
+    yield await _time(engine)
+    async for each in _standing(engine):
+        yield each
+    async for each in _queues(engine, has_workers=bool(live)):
+        yield each
+    yield await _schedules(engine)
+
+
+async def _time(engine: Engine) -> Finding:
+    newest = await engine.list(limit=1)
+    ahead = max((run.created_at - engine._store.now() for run in newest), default=0) / MICROSECONDS
+    if ahead > AHEAD_SECONDS_MAX:
+        said = f"the newest run was started {ahead:,.0f} s from now: a clock has gone back"
+        return problem("time", said, "let this machine ask a time server; timers and leases wait until then")
+    return well("time", "no run was started in the future")
+
+
+async def _standing(engine: Engine) -> AsyncIterator[Finding]:
+    found = await engine.recovery(limit=LOOKED_AT_MAX)
+    if not found:
+        yield well("runs", "every run moves, waits for something, or has ended")
+        return
+    more = " or more" if len(found) == LOOKED_AT_MAX else ""
+    for kind, count in Counter(it.kind for it in found).items():
+        examples = [it for it in found if it.kind is kind][:3]
+        names = ", ".join(dict.fromkeys(it.run.definition for it in examples))
+        said = f"{count:,}{more} {kind.value} ({names}): {' '.join(examples[0].reason.split())[:200]}"
+        yield (problem if kind is IncompleteKind.DAMAGED else warning)("runs", said, _ADVICE[kind])
+
+
+async def _queues(engine: Engine, *, has_workers: bool) -> AsyncIterator[Finding]:
+    late = 0
+    queues = await engine.queues.list()
+    for queue in queues:
+        seconds = 0.0 if queue.waiting is None else queue.waiting.total_seconds()
+        if seconds <= LATE_SECONDS:
+            continue
+        late += 1
+        said = f"{queue.name}: {queue.in_line} runs in line, the first for {seconds:,.0f} s"
+        if queue.paused:
+            yield warning("queues", f"{said}; {queue.paused}", f"outlive queues resume {queue.name}")
+        elif int(queue.running):
+            yield warning("queues", f"{said}, {queue.running} under way", "raise its limits, or add workers")
+        else:
+            why = "none of them is under way" if has_workers else "no worker is alive"
+            yield warning("queues", f"{said}; {why}", "start a worker that takes from it and has its workflows")
+    if not late:
+        yield well("queues", f"{len(queues)}, and none is behind")
+
+
+async def _schedules(engine: Engine) -> Finding:
+    due = await engine._store.find_due_schedules(limit=LOOKED_AT_MAX)
+    late = [
+        row for row in due.rows if row.next_at is not None and due.now_at - row.next_at > LATE_SECONDS * MICROSECONDS
+    ]
+    if not late:
+        return well("schedules", "none is behind")
+    behind = max(due.now_at - (row.next_at or 0) for row in late) / MICROSECONDS
+    names = ", ".join(row.name for row in late[:3])
+    said = f"{len(late)} are behind by up to {behind:,.0f} s ({names})"
+    return warning("schedules", said, "start a worker with schedules=True: it catches up as each schedule says")

@@ -1,0 +1,184 @@
+"""`outlive doctor`: what it finds, what it advises, and that it writes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import outlive
+from outlive._runtime.clock import SystemClock
+from outlive._store.postgres.address import parse_address
+from outlive._store.postgres.schemas import list_schemas
+from outlive._store.sqlite.migrate import migrations
+from outlive.cli import main
+from outlive.engine.diagnosis import diagnose
+from outlive.engine.url import store_for
+from outlive.testing.conformance.builders import begin, hire
+
+
+@outlive.workflow
+async def doctored() -> None:
+    """Ends at once."""
+
+
+HOUR = 3_600 * 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, without a configuration."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OUTLIVE_STORE", raising=False)
+    return tmp_path
+
+
+async def found(url: str | None) -> dict[str, list[str]]:
+    """What is said about each check: the level, and the words."""
+    lines: dict[str, list[str]] = {}
+    for each in await diagnose(url):
+        lines.setdefault(each.check, []).append(f"{each.level.value}: {each.said}")
+        assert bool(each.advice) == (each.level.value != "ok"), each
+    return lines
+
+
+def worst(lines: dict[str, list[str]]) -> set[str]:
+    """The checks that are not well."""
+    return {check for check, said in lines.items() for each in said if not each.startswith("ok: ")}
+
+
+async def test_a_place_without_a_store_stays_without(folder: Path, postgres_url: str) -> None:
+    """Nothing is made that is not there: no file, no schema."""
+    lines = await found("sqlite:shop.db")
+
+    assert lines["store"] == [f"problem: there is no file {folder / 'shop.db'}"]
+    assert list(folder.iterdir()) == []
+    lines = await found(postgres_url)
+    assert "is empty" in lines["schema"][0]
+    assert parse_address(postgres_url).schema not in await list_schemas(parse_address(postgres_url))
+    assert "not looked at" in lines["runs"][0]
+
+
+@pytest.mark.every_store
+async def test_a_healthy_store_is_well(url: str, folder: Path) -> None:
+    """On a file and on a server, which keeps less than it should in tests; nothing is left behind."""
+    async with outlive.Engine(url, worker=False):
+        pass
+    before = sorted(folder.iterdir())
+
+    lines = await found(url)
+
+    assert worst(lines) <= {"durability"}
+    assert lines["workers"] == ["ok: 0 alive, 0 open runs"]
+    assert "up to date" in lines["schema"][0]
+    assert sorted(folder.iterdir()) == before
+    if url.startswith("postgresql:"):
+        assert "fsync" in lines["durability"][0]
+        assert lines["autovacuum"]
+        assert "the server's differs by" in lines["clock"][0]
+
+
+@pytest.mark.every_store
+async def test_what_stands_still_is_named(url: str) -> None:
+    """Parked runs, workers that are gone, runs without a worker, queues and schedules that are behind."""
+    clock = SystemClock()
+    store = store_for(url, clock=lambda: clock.now() - HOUR, is_test_clock=True)
+    await store.open()
+    await hire(store, "anvil")
+    await (await begin(store, "stopped", worker="anvil")).park("the code changed")
+    await begin(store, "lost", worker="anvil", nonce=2)
+    await begin(store, "waiting", queue="emails", nonce=3)
+    await store.retire_worker("anvil")
+    await store.close()
+    async with outlive.Engine(url, worker=False) as engine:
+        await engine.queues.pause("emails", by="ann", reason="rain")
+    code, text = ask("doctor", "--store", url)
+
+    lines = await found(url)
+
+    assert lines["workers"][0].startswith("problem: none is alive, and there are 3 open runs")
+    assert "1 are gone and still own 1 runs" in lines["workers"][1]
+    assert {said.partition(" (")[0] for said in lines["runs"]} >= {"warning: 1 parked", "warning: 2 undefined"}
+    assert any("the code changed" in said for said in lines["runs"])
+    (queue,) = lines["queues"]
+    assert queue.startswith("warning: emails: 1 runs in line")
+    assert "paused by ann: rain" in queue
+    assert (code, "-> outlive queues resume emails" in text) == (1, True)
+
+
+async def test_a_schedule_that_is_behind_is_named(folder: Path) -> None:
+    """With how late it is, and which it is."""
+    clock = SystemClock()
+    async with outlive.Engine("sqlite:shop.db", worker=False, clock=_Late(clock)) as engine:
+        await engine.schedules.set("nightly", outlive.every(minutes=5), doctored)
+
+    lines = await found("sqlite:shop.db")
+
+    assert lines["schedules"][0].startswith("warning: 1 are behind by up to 3,")
+    assert "(nightly)" in lines["schedules"][0]
+
+
+class _Late(SystemClock):
+    """A clock that is an hour behind."""
+
+    def __init__(self, clock: SystemClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def now(self) -> int:
+        """The instant an hour ago."""
+        return self._clock.now() - HOUR
+
+
+async def test_a_store_of_another_release_is_left_as_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older schema is a warning and is not migrated, a newer one is a problem."""
+    async with outlive.Engine("sqlite:shop.db", worker=False):
+        pass
+    for known, said in (([*migrations(), folder], "warning: "), (migrations()[:-1], "problem: ")):
+        with monkeypatch.context() as patch:
+            patch.setattr("outlive._store.sqlite.diagnosis.migrations", lambda known=known: known)
+            lines = await found("sqlite:shop.db")
+        assert lines["schema"][0].startswith(said)
+        assert "not looked at" in lines["runs"][0]
+
+
+async def test_rights_and_places_are_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that others may read, a disk that is full, a network file system, and a file that is no store."""
+    async with outlive.Engine("sqlite:shop.db", worker=False):
+        pass
+    (folder / "shop.db").chmod(0o644)
+    monkeypatch.setattr("outlive._store.sqlite.diagnosis.FREE_BYTES_MIN", 2**62)
+    monkeypatch.setattr("outlive._store.sqlite.diagnosis.find_network", lambda folder: "nfs")
+
+    lines = await found("sqlite:shop.db")
+
+    assert {"permissions", "disk", "file system"} <= worst(lines)
+    (folder / "other.db").write_text("something else")
+    assert "it cannot be read" in (await found("sqlite:other.db"))["schema"][0]
+    assert "problem: " in (await found("sqlite:///x.db"))["store"][0]
+
+
+def ask(*args: str, **environ: str) -> tuple[int, str]:
+    """What a command answers; from a thread, because this one has an event loop."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(lambda: CliRunner().invoke(main, list(args), env=environ)).result()
+    return result.exit_code, result.output
+
+
+def test_mistakes_of_the_configuration_are_problems(folder: Path) -> None:
+    """All of them, and the answer for programs has a number."""
+    (folder / "outlive.toml").write_text('store = "memory:"\n[lease]\nsecnds = 1\n', "utf-8")
+
+    code, text = ask("doctor", "--json", OUTLIVE_LIMITS_THREADS_MAX="0")
+
+    answer: Any = json.loads(text)
+    assert (code, answer["problems"]) == (1, 2)
+    assert [it["check"] for it in answer["findings"] if it["level"] == "problem"] == ["configuration"] * 2
+    (folder / "outlive.toml").unlink()
+    assert ask("doctor") == (1, ask("doctor")[1])
+    assert ask("doctor", OUTLIVE_STORE="memory:")[0] == 0
