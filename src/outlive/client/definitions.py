@@ -64,6 +64,12 @@ class Describer:
         """Describe them in a moment."""
         self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, context=Context())
 
+    async def hurry(self) -> None:
+        """Describe them now; if that fails, later."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._run()
+
     def close(self) -> None:
         """The engine stops."""
         if self._timer is not None:

@@ -1,0 +1,42 @@
+"""The files in deploy/: every command in them is one that we have, with options that it knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from outlive.cli import main
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Where each stands, and its words."""
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+    for name, service in compose["services"].items():
+        if "command" in service:
+            yield f"compose.yaml: {name}", service["command"]
+    for document in yaml.safe_load_all((DEPLOY / "kubernetes" / "outlive.yaml").read_text("utf-8")):
+        if document["kind"] == "Deployment":
+            for container in document["spec"]["template"]["spec"]["containers"]:
+                yield f"outlive.yaml: {document['metadata']['name']}", container["args"]
+    for unit in sorted((DEPLOY / "systemd").iterdir()):
+        (line,) = re.findall(r"^ExecStart=\S*/outlive (.*)$", unit.read_text("utf-8"), flags=re.MULTILINE)
+        yield unit.name, line.split()
+
+
+@pytest.mark.parametrize(("where", "words"), [pytest.param(*found, id=found[0]) for found in commands()])
+def test_every_command_of_a_deployment_is_one_that_we_have(
+    where: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parsed as the command line parses it, and not run."""
+    monkeypatch.setenv("OUTLIVE_STORE", "postgresql://nobody@localhost/nothing")
+    command = main.get_command(click.Context(main), words[0])
+    assert command is not None, where
+    context = command.make_context(words[0], list(words[1:]))
+    assert not context.args
