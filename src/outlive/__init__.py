@@ -320,6 +320,10 @@ _ON_DEMAND = {
 of them."""
 
 
+_MODULES = ("codecs", "errors", "facts", "metrics", "testing")
+"""They have more names, and are there after `import outlive` too."""
+
+
 if not TYPE_CHECKING:  # A type checker that sees it takes every misspelt name for one that may exist.
 
     def __getattr__(name: str) -> typing.Any:
@@ -327,9 +331,11 @@ if not TYPE_CHECKING:  # A type checker that sees it takes every misspelt name f
         if name in _ON_DEMAND:
             found = globals()[name] = getattr(import_module(_ON_DEMAND[name]), name)
             return found
+        if name in _MODULES:
+            return import_module(f"outlive.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """What is for users, for those who press Tab: the names, and the modules that have more of them."""
-    return [*__all__, "codecs", "errors", "facts", "metrics", "testing"]
+    return [*__all__, *_MODULES]

@@ -21,6 +21,15 @@ def test_defining_workflows_loads_no_driver_and_no_engine() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_modules_are_there_without_an_import_of_their_own() -> None:
+    """`except outlive.errors.RunNotFoundError` in a program that has used nothing else yet."""
+    program = "import outlive; print(outlive.errors.RunNotFoundError.__name__, outlive.codecs.__name__)"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["RunNotFoundError", "outlive.codecs"]
+
+
 def test_tab_shows_what_is_for_users() -> None:
     """Every public name and module is there, and none of what they are made of."""
     shown = dir(outlive)

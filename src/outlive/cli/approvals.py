@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, ask, json_option, print_json, print_table, say, store_option
+from outlive.cli.edge import Mistake, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.paint import span
 from outlive.cli.values import json_of
@@ -28,7 +28,7 @@ def approvals() -> None:
 @click.option("--run", "run_id", metavar="ID", help="All that this run has asked for, with what was decided.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Of at most so many runs.")
 @click.option("--after", metavar="CURSOR", help="The next page: what the page before said.")
-@store_option
+@place_option
 @json_option
 def list_(
     *,
@@ -95,7 +95,7 @@ def _decision(command: Callable[..., None]) -> Callable[..., None]:
     """The options of a decision."""
     for option in (
         json_option,
-        store_option,
+        place_option,
         click.option("--request", metavar="ID", help="Which request; the oldest open one of this name unless given."),
         click.option("--comment", default="", help="What the run, and the audit, get to read."),
         click.option("--form", metavar="JSON", help="What is filled in; @FILE reads it from a file."),

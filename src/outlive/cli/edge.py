@@ -18,7 +18,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -36,16 +36,26 @@ REFUSED, WRONG, STUCK, INTERRUPTED = 1, 2, 3, 130
 is parked, and a person has to act; Ctrl-C."""
 
 
+SERVER = "outlive.server"
+"""Where a command keeps the address of a server that a person has named."""
+HTTP = ("http://", "https://")
+
+
 def store_flag(*, help: str, is_needed: bool = False) -> Callable[[Any], Any]:  # noqa: A002 (as click has it)
     """`--store` and `--namespace`: what a person gives, else what the configuration names: OUTLIVE_STORE and
-    OUTLIVE_NAMESPACE, or a file. The command gets one address."""
+    OUTLIVE_NAMESPACE, or a file. The command gets one address. For a command that has `--server` too, that goes before
+    what is configured."""
 
     def value_of(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
         if context.resilient_parsing:
             return url
-        source = context.get_parameter_source(parameter.name or "")
-        is_given = source is click.core.ParameterSource.COMMANDLINE
-        found = _place(url if is_given else None, context.meta.get(NAMESPACE))
+        is_given = _is_typed(context, parameter.name or "")
+        server, namespace = context.meta.get(SERVER), context.meta.get(NAMESPACE)
+        if server and is_given and _is_typed(context, "server"):
+            raise Mistake("give --store or --server, not both")
+        if server and not is_given:
+            return _server_url(server, namespace)
+        found = _place(url if is_given else None, namespace)
         if found is None and is_needed:
             raise Mistake(NO_STORE)
         return found
@@ -72,6 +82,38 @@ namespace_option = click.option(
     callback=_keep_namespace,
     help="The tenant whose runs these are.",
 )
+
+
+def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--store` and `--server`, for commands whose verbs are there over HTTP too; `open_engine` takes either."""
+
+    def keep(context: click.Context, _: click.Parameter, server: str | None) -> None:
+        context.meta[SERVER] = server
+
+    server = click.option(
+        "--server",
+        envvar="OUTLIVE_SERVER",
+        show_envvar=True,
+        metavar="URL",
+        callback=keep,
+        expose_value=False,
+        is_eager=True,  # --store looks at it.
+        help="`outlive serve` there, with the key in OUTLIVE_KEY; instead of a store.",
+    )
+    both: Callable[..., Any] = store_option(server(command))
+    return both
+
+
+def _is_typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _server_url(server: str, namespace: str | None) -> str:
+    if namespace:
+        raise Mistake("--namespace is for a store: a server is the server of one namespace")
+    if not server.startswith(HTTP):
+        raise Mistake(f"--server {server}: it is an address like https://runs.example.com")
+    return server
 
 
 def _place(url: str | None, namespace: str | None) -> str | None:
@@ -136,7 +178,12 @@ def open_store(url: str) -> AbstractAsyncContextManager[Store]:
 
 
 def open_engine(url: str) -> AbstractAsyncContextManager[Engine]:
-    """The verbs of an engine on a store that is there. It runs nothing itself."""
+    """The verbs of an engine on a store that is there, or behind a server. It runs nothing itself."""
+    if url.startswith(HTTP):
+        from outlive.cli.server import open_server
+
+        # It has those verbs of an engine that commands with `place_option` use.
+        return cast("AbstractAsyncContextManager[Engine]", open_server(url))
     return new_engine(place_of(url))
 
 
@@ -191,7 +238,8 @@ def run(work: Coroutine[Any, Any, T], *, is_service: bool = False) -> T:
     except (StoreUrlError, ConfigurationError) as error:
         raise Mistake(str(error)) from error
     except OutliveError as error:
-        raise click.ClickException(str(error)) from error
+        # What a server advises comes as a note.
+        raise click.ClickException("; ".join([str(error), *getattr(error, "__notes__", ())])) from error
 
 
 def shell_user() -> str:

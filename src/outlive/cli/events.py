@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from outlive.cli.edge import ask, json_option, print_json, store_option
+from outlive.cli.edge import ask, json_option, place_option, print_json
 from outlive.cli.filters import tag_of
 from outlive.cli.values import json_of
 
@@ -20,7 +20,7 @@ def events() -> None:
 @click.option("--id", "event_id", help="Which event it is; the same source, type and id again is the same event.")
 @click.option("--source", default="", help="Where it comes from.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Of the runs; may be repeated.")
-@store_option
+@place_option
 @json_option
 def send(
     *, event_type: str, data: str, event_id: str | None, source: str, headers: tuple[str, ...], url: str, as_json: bool
@@ -56,7 +56,7 @@ def send(
 
 
 @events.command()
-@store_option
+@place_option
 @json_option
 def triggers(*, url: str, as_json: bool) -> None:
     """Which events and webhooks start which workflows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from outlive.cli.edge import ask as ask_engine
-from outlive.cli.edge import json_option, print_json, say, store_option
+from outlive.cli.edge import json_option, place_option, print_json, say
 from outlive.cli.values import json_of, seconds_of
 
 value_argument = click.argument("value", default="null", metavar="[JSON]")
@@ -17,7 +17,7 @@ key_option = click.option("--key", help="The same key again, for this run and na
 @click.argument("name")
 @value_argument
 @key_option
-@store_option
+@place_option
 @json_option
 def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_json: bool) -> None:
     """Send a signal to a run.
@@ -36,7 +36,7 @@ def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_
 @value_argument
 @key_option
 @click.option("--timeout", default="1min", show_default=True, metavar="SPAN", help="How long to wait for the answer.")
-@store_option
+@place_option
 @json_option
 def ask(*, run_id: str, name: str, value: str, key: str | None, timeout: str, url: str, as_json: bool) -> None:
     """Ask a run something, and print its answer.

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from outlive.cli.edge import ask, json_option, print_json, print_table, say, store_option
+from outlive.cli.edge import ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.run_view import TITLES, plain_run, row_of
 from outlive.cli.runs_act import cancel, fork, pause, resume, retry, skip
@@ -34,7 +34,7 @@ def runs() -> None:
 
 @runs.command()
 @click.argument("run_id", metavar="ID")
-@store_option
+@place_option
 @json_option
 def why(*, run_id: str, url: str, as_json: bool) -> None:
     """Say in one sentence what a run waits for, or how it ended."""
@@ -49,7 +49,7 @@ def why(*, run_id: str, url: str, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
 @click.option("--after", metavar="CURSOR", help="The next page: what the page before said.")
 @click.option("--ids", "only_ids", is_flag=True, help="Only the ids, one on each line: for xargs.")
-@store_option
+@place_option
 @json_option
 def list_(
     *,
@@ -88,7 +88,7 @@ def list_(
 @runs.command()
 @filter_options
 @click.option("--children", "has_children", is_flag=True, help="Child runs too.")
-@store_option
+@place_option
 @json_option
 def count(*, has_children: bool, url: str, as_json: bool, **filters: Any) -> None:
     """How many runs there are in each status; up to 10,000 of each, `10,000+` is more."""

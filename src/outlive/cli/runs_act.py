@@ -21,10 +21,10 @@ from outlive.cli.edge import (
     counted,
     json_option,
     open_engine,
+    place_option,
     print_json,
     print_table,
     run,
-    store_option,
 )
 from outlive.cli.filters import NAMES, filter_options, filters_of, tag_of
 from outlive.cli.run_view import TITLES, row_of
@@ -38,14 +38,14 @@ PROGRESS_SECONDS = 1.0
 
 reason_option = click.option("--reason", default="", help="Why, for the history.")
 by_option = click.option("--by", default="", envvar="USER", help="Who does that; the user of the shell unless given.")
-_MANY = [
+_MANY: list[Callable[..., Any]] = [
     click.argument("run_ids", nargs=-1, metavar="[ID]..."),
     filter_options,
     click.option(
         "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many, oldest first."
     ),
     click.option("--yes", "is_certain", is_flag=True, help="Do it; without, runs that fit are only shown."),
-    store_option,
+    place_option,
     json_option,
 ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import ask, counted, json_option, print_json, store_option
+from outlive.cli.edge import ask, counted, json_option, place_option, print_json
 from outlive.cli.paint import clock, painted, span, strong
 from outlive.cli.run_view import MICROSECONDS, plain_run, when
 
@@ -42,7 +42,7 @@ class Seen:
 @click.argument("run_id", metavar="ID")
 @click.option("--history", "has_history", is_flag=True, help="Every event on a line of its own, not the timeline.")
 @click.option("--limit", type=click.IntRange(1), default=LINES, show_default=True, help="The last lines of these.")
-@store_option
+@place_option
 @json_option
 def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool) -> None:
     """Show one run: what it waits for, its arguments and its outcome, its errors, and what happened when.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import REFUSED, STUCK, json_option, open_engine, run, store_option
+from outlive.cli.edge import REFUSED, STUCK, json_option, open_engine, place_option, run
 from outlive.cli.runs_show import event_line, plain_event
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run_id", metavar="ID")
 @click.option("--lines", "-n", type=click.IntRange(0), default=20, show_default=True, help="So many events of before.")
-@store_option
+@place_option
 @json_option
 def tail(*, run_id: str, lines: int, url: str, as_json: bool) -> None:
     """Follow a run until it ends: a line for each event, and with --json a line of JSON.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import ask, json_option, print_json, print_table, store_option
+from outlive.cli.edge import ask, json_option, place_option, print_json, print_table
 
 if TYPE_CHECKING:
     from outlive.client.definitions import WorkflowInfo
@@ -18,7 +18,7 @@ def workflows() -> None:
 
 
 @workflows.command("list")
-@store_option
+@place_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
     """Every workflow that workers have described, in every version: its arguments, and how many workers have it."""

@@ -1,0 +1,140 @@
+"""Commands with `--server`: the same answers over HTTP as from the store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import outlive
+from outlive.cli import main
+from outlive.engine import Engine
+from outlive.events import in_words
+from outlive.http.server import new_server, serve
+
+Both = Callable[..., Any]
+
+
+@outlive.step(retry=outlive.Retry(attempts=2, first=0.001))
+async def cli_served_step(n: int) -> int:
+    """Works at its second attempt; never for 13."""
+    if outlive.current_step().attempt == 1 or n == 13:
+        raise ValueError("unlucky")
+    return n
+
+
+@outlive.workflow
+async def cli_served_child(n: int) -> int:
+    """One step."""
+    return await cli_served_step(n)
+
+
+@outlive.workflow
+async def cli_served(n: int) -> int:
+    """A child, a signal, and an approval."""
+    outlive.publish(n=n)
+    found = await cli_served_child(n)
+    await outlive.wait_for_signal("go", str)
+    await outlive.wait_for_approval("ship", title="Ship it?")
+    return found
+
+
+@asynccontextmanager
+async def served(engine: Engine) -> AsyncIterator[str]:
+    """The address of a server of this engine."""
+    server = new_server(engine.asgi(), port=0)
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve(server, ready=address.set_result))
+    try:
+        yield await address
+    finally:
+        server.should_exit = True
+        await serving
+
+
+def give(*args: str, **env: str | None) -> Result:
+    """A command."""
+    return CliRunner().invoke(main, list(args), env={"OUTLIVE_STORE": None, "OUTLIVE_KEY": None, "USER": "ann", **env})
+
+
+async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
+    """Lists, one run with its timeline, its history, and what it waits for."""
+    url = f"sqlite:{tmp_path / 'served.db'}"
+    async with Engine(url, name="anvil", schedules=False, flows=False) as engine, served(engine) as address:
+        failed = await engine.start(cli_served, 13, id="f-1", tags={"tenant": "a"})
+        with pytest.raises(outlive.RunFailed):
+            await failed.result()
+        run = await engine.start(cli_served, 1, id="w-1")
+        async for entry in run.follow():
+            if "waits for signal" in in_words(entry.event):
+                break
+
+        async def both(*args: str) -> Any:
+            stored = await asyncio.to_thread(give, *args, OUTLIVE_STORE=url)
+            remote = await asyncio.to_thread(give, *args, OUTLIVE_SERVER=address)
+            assert (stored.exit_code, stored.stderr) == (remote.exit_code, remote.stderr), remote.output
+            assert json.loads(stored.stdout) == json.loads(remote.stdout)
+            return json.loads(remote.stdout)
+
+        assert [it["id"] for it in (await both("runs", "list", "--json"))["runs"]] == ["w-1", "f-1"]
+        assert len((await both("runs", "list", "--status", "failed", "--tag", "tenant=a", "--json"))["runs"]) == 1
+        assert await both("runs", "count", "--json") == {
+            "waiting": {"runs": 1, "at_least": False},
+            "failed": {"runs": 1, "at_least": False},
+        }
+        assert (await both("runs", "why", "w-1", "--json"))["why"] == "it waits for signal 'go'"
+        shown = await both("runs", "show", "w-1", "--json")
+        assert (shown["published"], [it["kind"] for it in shown["timeline"]][-1]) == ({"n": 1}, "wait")
+        await both("runs", "show", "f-1", "--json")
+        await both("workflows", "list", "--json")
+        await both("approvals", "list", "--json")
+        tailed = await asyncio.to_thread(give, "runs", "tail", "f-1", "--server", address)
+        assert tailed.stdout == (await asyncio.to_thread(give, "runs", "tail", "f-1", "--store", url)).stdout
+        assert tailed.exit_code == 1
+
+
+async def test_a_person_acts_over_http(tmp_path: Path) -> None:
+    """Signals, decides, pauses and cancels; what the server refuses is one line."""
+    url = f"sqlite:{tmp_path / 'acted.db'}"
+    async with Engine(url, schedules=False, flows=False) as engine, served(engine) as address:
+
+        async def say(*args: str) -> Result:
+            return await asyncio.to_thread(give, *args, OUTLIVE_SERVER=address)
+
+        run = await engine.start(cli_served, 2, id="a-1")
+        assert (await say("signal", "a-1", "go", '"x"')).stdout == "signal go is sent to run a-1\n"
+        async for entry in run.follow():
+            if "asked for approval" in in_words(entry.event):
+                break
+        assert (await say("approve", "a-1", "ship", "--by", "ann")).stdout == (
+            "approval ship of run a-1 is approved by ann\n"
+        )
+        assert (await say("runs", "tail", "a-1")).exit_code == 0
+        assert await run.result() == 2
+
+        assert (await say("runs", "pause", "--workflow", "cli_served", "--yes")).stdout == (
+            "workflow cli_served is paused\n"
+        )
+        await engine.start(cli_served, 3, id="a-2")
+        assert (await say("runs", "cancel", "--id-prefix", "a-", "--yes", "--reason", "rain")).exit_code == 0
+        assert (await say("runs", "resume", "--workflow", "cli_served", "--yes")).exit_code == 0
+        missing = await say("runs", "why", "none")
+        assert (missing.exit_code, len(missing.stderr.splitlines())) == (1, 1)
+        assert (await say("runs", "pause", "--all", "--yes")).exit_code == 2
+        assert (await say("events", "send", "none.happened", "1", "--id", "e")).exit_code == 0
+
+
+def test_mistakes_in_the_address_are_one_line() -> None:
+    """A server that is no address, and one beside a store."""
+    for args, words in [
+        (("runs", "list", "--server", "runs.example.com"), "it is an address like"),
+        (("runs", "list", "--server", "https://a", "--store", "sqlite:a.db"), "not both"),
+    ]:
+        result = give(*args)
+        assert (result.exit_code, words in result.stderr) == (2, True), result.output
