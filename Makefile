@@ -33,8 +33,9 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
+SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit slow mutate openapi format kill chaos limits drill differential simulate cron fuzz bench pythons lock clean
+.PHONY: help demo test lint type unit slow mutate openapi format kill chaos limits drill differential simulate cron fuzz bench pythons site lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -99,15 +100,19 @@ bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measu
 pythons: ## Run the tests on Python 3.13 and 3.14, each in a Debian of its own. Only as root; see .ci/pythons.
 	ARGS='$(ARGS)' JOBS=$(JOBS) .ci/pythons
 
+site: $(SITE) ## Build the documentation as a searchable site in build/site; a broken link is an error.
+	NO_MKDOCS_2_WARNING=1 .venv-site/bin/python -m mkdocs build --quiet --config-file site/mkdocs.yml
+
 lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=--upgrade takes newer versions.
 	.venv-lock/bin/python -m pip install --quiet uv==$(UV_VERSION)
 	$(call LOCK,run.txt)
 	$(call LOCK,dev.txt,--extra dev --constraint requirements/run.txt)
 	$(call LOCK,bench.txt,--extra bench --constraint requirements/run.txt)
+	$(call LOCK,site.txt,--extra site --constraint requirements/run.txt)
 	echo pip | $(COMPILE) - --output-file requirements/pip.txt
 
 clean: ## Remove the virtual environments and everything that was generated.
-	rm -rf .venv .venv-bench .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .mutation build dist htmlcov
+	rm -rf .venv .venv-bench .venv-site .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .mutation build dist htmlcov
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -138,8 +143,12 @@ $(BENCH): requirements/bench.txt pyproject.toml | .venv-bench/bin/pip
 	$(INSTALL_OUTLIVE)
 	@touch $@
 
+$(SITE): requirements/site.txt | .venv-site/bin/pip
+	$(INSTALL) --require-hashes -r requirements/site.txt
+	@touch $@
+
 # pip is the last thing venv puts in: an environment without it was interrupted and is made again.
-.venv/bin/pip .venv-bench/bin/pip .venv-lock/bin/pip: %/bin/pip:
+.venv/bin/pip .venv-bench/bin/pip .venv-site/bin/pip .venv-lock/bin/pip: %/bin/pip:
 	@for python in $(PYTHON); do \
 		if "$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 			echo "Making $* with $$python: $$("$$python" --version)"; \
