@@ -182,3 +182,13 @@ def test_mistakes_of_the_configuration_are_problems(folder: Path) -> None:
     (folder / "outlive.toml").unlink()
     assert ask("doctor") == (1, ask("doctor")[1])
     assert ask("doctor", OUTLIVE_STORE="memory:")[0] == 0
+
+
+def test_the_store_of_a_tenant_is_looked_at(folder: Path) -> None:
+    """`--namespace` names it, for the store that is given and for that of the configuration."""
+    tenant = folder / "shop.acme.db"
+
+    for args in (("--store", "sqlite:shop.db"), ()):
+        code, said = ask("doctor", *args, "--namespace", "acme", OUTLIVE_STORE="" if args else "sqlite:shop.db")
+        assert code == 1
+        assert f"there is no file {tenant}" in said

@@ -11,8 +11,9 @@ from outlive.cli.edge import REFUSED, counted, json_option, print_json, run
 
 @click.command()
 @click.option("--store", "url", metavar="URL", help="sqlite:orders.db or postgresql://user@host/database.")
+@click.option("--namespace", metavar="NAME", help="The tenant whose runs these are.")
 @json_option
-def doctor(*, url: str | None, as_json: bool) -> None:
+def doctor(*, url: str | None, namespace: str | None, as_json: bool) -> None:
     """Look for what is wrong: versions, settings, the store, and what stands still.
 
     Each line says `ok`, `warning` or `problem`, and what to do. Nothing is written: no file is made, no schema is
@@ -23,7 +24,7 @@ def doctor(*, url: str | None, as_json: bool) -> None:
     from outlive._store.diagnosis import Level
     from outlive.engine.diagnosis import diagnose
 
-    found = run(diagnose(url))
+    found = run(diagnose(url, namespace=namespace))
     problems = [each for each in found if each.level is Level.PROBLEM]
     warnings = [each for each in found if each.level is Level.WARNING]
     if as_json:

@@ -41,20 +41,20 @@ _ADVICE = {
 }
 
 
-async def diagnose(url: str | None) -> list[Finding]:
-    """Everything that a doctor has to say about this machine, the configuration and a store; that of the configuration
-    unless one is given."""
+async def diagnose(url: str | None, *, namespace: str | None = None) -> list[Finding]:
+    """Everything that a doctor has to say about this machine, the configuration and a store; store and namespace are
+    those of the configuration unless they are given."""
     found = [*_versions()]
     settings, of_settings = _configuration()
     found += of_settings
-    if url is None and settings is not None and settings["store"] is not None:
-        url = in_namespace(settings["store"], settings["namespace"])
+    if url is None and settings is not None:
+        url, namespace = settings["store"], namespace or settings["namespace"]
     if url is None:
         if settings is not None:
             advice = 'give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml'
             found.append(problem("store", "none is named", advice))
         return found
-    found += [each async for each in _store(url)]
+    found += [each async for each in _store(in_namespace(url, namespace))]
     return found
 
 
