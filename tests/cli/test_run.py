@@ -72,6 +72,15 @@ def test_run_prints_its_result_and_says_what_happens(give: Give) -> None:
         assert give(":cli_run_one", "6", "--id", "later", "--detach").stdout == "later\n"
 
 
+def test_without_a_store_the_run_is_kept_beside_the_program(give: Give, tmp_path: Path) -> None:
+    """In the file that `outlive dev` uses too, and it says where."""
+    with REGISTRY.forgetting():
+        found = give(":cli_run_one", "4", store=None)
+
+    (file,) = tmp_path.glob("*.db")
+    assert (found.exit_code, found.stderr.splitlines()[0]) == (0, f"store sqlite:{file.name}")
+
+
 def test_failure_is_shown_once_with_the_line_of_the_code(give: Give) -> None:
     """And is exit code 1."""
     with REGISTRY.forgetting():
@@ -88,7 +97,6 @@ def test_mistakes_are_one_line(give: Give) -> None:
         for result, words in [
             (give("", "4"), "say which workflow:"),
             (give(":cli_run_double", "4"), "is no workflow"),
-            (give(":cli_run_one", "4", store=None), "--store URL"),
             (give(":cli_run_one", "4", store="memory:"), "--store sqlite:orders.db"),
             (give(":cli_run_one", "4", "--input", "5"), "give the arguments once"),
             (give(":cli_run_one", "{"), "it is no JSON"),

@@ -34,7 +34,7 @@ EVERYTHING = (
     | BACKENDS
     | {"_define.machine", "_define.flow"}
     | {"codecs", "config", "events", "facts", "flow", "metrics", "http", "dashboard"}
-    | {"testing", "cli", "demo", "outlive", "integrations", "remote"}
+    | {"testing", "cli", "demo", "dev", "outlive", "integrations", "remote"}
 )
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": EVERYTHING,
     "cli": EVERYTHING,
     "demo": EVERYTHING,
+    "dev": EVERYTHING,
     "integrations": EVERYTHING,
     "__main__": EVERYTHING,
     "outlive": EVERYTHING,

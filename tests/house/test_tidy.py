@@ -70,7 +70,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
 }
 
 CLOCK = "_runtime/clock.py"
-FREE_OF_CLOCK = ("testing/", "cli/", "demo/", "proof/")
+FREE_OF_CLOCK = ("testing/", "cli/", "demo/", "dev/", "proof/")
 TAKEN = re.compile(
     r"time\.\w+"
     r"|datetime\.datetime\.(now|utcnow|today)|datetime\.date\.today"

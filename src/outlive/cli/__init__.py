@@ -25,6 +25,9 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry("Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"),
+    "dev": Entry(
+        "Run a program while you write it: worker, API and dashboard on this machine, with reload.", "outlive.cli.dev"
+    ),
     "run": Entry("Start a run of a workflow or a flow, follow it to its end, and print its result.", "outlive.cli.run"),
     "worker": Entry("Run the workflows of APP, and the flows of the store, until asked to stop.", "outlive.cli.worker"),
     "workers": Entry("Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"),

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import NO_STORE, STUCK, Mistake, json_option, print_json, settings_with
+from outlive.cli.edge import STUCK, Mistake, json_option, print_json, settings_with
 from outlive.cli.edge import run as run_to_end
 from outlive.cli.filters import tag_of
 from outlive.cli.values import json_of, seconds_of
+from outlive.dev.place import store_beside
 
 if TYPE_CHECKING:
     from outlive._define.workflow import Workflow
@@ -39,7 +40,14 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="A tag of a new run; may be repeated.")
 @click.option("--timeout", metavar="SPAN", help="How long a new run may take as a whole: 90min, 12h.")
 @click.option("--detach", is_flag=True, help="Only start it, for other workers, and print its id.")
-@click.option("--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", help="Where the run is kept.")
+@click.option(
+    "--store",
+    "url",
+    envvar="OUTLIVE_STORE",
+    show_envvar=True,
+    metavar="URL",
+    help="Where the run is kept; a file beside APP unless given.",
+)
 @click.option("--namespace", metavar="NAME", help="The tenant whose run it is.")
 @json_option
 def run(
@@ -80,7 +88,8 @@ def run(
     workflow = _workflow(app)
     settings = settings_with({"store": ("--store", url), "namespace": ("--namespace", namespace)}).engine_options()
     if "url" not in settings:
-        raise Mistake(NO_STORE)
+        settings["url"] = store_beside(app)
+        click.echo(f"store {settings['url']}", err=True)
     if settings["url"].startswith("memory:"):
         raise Mistake("a run in memory ends with this command; give --store sqlite:orders.db")
     options: dict[str, Any] = {

@@ -19,7 +19,7 @@ import socket
 import threading
 from contextlib import suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -137,10 +137,10 @@ def worker(
     handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
     if app is None or isinstance(found, ModuleType):
         middleware = {"middleware": [_tracing()]} if settings["tracing.enabled"] else {}
-        engine = _engine_for(module, settings.engine_options() | middleware)
+        engine = engine_for(module, settings.engine_options() | middleware)
     else:
         given = {option: flags[setting][1] for setting, option in _OWN.items() if flags[setting][1] is not None}
-        engine = _engine_from(app, found, given)
+        engine = engine_from(app, found, given)
     if settings["logging.format"] == "json":
         handler.setFormatter(json_formatter(engine))
     port = settings["metrics.port"]
@@ -188,7 +188,7 @@ def _tracing() -> Tracing:
     return tracing
 
 
-def _engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
+def engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
     """An engine that runs what the import has defined."""
     from outlive._define.registry import REGISTRY, RESERVED
     from outlive.engine import Engine
@@ -209,7 +209,7 @@ GRACE_SECONDS = 20.0
 """Less than what systemd (90 s) and Kubernetes (30 s) wait before they kill."""
 
 
-def _engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
+def engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
     """The engine that the program itself has made."""
     from outlive.engine import Engine
     from outlive.errors import OutliveError
@@ -231,6 +231,13 @@ def _engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
     except OutliveError as error:
         raise Mistake(str(error)) from error
     return engine
+
+
+class Stopping(Protocol):
+    """Knows when it is time to stop."""
+
+    async def wait(self) -> None:
+        """Wait for that."""
 
 
 class Stop:
@@ -290,7 +297,7 @@ async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = 
     if metrics is not None:
         # First: a probe must see that a worker lives that waits for its store.
         log.info("metrics are served at %s", await server.start(metrics[1], host=metrics[0]))
-    if not await _enter(engine, stop):
+    if not await enter(engine, stop):
         return
     try:
         if engine._describer is not None:
@@ -325,7 +332,7 @@ def _lacking(engine: Engine) -> str:
     return f"; it lacks {'; '.join(lacking[:LACKING_SHOWN_MAX])}{more}" if lacking else ""
 
 
-async def _enter(engine: Engine, stop: Stop) -> bool:
+async def enter(engine: Engine, stop: Stopping) -> bool:
     """Open the store and begin to work; as often as it takes, unless it is time to stop. Whether it worked."""
     from outlive.errors import StoreUnavailableError
 

@@ -1,0 +1,202 @@
+"""The worker process of `outlive dev`. It imports the program, reports what it has found, waits for `GO`, and works until
+the socket to the other process ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import signal
+import socket
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+import outlive
+from outlive.cli.app import load
+from outlive.cli.edge import settings_with
+from outlive.cli.worker import engine_for, engine_from, enter, leave_soon, log_to_stderr
+from outlive.dev.message import GO, Imported, Loaded, Message, Ready, Refused, Stopped, encode
+from outlive.dev.place import Places, documents_in
+from outlive.dev.watch import imported_files
+
+GRACE_SECONDS = 1.0
+"""How long steps may finish before the next process takes over; a step that needs longer runs again there."""
+REPORT_SECONDS = 1.0
+PUBLISHER = "outlive dev"
+
+
+class Program:
+    """What the process has imported and read: an engine, and the documents to publish."""
+
+    def __init__(self, places: Places, *, url: str | None, namespace: str | None, level: str | None) -> None:
+        module, found = (None, None) if places.app is None else load(places.app)
+        settings = settings_with(
+            {
+                "store": ("--store", url),
+                "namespace": ("--namespace", namespace),
+                "logging.level": ("--log-level", level),
+            }
+        )
+        log_to_stderr(settings["logging.level"], settings["logging.format"])
+        if places.app is None or isinstance(found, ModuleType):
+            options = {"grace_seconds": GRACE_SECONDS} | settings.engine_options()
+            self.engine = engine_for(module, options)
+        else:
+            self.engine = engine_from(places.app, found, {"grace_seconds": GRACE_SECONDS})
+        self.documents = [(file, _checked(file)) for file in documents_in(places.flows)]
+
+    def described(self, files: set[str]) -> Loaded:
+        """What the other process wants to know of it."""
+        from outlive._define.registry import RESERVED
+
+        engine = self.engine
+        names = (definition.rpartition("@")[0] for definition in engine._registry.definitions())
+        return Loaded(
+            store=engine.url,
+            redact=sorted(engine._redaction.fields),
+            workflows=sorted({name for name in names if not name.startswith(RESERVED)}),
+            files=sorted(files | {str(file.resolve()) for file, _ in self.documents}),
+        )
+
+    async def publish(self) -> list[str]:
+        """Publish the documents that are not what the store has; a line for each that was published."""
+        notes = []
+        before = {info.name: info.revision for info in await self.engine.flows.list()}
+        for file, text in self.documents:
+            info = await self.engine.flows.apply(text, by=PUBLISHER)
+            if before.get(info.name) != info.revision:
+                notes.append(f"{file}: flow {info.name} published as revision {info.revision}")
+        return notes
+
+
+def _checked(file: Path) -> str:
+    from outlive.cli.flow_files import read_file
+
+    return read_file(file, warns=False).text
+
+
+class Line:
+    """The socket to the other process."""
+
+    def __init__(self, number: int) -> None:
+        self._socket = socket.socket(fileno=number)
+
+    def tell(self, message: Message) -> None:
+        """Tell the other process something; one that is gone hears nothing."""
+        with suppress(OSError):
+            self._socket.sendall(encode(message) + b"\n")
+
+    def wait_for_go(self) -> bool:
+        """Wait until it is time to work; False if it is time to end instead."""
+        with suppress(OSError):
+            return self._socket.recv(len(GO)) == GO
+        return False
+
+    async def end(self) -> None:
+        """Wait until it is time to end."""
+        loop = asyncio.get_running_loop()
+        self._socket.setblocking(False)
+        with suppress(OSError):
+            while await loop.sock_recv(self._socket, 16):
+                pass
+
+
+class AskedToStop:
+    """What `enter` of the command `worker` asks: whether it is time to stop."""
+
+    def __init__(self, line: Line) -> None:
+        self._ended = asyncio.ensure_future(line.end())
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._ended.cancel)
+
+    async def wait(self) -> None:
+        """Wait for it."""
+        await asyncio.wait([self._ended])
+
+
+async def work(program: Program, line: Line) -> None:
+    """Run what is due until it is time to stop."""
+    engine, stop = program.engine, AskedToStop(line)
+    if not await enter(engine, stop):
+        return
+    reporting = asyncio.ensure_future(_report(line))
+    try:
+        notes = await program.publish()
+        if engine._describer is not None:
+            await engine._describer.hurry()  # The dashboard offers to start what the store knows of.
+        line.tell(Ready(notes=notes))
+        await stop.wait()
+    finally:
+        reporting.cancel()
+        await engine.__aexit__(None, None, None)
+        line.tell(Stopped())
+        leave_soon()
+
+
+async def _report(line: Line) -> None:
+    """Name the files that are imported later, in a function or by a step."""
+    known, count = imported_files(), len(sys.modules)
+    while True:
+        await asyncio.sleep(REPORT_SECONDS)
+        if len(sys.modules) != count:
+            count = len(sys.modules)
+            if new := imported_files() - known:
+                known |= new
+                line.tell(Imported(files=sorted(new)))
+
+
+def explained(error: click.ClickException) -> str:
+    """Why the program cannot be used: what Python says about it, without the frames that are ours."""
+    cause = error.__cause__
+    if isinstance(cause, SyntaxError):
+        return "".join(traceback.format_exception_only(cause)).rstrip()
+    frames = [it for it in traceback.extract_tb(cause.__traceback__) if _is_own(it.filename)] if cause else []
+    if cause is None or isinstance(cause, SystemExit) or not frames:
+        return error.format_message()
+    lines = [*traceback.format_list(frames), *traceback.format_exception_only(cause)]
+    return "".join(["Traceback (most recent call last):\n", *lines]).rstrip()
+
+
+def _is_own(file: str) -> bool:
+    """Whether a file belongs to the user, and not to the machinery of imports."""
+    is_machinery = file.startswith("<frozen") or file == importlib.__file__
+    return not is_machinery and not file.startswith(str(Path(outlive.__file__).parent))
+
+
+def named_files(error: BaseException) -> set[str]:
+    """The files that an error comes from, so that mending one of them is noticed."""
+    found: set[str] = set()
+    cause: BaseException | None = error
+    while cause is not None:
+        found |= {it.filename for it in traceback.extract_tb(cause.__traceback__)}
+        if isinstance(cause, SyntaxError) and cause.filename:
+            found.add(cause.filename)
+        cause = cause.__cause__
+    return {str(Path(file).resolve()) for file in found if file.endswith(".py") and Path(file).is_file()}
+
+
+@click.command()
+@click.argument("number", type=int)
+@click.argument("names", nargs=-1)
+@click.option("--store", "url")
+@click.option("--namespace")
+@click.option("--log-level", "level")
+def main(*, number: int, names: tuple[str, ...], **options: Any) -> None:
+    """Be the worker process."""
+    line = Line(number)
+    places = Places.of(names)
+    options = {"url": options["url"], "namespace": options["namespace"], "level": options["level"]}
+    try:
+        program = Program(places, **options)
+    except click.ClickException as error:
+        line.tell(Refused(error=explained(error), files=sorted(imported_files() | named_files(error))))
+        sys.exit(1)
+    line.tell(program.described(imported_files()))
+    if line.wait_for_go():
+        asyncio.run(work(program, line))
