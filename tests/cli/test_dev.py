@@ -52,7 +52,7 @@ async def order(name: str) -> str:
 """
 
 
-def told(command: Command, words: str) -> str:
+def says(command: Command, words: str) -> str:
     """Wait for a line with these words on its standard output; the line."""
     assert command.process.stdout is not None
     for line in command.process.stdout:
@@ -91,17 +91,17 @@ def test_a_run_goes_on_in_the_code_that_was_saved(command: Begin, tmp_path: Path
     program.write_text(PROGRAM.replace("CODE", "old"))
     dev = command("dev", "app.py", "--port", "0")
     place = place_in(dev)
-    first = pid_in(told(dev, "runs order"))
+    first = pid_in(says(dev, "runs order"))
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
         engine.start_by_name("order", ["a"], id="a")
     ledger.open_gate()
     ledger.hears("end a-1")
 
     program.write_text("def (")
-    told(dev, "SyntaxError")
-    assert first == pid_in(told(dev, "goes on with the code from before"))
+    says(dev, "SyntaxError")
+    assert first == pid_in(says(dev, "goes on with the code from before"))
     program.write_text(PROGRAM.replace("CODE", "new"))
-    second = pid_in(told(dev, "app.py changed"))
+    second = pid_in(says(dev, "app.py changed"))
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
         engine.signal("a", "go")
     ledger.hears("new")
@@ -120,16 +120,16 @@ def test_a_worker_that_is_killed_is_replaced(command: Begin, tmp_path: Path, led
     (tmp_path / "app.py").write_text(PROGRAM)
     dev = command("dev", "app.py", "--port", "0")
     place = place_in(dev)
-    first = pid_in(told(dev, "runs order"))
+    first = pid_in(says(dev, "runs order"))
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
         engine.start_by_name("order", ["a"], id="a")
     ledger.hears("begin a-1")
 
     os.kill(first, signal.SIGKILL)
 
-    assert first == pid_in(told(dev, "was ended by SIGKILL"))
+    assert first == pid_in(says(dev, "was ended by SIGKILL"))
     assert "a" == json.load(urlopen(f"{place}/api/v1/runs/a", timeout=20))["id"]
-    second = pid_in(told(dev, "runs order"))
+    second = pid_in(says(dev, "runs order"))
     ledger.hears("begin a-1", times=2)
     dev.process.kill()
     wait_for_end(second)
@@ -141,12 +141,12 @@ def test_a_program_that_is_broken_from_the_start_is_tried_again(command: Begin, 
     (tmp_path / "app.py").write_text("import nothing_of_this_name")
     dev = command("dev", "app.py", "--port", "0")
     place_in(dev)
-    told(dev, "ModuleNotFoundError")
-    told(dev, "no worker runs")
+    says(dev, "ModuleNotFoundError")
+    says(dev, "no worker runs")
 
     (tmp_path / "nothing_of_this_name.py").write_text(PROGRAM)
 
-    told(dev, "runs order")
+    says(dev, "runs order")
 
 
 @pytest.mark.slow
@@ -159,14 +159,14 @@ def test_flows_are_published_as_they_are_saved(command: Begin, tmp_path: Path) -
     document.write_text(text)
     dev = command("dev", "flows", "--port", "0")
     place = place_in(dev)
-    told(dev, "flow hi published as revision 1")
-    told(dev, "runs ")
+    says(dev, "flow hi published as revision 1")
+    says(dev, "runs ")
 
     document.write_text(text.replace("use: noop", "uses: noop"))
-    told(dev, "hi.flow.yaml:3")
-    told(dev, "goes on with the code from before")
+    says(dev, "hi.flow.yaml:3")
+    says(dev, "goes on with the code from before")
     document.write_text(text.replace('"Hi"', '"Hello"'))
-    told(dev, "flow hi published as revision 2")
+    says(dev, "flow hi published as revision 2")
 
     assert (folder / "flows.db").exists()
     assert "hi" == json.load(urlopen(f"{place}/api/v1/flows/hi", timeout=20))["name"]
@@ -178,7 +178,7 @@ def test_an_engine_of_the_program_brings_its_store(command: Begin, tmp_path: Pat
     (tmp_path / "app.py").write_text(f"{PROGRAM}\nengine = outlive.Engine('sqlite:own.db')\n")
     dev = command("dev", "app.py:engine", "--port", "0")
 
-    told(dev, "store     sqlite:own.db")
+    says(dev, "store     sqlite:own.db")
     refused = command("dev", "app.py:engine", "--store", "sqlite:other.db")
 
     assert 2 == refused.ends()
@@ -203,7 +203,7 @@ def test_without_a_program_it_is_the_dashboard_of_a_store(command: Begin) -> Non
     ],
 )
 def test_what_cannot_be_run_is_a_mistake(names: list[str], words: str) -> None:
-    """It is told before anything is started."""
+    """The command refuses it before anything is started."""
     result = CliRunner().invoke(main, ["dev", *names])
 
     assert 2 == result.exit_code, result.output

@@ -1,5 +1,6 @@
-"""The worker process of `outlive dev`. It imports the program, reports what it has found, waits for `GO`, and works until
-the socket to the other process ends.
+"""The worker process of `outlive dev`.
+
+It imports the program, reports what it has found, waits for `GO`, and works until the socket to the other process ends.
 """
 
 from __future__ import annotations
