@@ -35,10 +35,10 @@ DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit slow mutate openapi format kill chaos limits drill differential simulate cron fuzz bench pythons site lock clean
+.PHONY: help demo test lint type unit e2e slow mutate openapi format kill chaos limits drill differential simulate cron fuzz bench pythons site lock clean
 
 help: ## List these targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUN) ## Kill a worker in the middle of its work and watch another one finish it.
 	.venv/bin/outlive demo
@@ -54,6 +54,9 @@ type: $(DEV) ## Check types.
 
 unit: $(DEV) ## Run the tests that take seconds.
 	.ci/parts $(JOBS) .venv/bin/python -m pytest $(ARGS)
+
+e2e: $(DEV) ## Run all tests of the dashboard in a browser. OUTLIVE_SCREENSHOTS=folder takes pictures.
+	.venv/bin/python -m pytest tests/e2e -m "" $(ARGS)
 
 slow: $(DEV) ## Run the tests marked slow, and a small sample of mutants.
 	.venv/bin/python -m pytest -m slow --timeout=1800 $(ARGS)

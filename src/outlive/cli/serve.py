@@ -131,7 +131,10 @@ async def _serve(engine: Engine, app: Any, server: Any, stop: Stop) -> None:
         asked = asyncio.ensure_future(_stop_when_asked(app, server, stop))
         try:
             await serving.serve(
-                server, ready=lambda place: click.echo(f"ready: {place}/api/v1 serves {shown(engine.url)}")
+                server,
+                ready=lambda place: click.echo(
+                    f"ready: {place}/api/v1 serves {shown(engine.url)}, dashboard at {place}/"
+                ),
             )
         finally:
             asked.cancel()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 API = "outlive.http.app"
 """Where the API is. It stands above the engine and imports it, so that it is named here and not imported."""
+DASHBOARD = "outlive.dashboard.files"
+"""Where the dashboard is; it stands above the API."""
 
 
 class Served:
@@ -32,13 +34,15 @@ class Served:
             self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
         ) -> None: ...
 
-    def asgi(self, **options: Any) -> Any:
-        """The HTTP API of this engine, as an ASGI app: `app.mount("/outlive", engine.asgi())`.
+    def asgi(self, *, dashboard: bool = True, **options: Any) -> Any:
+        """The HTTP API of this engine and its dashboard, as an ASGI app: `app.mount("/outlive", engine.asgi())`.
 
         Args:
-            options: as `outlive.http.Api` takes them: `auth`, `hosts`, `origins`, `body_bytes_max`, `limits`.
+            dashboard: whether browsers get the dashboard at the root of the app.
+            options: as `outlive.http.Api` takes them: `auth`, `hosts`, `origins`, `limits`, `webhooks`.
         """
-        return import_module(API).Api(self, **options)
+        pages = import_module(DASHBOARD).pages() if dashboard else None
+        return import_module(API).Api(self, pages=pages, **options)
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:

@@ -29,6 +29,7 @@ from outlive.http.principal import Principal
 from outlive.http.problem import MEDIA, Problem, problem_of
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
+from outlive.http.static import Pages, is_mount, send_page, send_to_slash
 from outlive.http.webhooks import Webhooks
 from outlive.telemetry import log
 
@@ -67,6 +68,7 @@ class Api:
         origins: origins of other pages that may use it, as "https://admin.example.org".
         limits: how much one request, and one sender, may ask for.
         webhooks: whether the webhooks of flows are at /webhooks.
+        pages: files for browsers that anyone gets, as those of the dashboard.
     """
 
     def __init__(
@@ -78,12 +80,14 @@ class Api:
         origins: Iterable[str] = (),
         limits: ApiLimits | None = None,
         webhooks: bool = True,
+        pages: Pages | None = None,
     ) -> None:
         self._engine = engine
         self._limits = limits or ApiLimits()
         self._gate = Gate(door_of(engine, auth), hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
         self._routes = Routes(OPERATIONS.values())
         self._webhooks = Webhooks(engine, body_bytes_max=self._limits.body_bytes_max) if webhooks else None
+        self._pages = pages
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages()
         self._followers = 0
@@ -114,7 +118,13 @@ class Api:
         principal: Principal | None = None
         try:
             self._gate.check_place(request)
+            if self._pages is not None and is_mount(scope):
+                await send_to_slash(send, scope, SECURITY)
+                return
             parts = parts_of(scope)
+            if self._pages is not None and request.method in SAFE and (page := self._pages.find(parts)) is not None:
+                await send_page(send, request, page, SECURITY)
+                return
             if self._webhooks is not None and has_prefix(parts, WEBHOOKS):
                 await self._webhooks(below(scope, WEBHOOKS), receive, send)
                 return

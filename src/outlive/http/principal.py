@@ -45,6 +45,11 @@ class Principal(msgspec.Struct, frozen=True):
             return True
         return any(scope in LADDER[: LADDER.index(own)] for own in self.scopes if own in LADDER)
 
+    def may_use(self, scope: str, reach: str) -> bool:
+        """Whether it may use an operation with this scope and reach: what is for the whole store is closed to one that
+        may see some workflows only."""
+        return self.may(scope) and (self.workflows is None or reach != "store")
+
     def may_see(self, workflow: str) -> bool:
         """Whether it may know of runs of a workflow."""
         return self.workflows is None or workflow in self.workflows

@@ -1,0 +1,107 @@
+"""The files of the dashboard, as they are served.
+
+All of them but the page itself are below a folder that is named after their content: `static/1f3a.../app.js`. A module
+names others relative to itself, so that all of them are in that folder, and a browser may keep each for ever. The page
+is asked for each time, and answered with 304 while it is the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from outlive.http.static import Page
+
+FOLDER = "static"
+MEDIA = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+KEPT = "public, max-age=31536000, immutable"
+ASKED_FOR = "no-cache"
+
+
+@dataclass(frozen=True)
+class DashboardPages:
+    """The page at the root, and the files below it, by their paths."""
+
+    sources: dict[str, bytes]
+    """By their paths below `static`."""
+
+    @cached_property
+    def version(self) -> str:
+        """A name of the content of all files."""
+        digest = hashlib.sha256()
+        for path, body in sorted(self.sources.items()):
+            digest.update(path.encode() + b"\0" + hashlib.sha256(body).digest())
+        return digest.hexdigest()[:16]
+
+    @cached_property
+    def by_path(self) -> dict[tuple[str, ...], Page]:
+        """All pages, by the parts of their paths; the root is one empty part."""
+        found = {
+            (FOLDER, self.version, *path.split("/")): _page(path, body, KEPT)
+            for path, body in self.sources.items()
+            if path != "index.html"
+        }
+        found[("",)] = _page("index.html", self._index(), ASKED_FOR)
+        return found
+
+    def find(self, parts: list[str]) -> Page | None:
+        """The page at a path; None if there is none."""
+        return self.by_path.get(tuple(parts))
+
+    def _index(self) -> bytes:
+        preloads = "".join(f'<link rel="modulepreload" href="{FOLDER}/{path}">\n' for path in self._first_modules())
+        text = self.sources["index.html"].decode().replace("<!-- preload -->\n", preloads)
+        return text.replace(f'"{FOLDER}/', f'"{FOLDER}/{self.version}/').encode()
+
+    def _first_modules(self) -> list[str]:
+        """The modules that the first one imports, and those that they import."""
+        found = ["app.js"]
+        for path in found:
+            found += [each for each in imports_in(path, self.sources[path].decode()) if each not in found]
+        return found
+
+
+def imports_in(path: str, source: str) -> list[str]:
+    """The modules that a module imports when it is loaded, by their paths; what `import()` loads later is not in it."""
+    folder = path.split("/")[:-1]
+    found = []
+    for line in source.splitlines():
+        if line.startswith(("import ", "export ")) and " from '." in line:
+            steps = line.rpartition(" from '")[2].partition("'")[0].split("/")
+            up = steps.count("..")
+            found.append("/".join([*folder[: len(folder) - up], *(step for step in steps if step not in (".", ".."))]))
+    return found
+
+
+def _page(path: str, body: bytes, cache_control: str) -> Page:
+    tag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
+    packed = gzip.compress(body, 9, mtime=0)
+    return Page(MEDIA[path.rpartition(".")[2]], body, packed if len(packed) < len(body) else None, tag, cache_control)
+
+
+@cache
+def pages() -> DashboardPages:
+    """The dashboard of this version of Outlive."""
+    return DashboardPages(dict(_sources(files("outlive.dashboard") / FOLDER)))
+
+
+def _sources(folder: Traversable, above: str = "") -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for each in folder.iterdir():
+        path = f"{above}{each.name}"
+        if each.is_dir():
+            found += _sources(each, f"{path}/")
+        elif path.rpartition(".")[2] in MEDIA:
+            found.append((path, each.read_bytes()))
+    return found

@@ -1,0 +1,134 @@
+// The dashboard: asks who one is, then shows the view of the route inside the shell.
+import { html, render, signal, useEffect, useErrorBoundary, useRef, useSignal } from './vendor/preact.js';
+import { get } from './api.js';
+import { go, here, href, match } from './router.js';
+import { can, key, me, needsKey, said, say, theme, useKey, useTheme } from './session.js';
+import { listed, useKeys } from './keys.js';
+import { open as paletteOpen, Palette } from './palette.js';
+import { Dialog } from './parts/dialog.js';
+import { Empty, Head, Problem } from './parts/shown.js';
+import { VIEWS } from './views.js';
+
+const helpOpen = signal(false);
+const problem = signal(null);
+/** How many approvals wait for a decision; beside the name of that view. */
+const due = signal(0);
+
+async function enter() {
+  try {
+    me.value = await get('/me');
+    needsKey.value = false;
+    problem.value = null;
+  } catch (error) {
+    if (error.status !== 401) { problem.value = error; setTimeout(enter, 3000); }
+  }
+}
+
+async function countDue() {
+  if (document.hidden || !me.value || !can('list_approvals')) return;
+  try { due.value = (await get('/approvals', { limit: 100 })).items.length; } catch { /* The next look may do better. */ }
+}
+
+function App() {
+  if (needsKey.value) return html`<${SignIn} />`;
+  if (problem.value) return html`<${Shell}><${Problem} error=${problem.value} again=${enter} /></${Shell}>`;
+  if (!me.value) return html`<${Shell} />`;
+  return html`<${Shell}><${View} /></${Shell}>`;
+}
+
+function View() {
+  const { path } = here.value;
+  const [view, names] = VIEWS.map((each) => [each, match(each.path, path)]).find(([, fits]) => fits) ?? [];
+  const loaded = useSignal({});
+  const [failure, again] = useErrorBoundary();
+  const first = useRef(true);
+  useEffect(() => {
+    if (!view) return;
+    view.load().then((module) => { loaded.value = { path: view.path, Show: module.default }; }, () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'));
+    document.title = `${[...Object.values(names), view.name ?? ''].filter(Boolean)[0] ?? 'Outlive'} · outlive`;
+    again();
+  }, [view, path]);
+  useEffect(() => {
+    // A screen reader and the keyboard begin at the title of a view that was gone to.
+    if (!first.current) { scrollTo(0, 0); document.querySelector('main h1')?.focus({ preventScroll: true }); }
+    first.current = false;
+  }, [path, loaded.value.path]);
+  if (!view) return html`<${Empty} title="There is no such page."><a href="#/">Go to the overview</a></${Empty}>`;
+  if (failure) return html`<${Problem} error=${{ message: `this view has failed: ${failure.message}`, next: 'Reload the page; if it stays, please report it.' }} again=${again} />`;
+  const { Show, path: shown } = loaded.value;
+  return shown === view.path ? html`<${Show} key=${path} ...${names} />` : null;
+}
+
+function Shell({ children }) {
+  const { path } = here.value;
+  const views = VIEWS.filter((view) => view.name && (!view.needs || can(view.needs)));
+  const menu = useSignal(false);
+  useEffect(() => { menu.value = false; }, [path]);
+  useKeys({
+    '?': ['list the keys', () => { helpOpen.value = true; }],
+    '/': ['find', () => { paletteOpen.value = true; }],
+    'mod+k': ['find', () => { paletteOpen.value = !paletteOpen.value; }],
+    ...Object.fromEntries(views.filter((view) => view.key).map((view) => [`g ${view.key}`, [view.name.toLowerCase(), () => go(view.path)]])),
+  });
+  const isHere = (view) => path === view.path || (view.path !== '/' && path.startsWith(`${view.path}/`));
+  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector('main h1, main')?.focus(); }}>Skip to the content</a>
+  <header class="top">
+    <a class="logo" href="#/"><${Mark} />outlive</a>
+    <button class="menu" aria-expanded=${menu.value} aria-controls="nav" onClick=${() => { menu.value = !menu.value; }}>${views.find(isHere)?.name ?? 'Menu'}</button>
+    <nav id="nav" aria-label="views" class=${menu.value ? 'open' : ''}>${views.map((view) => html`<a key=${view.path} href=${href(view.path)} aria-current=${isHere(view) ? 'page' : undefined}>${view.name}${view.path === '/approvals' && due.value > 0 && html`<span class="badge">${due.value >= 100 ? '99+' : due.value}</span>`}</a>`)}</nav>
+    <button class="find" onClick=${() => { paletteOpen.value = true; }}><span>Find a run, tag, error</span><kbd>/</kbd></button>
+    <${Theme} />
+    ${key.value && html`<button class="quiet" title=${`${me.value?.name}: ${me.value?.scopes.join(', ')}`} onClick=${() => { useKey(''); me.value = null; enter(); }}>Sign out</button>`}
+  </header>
+  <main id="main" tabindex="-1">${children}</main>
+  <div class="said" role="status" aria-live="polite">${said.value.map((each) => html`<p key=${each.id} class=${each.kind}>${each.text}</p>`)}</div>
+  ${paletteOpen.value && html`<${Palette} />`}
+  ${helpOpen.value && html`<${Help} />`}`;
+}
+
+const Mark = () => html`<svg width="18" height="18" viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"><path d="M2 12h4.5l2.5-7 5 14 2.8-7H22" /></svg>`;
+
+const NEXT = { system: 'light', light: 'dark', dark: 'system' };
+
+function Theme() {
+  const shown = { system: 'Auto', light: 'Light', dark: 'Dark' };
+  return html`<button class="quiet" title="light, dark, or as the system" aria-label=${`${shown[theme.value]} theme, switch to ${shown[NEXT[theme.value]]}`} onClick=${() => useTheme(NEXT[theme.value])}>${shown[theme.value]}</button>`;
+}
+
+function Help() {
+  const keys = [...new Map(listed.value.map((each) => [each.name, each.what]))].sort();
+  return html`<${Dialog} title="Keys" close=${() => { helpOpen.value = false; }}>
+    <dl class="keys">${keys.map(([name, what]) => html`<div key=${name}><dt>${name.split(/[ +]/).map((each) => html`<kbd>${each === 'mod' ? 'Ctrl' : each}</kbd> `)}</dt><dd>${what}</dd></div>`)}</dl>
+  </${Dialog}>`;
+}
+
+function SignIn() {
+  const text = useSignal('');
+  const error = useSignal('');
+  const submit = async (event) => {
+    event.preventDefault();
+    useKey(text.value.trim());
+    error.value = '';
+    try {
+      me.value = await get('/me');
+      needsKey.value = false;
+    } catch (refused) {
+      useKey('');
+      error.value = refused.status === 401 ? 'The server does not know this key. Look for a typo; it may also have expired or been revoked.' : `${refused.message}. ${refused.next}`;
+    }
+  };
+  return html`<main class="sign-in"><form class="panel" onSubmit=${submit}>
+    <${Head} title="Sign in" />
+    <p>This server asks for an API key. An administrator makes one with <code>outlive keys create</code>.</p>
+    <label class="field"><span>API key</span><input type="password" name="key" autocomplete="current-password" required value=${text.value} onInput=${(event) => { text.value = event.target.value; }} /></label>
+    ${error.value && html`<p class="refused" role="alert">${error.value}</p>`}
+    <div class="buttons"><button class="do">Sign in</button></div>
+    <p class="soft">The key stays in this tab and is forgotten when it is closed.</p>
+  </form></main>`;
+}
+
+document.querySelector('#app').replaceChildren();
+render(html`<${App} />`, document.querySelector('#app'));
+enter().then(countDue);
+setInterval(countDue, 10_000);
+addEventListener('visibilitychange', countDue);

@@ -1,0 +1,34 @@
+"""Who asks, and what that one may do."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from outlive.http.operation import OPERATIONS, Call, operation
+
+
+class MeView(Struct, frozen=True, kw_only=True):
+    """The one that asks."""
+
+    name: str
+    """The owner of the key, or what a proxy says; `local` for programs of this machine."""
+    scopes: list[str]
+    workflows: list[str] | None
+    """The only workflows that it may see and use; null for all."""
+    namespace: str
+    """The tenant whose runs it sees; empty for the one of the server."""
+    operations: list[str]
+    """What it may use, by the names that operations have in the OpenAPI document."""
+
+
+@operation("GET", "/me", scope="viewer", reach="nothing")
+async def get_me(call: Call) -> MeView:
+    """Who asks, with which scopes, and which operations that one may use."""
+    own = call.principal
+    return MeView(
+        name=own.name,
+        scopes=sorted(own.scopes),
+        workflows=None if own.workflows is None else sorted(own.workflows),
+        namespace=own.namespace,
+        operations=sorted(it.name for it in OPERATIONS.values() if own.may_use(it.scope, it.reach)),
+    )

@@ -1,0 +1,138 @@
+"""The files of the dashboard, as the server of the API hands them out."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from outlive.dashboard import pages
+from outlive.dashboard.files import imports_in
+from outlive.http import Principal
+from outlive.http.app import Api
+from outlive.http.principal import FixedKeys
+from outlive.testing import TestEngine
+from tests.http.caller import Caller
+
+ROOT = Path(__file__).parents[2]
+STATIC = ROOT / "src" / "outlive" / "dashboard" / "static"
+SCRIPT_BYTES_MAX = 60_000
+FAR = "192.0.2.7"
+AUTH = FixedKeys(
+    {
+        "v" * 40: Principal("ann", frozenset({"viewer"})),
+        "o" * 40: Principal("bob", frozenset({"operator"}), frozenset({"api_order"})),
+    }
+)
+
+
+@pytest.fixture
+async def app() -> AsyncIterator[Api]:
+    """The API of an engine, with the dashboard, for those with a key."""
+    async with TestEngine(worker=False) as engine:
+        yield engine.asgi(auth=AUTH)
+
+
+async def test_the_page_is_for_anyone_and_is_sent_once(app: Api) -> None:
+    """Without a key; a browser that has it gets 304. It names its files below a folder of their content."""
+    caller = Caller(app, address=FAR)
+    first = await caller.get("/", headers={"accept-encoding": "gzip"})
+    again = await caller.get("/", headers={"if-none-match": first.headers["etag"]})
+
+    assert (200, "gzip", "no-cache") == (
+        first.status,
+        first.headers["content-encoding"],
+        first.headers["cache-control"],
+    )
+    assert (304, b"") == (again.status, again.body)
+    text = gzip.decompress(first.body).decode()
+    for path in re.findall(r'(?:src|href)="([^"]+)"', text):
+        found = await caller.get(f"/{path}")
+        assert (200, "public, max-age=31536000, immutable") == (found.status, found.headers["cache-control"]), path
+        assert "default-src 'none'" in found.headers["content-security-policy"]
+    assert "<style" not in text
+    assert "<script>" not in text
+
+
+async def test_only_files_that_are_there_are_public(app: Api) -> None:
+    """Anything else asks for a key, whatever its path looks like, and no file is written to."""
+    caller = Caller(app, address=FAR)
+    version = pages().version
+    for path in (f"/static/{version}/../files.py", f"/static/{version}/", "/static/app.js", "/index.html", "/runs/x"):
+        assert (await caller.get(path)).status == 401, path
+    assert (await caller.post("/")).status == 401
+
+
+async def test_a_mount_without_a_slash_leads_to_the_one_with_it(app: Api) -> None:
+    """Relative links need it; the place is relative too, because a proxy may call it otherwise."""
+    answer = await Caller(app).get("/ops/outlive", root="/ops/outlive")
+
+    assert (307, "outlive/") == (answer.status, answer.headers["location"])
+    assert (await Caller(app).get("/ops/outlive/", root="/ops/outlive")).status == 200
+
+
+async def test_an_engine_may_be_served_without_it() -> None:
+    """Then there is nothing at the root."""
+    async with TestEngine(worker=False) as engine:
+        assert (await Caller(engine.asgi(dashboard=False)).get("/")).status == 404
+
+
+async def test_one_learns_what_one_may_do(app: Api) -> None:
+    """By scope, and without what is for the whole store if one may see some workflows only."""
+    ann = (await Caller(app, key="v" * 40).get("/api/v1/me")).data
+    bob = (await Caller(app, key="o" * 40).get("/api/v1/me")).data
+
+    assert ("ann", ["viewer"], None) == (ann["name"], ann["scopes"], ann["workflows"])
+    assert {"list_runs", "list_workers"} <= set(ann["operations"])
+    assert "cancel" not in ann["operations"]
+    assert ["api_order"] == bob["workflows"]
+    assert "cancel" in bob["operations"]
+    assert "list_workers" not in bob["operations"]
+
+
+def test_all_script_is_small() -> None:
+    """Every module of every view, compressed as it is sent."""
+    sizes = {path.name: len(gzip.compress(path.read_bytes(), 9)) for path in STATIC.rglob("*.js")}
+
+    assert sum(sizes.values()) < SCRIPT_BYTES_MAX, sizes
+
+
+@pytest.mark.parametrize("path", sorted(STATIC.rglob("*.js")), ids=lambda path: path.relative_to(STATIC).as_posix())
+def test_a_module_imports_only_what_is_there(path: Path) -> None:
+    """A missing one would be found by a user; `import()` in the table of views counts too."""
+    own = path.relative_to(STATIC).as_posix()
+    source = path.read_text("utf-8")
+    later = [f"views/{name}" for name in re.findall(r"import\('\./views/([\w-]+\.js)'\)", source)]
+
+    for imported in [*imports_in(own, source), *later]:
+        assert (STATIC / imported).is_file(), f"{own} imports {imported}"
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "found"),
+    [
+        ("app.js", "import { a } from './parts/a.js';", ["parts/a.js"]),
+        ("parts/a.js", "import { b } from '../b.js';\nexport { c } from './c.js';", ["b.js", "parts/c.js"]),
+        ("app.js", "const later = () => import('./views/a.js');", []),
+        ("app.js", "say('import it from here');", []),
+    ],
+)
+def test_imports_of_a_module_are_found(path: str, source: str, found: list[str]) -> None:
+    """Relative to the module; those that are loaded later are not."""
+    assert found == imports_in(path, source)
+
+
+def test_what_is_vendored_is_what_was_recorded() -> None:
+    """By its hash; the licences lie beside it."""
+    recorded = msgspec.json.decode((STATIC / "vendor" / "vendored.json").read_bytes())
+    licences = (STATIC / "vendor" / "LICENSES.txt").read_text("utf-8")
+
+    assert recorded["sha256"] == hashlib.sha256((STATIC / "vendor" / recorded["file"]).read_bytes()).hexdigest()
+    assert all(name in licences for name in recorded["packages"])
+    axe = (ROOT / "tests" / "e2e" / "axe" / "axe.min.js").read_bytes()
+    assert hashlib.sha256(axe).hexdigest() == "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
