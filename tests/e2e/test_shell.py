@@ -57,7 +57,7 @@ def test_keys_lead_everywhere(show: Show) -> None:
 
 
 def test_a_key_signs_in_and_its_scope_says_what_is_offered(tmp_path: Path, page: Page) -> None:
-    """A wrong key is told apart; the right one is kept over a reload, and forgotten by signing out."""
+    """The page says that a wrong key is wrong; the right one is kept over a reload, and forgotten by signing out."""
     with Site(f"sqlite:{tmp_path / 'site.db'}", auth="keys") as site:
         secret = site.do(site.engine.keys.create("ann", scope="viewer")).secret
         page.goto(site.url)
