@@ -40,8 +40,8 @@ SITE := .venv-site/.installed-site
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(RUN) ## Kill a worker in the middle of its work and watch another one finish it.
-	.venv/bin/outlive demo
+demo: $(RUN) ## Kill a worker in the middle of its work and watch another one finish it. STAY=1 shows it in the dashboard.
+	.venv/bin/outlive demo $(if $(STAY),--stay,--once)
 
 test: lint type unit ## All checks a change must pass: lint, types, tests. This is what CI runs.
 
@@ -108,7 +108,7 @@ site: $(SITE) ## Build the documentation as a searchable site in build/site; a b
 
 lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=--upgrade takes newer versions.
 	.venv-lock/bin/python -m pip install --quiet uv==$(UV_VERSION)
-	$(call LOCK,run.txt)
+	$(call LOCK,run.txt,--extra server)
 	$(call LOCK,dev.txt,--extra dev --constraint requirements/run.txt)
 	$(call LOCK,bench.txt,--extra bench --constraint requirements/run.txt)
 	$(call LOCK,site.txt,--extra site --constraint requirements/run.txt)

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 import outlive
 from outlive.cli import main
 from outlive.dev.place import PlaceError, Places
-from outlive.dev.session import free_port
 from outlive.dev.watch import Watch, imported_files
+from outlive.http.server import free_port
 from tests.cli.conftest import Command, Ledger
 
 Begin = Callable[..., Command]

@@ -6,6 +6,7 @@ import time
 
 import click
 
+from outlive.cli.browser import open_page
 from outlive.cli.edge import NO_STORE, Mistake, run, settings_with
 from outlive.cli.worker import Stop, log_to_stderr
 
@@ -90,9 +91,7 @@ def dev(
         click.echo(f"       store     {store} (for other commands: export OUTLIVE_STORE={store})")
         click.echo("       Ctrl-C ends it")
         if browser:
-            import webbrowser
-
-            webbrowser.open(place)
+            open_page(f"{place}/")
 
     async def work() -> None:
         stop = Stop("everything stops")

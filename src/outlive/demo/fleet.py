@@ -76,6 +76,12 @@ class Fleet:
         for member in self.members:
             member.check()
 
+    def replace(self, member: Member) -> Member:
+        """Start another worker in the place of one that is gone."""
+        following = Member(member.name, self._url, self._folder)
+        self.members[self.members.index(member)] = following
+        return following
+
     def find(self, pid: int) -> Member | None:
         """The living worker with this process id."""
         return next((it for it in self.members if it.pid == pid and it.killed_at is None), None)

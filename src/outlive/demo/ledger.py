@@ -50,6 +50,8 @@ class Ledger:
     complaints: list[str] = field(default_factory=list)
     """What exactly is wrong, order by order."""
     epilogue: list[str] = field(default_factory=list)
+    interrupted: list[str] = field(default_factory=list)
+    """The orders that the killed worker was charging."""
 
     @property
     def is_right(self) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import outlive
 from outlive.demo.fleet import Fleet, Member
+from outlive.demo.killing import kill_while_it_charges
 from outlive.demo.ledger import Case, Ledger, audit, take_overs
 from outlive.demo.orders import Order, Receipt, checkout
 from outlive.demo.screen import Screen
@@ -62,8 +65,9 @@ def customer_of(order: Order) -> str:
     return f"customer-{order.id.removeprefix('order-')}"
 
 
-async def tell(scene: Scene, screen: Screen) -> Ledger:
-    """Play it from beginning to end; the workers are gone afterwards, also after an error."""
+@asynccontextmanager
+async def staged(scene: Scene, screen: Screen) -> AsyncIterator[Story]:
+    """A story that can be played; its workers are gone afterwards, also after an error."""
     scene.folder.mkdir(parents=True, exist_ok=True)
     for old in (*scene.folder.glob("demo.db*"), *scene.folder.glob("world.jsonl")):
         old.unlink()
@@ -73,16 +77,17 @@ async def tell(scene: Scene, screen: Screen) -> Ledger:
         names = " and ".join(f"{it.name} (pid {it.pid})" for it in fleet.members)
         screen.say(f"Workers {names} are ready; here come {scene.orders} orders.")
         async with outlive.Engine(scene.url, worker=False) as engine:
-            return await Story(scene, screen, fleet, engine).play()
+            yield Story(scene, screen, fleet, engine)
 
 
 class Story:
     """One performance."""
 
     def __init__(self, scene: Scene, screen: Screen, fleet: Fleet, engine: outlive.Engine) -> None:
-        self._screen, self._fleet, self._engine = screen, fleet, engine
+        self.scene, self.fleet, self.engine = scene, fleet, engine
+        self._screen = screen
         self._orders = [basket(number) for number in range(1, scene.orders + 1)]
-        self._witness = Witness(scene.folder / "world.jsonl")
+        self.witness = Witness(scene.folder / "world.jsonl")
         self._confirmed = self._finished = 0
         self._death: Death | None = None
 
@@ -97,7 +102,7 @@ class Story:
             await asyncio.wait([*receipts, customers])
             kill.cancel()
             show.cancel()
-        self._witness.look()
+        self.witness.look()
         self._show()
         self._screen.close()
         cases = [await self._case(order, task.result()) for order, task in zip(self._orders, receipts, strict=True)]
@@ -105,7 +110,7 @@ class Story:
 
     async def _order(self, order: Order) -> Receipt | str:
         """Order, and wait for the receipt."""
-        run = await self._engine.start(checkout, order, id=order.id)
+        run = await self.engine.start(checkout, order, id=order.id)
         try:
             return await run.result(timeout=PATIENCE_SECONDS)
         except outlive.OutliveError as error:
@@ -118,59 +123,53 @@ class Story:
         for number, order in enumerate(self._orders):
             await asyncio.sleep(CONFIRM_SECONDS / len(self._orders))
             for _ in range(2 if number % 4 == 0 else 1):
-                await self._engine.signal(order.id, "confirmed", customer_of(order), key=f"confirm-{order.id}")
+                await self.engine.signal(order.id, "confirmed", customer_of(order), key=f"confirm-{order.id}")
             self._confirmed += 1
 
     async def _kill_in_the_middle_of_a_charge(self) -> None:
         """Wait until the shop is busy, then kill a worker that is provably charging a customer."""
         while self._death is None:
             await asyncio.sleep(LOOK_SECONDS)
-            self._witness.look()
-            charged = len({it.key for it in self._witness.lines if it.what == "charge" and it.mark == "end"})
-            under_way = self._witness.under_way("charge")
+            self.witness.look()
+            charged = len({it.key for it in self.witness.lines if it.what == "charge" and it.mark == "end"})
+            under_way = self.witness.under_way("charge")
             if under_way and charged >= len(self._orders) // 4:
                 self._try_to_kill(under_way[-1].pid)
 
     def _try_to_kill(self, pid: int) -> None:
-        """Freeze the worker, look whether the charge is still under way, and only then kill it."""
-        worker = self._fleet.find(pid)
+        worker = self.fleet.find(pid)
         assert worker is not None, f"process {pid} charges a customer and is none of ours"
-        worker.freeze()
-        self._witness.look()
-        charging = [line for line in self._witness.under_way("charge") if line.pid == pid]
-        if not charging:
-            worker.thaw()
-            return
-        worker.kill()
-        assert worker.killed_at is not None
-        self._death = Death(worker, worker.killed_at, charging)
-        self._screen.say(f"kill -9 {pid}: worker {worker.name} dies while it charges {_listed(charging)}.")
+        charging = kill_while_it_charges(worker, self.witness)
+        if charging:
+            assert worker.killed_at is not None
+            self._death = Death(worker, worker.killed_at, charging)
+            self._screen.say(f"kill -9 {pid}: worker {worker.name} dies while it charges {_listed(charging)}.")
 
     async def _keep_showing(self) -> None:
         while True:
-            self._witness.look()
-            self._fleet.check()
+            self.witness.look()
+            self.fleet.check()
             self._show()
             await asyncio.sleep(SHOW_SECONDS)
 
     def _show(self) -> None:
-        charged = len({it.order for it in self._witness.lines if it.what == "charge" and it.mark == "end"})
+        charged = len({it.order for it in self.witness.lines if it.what == "charge" and it.mark == "end"})
         orders = len(self._orders)
         bars = [
             ("confirmed", self._confirmed, orders),
             ("charged", charged, orders),
             ("finished", self._finished, orders),
         ]
-        self._screen.show(bars, [self._note(member) for member in self._fleet.members])
+        self._screen.show(bars, [self._note(member) for member in self.fleet.members])
 
     def _note(self, member: Member) -> str:
-        steps = sum(it.pid == member.pid and it.mark == "end" for it in self._witness.lines)
+        steps = sum(it.pid == member.pid and it.mark == "end" for it in self.witness.lines)
         state = "working" if member.killed_at is None else "killed"
         return f"worker {member.name}   {state:<8} {steps:>4} steps done"
 
     async def _case(self, order: Order, got: Receipt | str) -> Case:
-        events = await self._engine.get(order.id).history()
-        lines = [line for line in self._witness.lines if line.order == order.id]
+        events = await self.engine.get(order.id).history()
+        lines = [line for line in self.witness.lines if line.order == order.id]
         return Case(order, promised(order), got, events, lines)
 
     def _conclude(self, cases: list[Case], *, seconds: float) -> Ledger:
@@ -179,6 +178,7 @@ class Story:
         if death is None:
             ledger.complaints.append("no worker was killed: the demo proved nothing")
             return ledger
+        ledger.interrupted = [line.order for line in death.charging]
         ledger.epilogue = [
             f"Worker {death.worker.name} was killed with -9 while it charged {_listed(death.charging)}.",
             f"The others took {take_overs(cases)} runs over from it. {self._recovery(death)}",
@@ -191,7 +191,7 @@ class Story:
         waits = []
         for line in death.charging:
             later = (
-                it.at for it in self._witness.lines if it.key == line.key and it.pid != line.pid and it.at > death.at
+                it.at for it in self.witness.lines if it.key == line.key and it.pid != line.pid and it.at > death.at
             )
             if (first := min(later, default=None)) is not None:
                 waits.append(first - death.at)

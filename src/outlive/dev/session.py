@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from outlive.engine.url import shown
 from outlive.errors import ConfigurationError
 from outlive.http import server as serving
 
-PORTS_TRIED = 20
 STOP_SECONDS = 1
 """How long requests under way may take at the end."""
 
@@ -92,7 +90,7 @@ class Session:
             options.pop("namespace", None)
         engine = Engine(**options, worker=False)
         app = engine.asgi()
-        port = self._wanted.port if self._wanted.is_port_fixed else free_port(self._wanted.port)
+        port = self._wanted.port if self._wanted.is_port_fixed else serving.free_port(self._wanted.port)
         server = serving.new_server(app, port=port)
         server.config.timeout_graceful_shutdown = STOP_SECONDS
         async with engine:
@@ -106,17 +104,3 @@ class Session:
                 server.should_exit = True
                 with suppress(ConfigurationError):  # It was raised above.
                     await serve
-
-
-def free_port(first: int) -> int:
-    """The first port from there on that can be listened on, or one that the system chooses.
-
-    A second `outlive dev` beside the first one is no mistake.
-    """
-    for port in [*range(first, min(first + PORTS_TRIED, 65_536)), 0]:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with suppress(OSError):
-                trial.bind(("127.0.0.1", port))
-                return int(trial.getsockname()[1])
-    return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +16,7 @@ from outlive.errors import ConfigurationError, MissingExtraError
 from outlive.http.principal import is_loopback
 
 PORT = 7717
+PORTS_TRIED = 20
 HEADER_BYTES_MAX = 32 * 1024
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 1024
@@ -33,6 +35,19 @@ def check_address(address: str, *, has_keys: bool) -> None:
             f"{address} can be reached from other machines, and this server would ask for no key; "
             "listen on 127.0.0.1, or let callers need a key"
         )
+
+
+def free_port(first: int) -> int:
+    """The first port from there on that can be listened on; 0, which is any, if none of some can.
+
+    For servers of one person: a second one beside the first is no mistake.
+    """
+    for port in range(first, min(first + PORTS_TRIED, 65_536)):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial, suppress(OSError):
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(("127.0.0.1", port))
+            return port
+    return 0
 
 
 def new_server(app: Any, *, address: str = "127.0.0.1", port: int = PORT, has_keys: bool = False) -> Any:
