@@ -47,6 +47,7 @@ READS = frozenset(
         "get_blobs",
         "list_runs",
         "list_schedules",
+        "list_streams",
         "list_workers",
         "read_cell",
         "read_inbox",

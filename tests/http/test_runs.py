@@ -341,3 +341,32 @@ async def test_a_run_is_in_the_trace_of_the_request_that_starts_it(
     headers = [getattr((await engine.history(each.data["id"]))[0], "headers", {}) for each in (found, other)]
     assert headers[0] == {"tenant": "a"} | ({"traceparent": parent, "tracestate": "vendor=1"} if is_good else {})
     assert headers[1] == {"traceparent": "mine"}
+
+
+async def test_a_history_is_followed_where_it_ends(api: Caller) -> None:
+    """Its position is that of a follower, and each event says in words what happened."""
+    await start(api, "api_patient", id="one")
+    await api.post(f"{RUNS}/one/signals/go", {"payload": 1})
+    await api.get(f"{RUNS}/one/result?wait=10")
+    whole = (await api.get(f"{RUNS}/one/history")).data["items"]
+
+    first = await api.get(f"{RUNS}/one/history?limit=2&payload_bytes=0")
+    rest = await api.follow(f"{RUNS}/one/follow?payload_bytes=0&after={first.data['position']}")
+
+    found = [*first.data["items"], *(it.data for it in rest if it.name == "journal")]
+    assert [each["words"] for each in whole] == [each["words"] for each in found]
+    assert "signal go arrived" in [each["words"] for each in found]
+    assert {"[large]": 1} in [each["data"].get("payload") for each in found]
+
+
+async def test_the_streams_of_a_run_are_listed(api: Caller) -> None:
+    """With how many items each has; a run without any has none, and one that is not there is 404."""
+    await start(api, "api_talker", arguments=["secret"], id="talk")
+    before = await api.get(f"{RUNS}/talk/streams")
+    await api.post(f"{RUNS}/talk/signals/go")
+    await api.get(f"{RUNS}/talk/result?wait=10")
+
+    after = await api.get(f"{RUNS}/talk/streams")
+
+    assert ([], [{"name": "words", "items": 3}]) == (before.data["items"], after.data["items"])
+    assert 404 == (await api.get(f"{RUNS}/nobody/streams")).status

@@ -12,6 +12,7 @@ from outlive._journal.event import AnyEvent
 from outlive._model import Failure, RunStatus
 from outlive._model.instant import instant_of
 
+_SHORT_SECONDS = 0.01
 _CAPITAL = re.compile(r"([A-Z])")
 
 
@@ -31,8 +32,10 @@ def _attempt(event: journal.StepSucceeded | journal.StepFailed) -> str:
 
 
 def _took(event: journal.StepSucceeded | journal.StepFailed | journal.AttemptFailed) -> str:
+    if not event.took:
+        return ""
     seconds = timedelta(microseconds=event.took).total_seconds()
-    return "" if not event.took else f" in {seconds:.3g} s"
+    return f" in {seconds * 1000:.2g} ms" if seconds < _SHORT_SECONDS else f" in {seconds:.3g} s"
 
 
 def _until(at: int) -> str:

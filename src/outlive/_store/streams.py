@@ -120,6 +120,9 @@ class StreamTable(Protocol):
         """The chunks of a stream that have items behind position `after`, in order, at most `limit`; the first one may
         have items before it too. Empty for an unknown run or stream."""
 
+    async def list_streams(self, run_id: str) -> dict[str, int]:
+        """The streams of a run by name, in order, each with the position of its last item. Empty for an unknown run."""
+
     def follow(self, ring: Callable[[str], None]) -> bool:
         """Call `ring` with the id of a root run, on the event loop, when another process may have appended to a stream
         of its tree or committed a change that `rings`. A hint that may be lost, late or false. A store without such a

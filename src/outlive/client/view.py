@@ -19,6 +19,7 @@ from outlive._store.contract import PAGE_SIZE_MAX, WorkerInfo
 from outlive.client.batch import Reader
 from outlive.client.batches import Batches
 from outlive.client.finding import Filters, Order, Page
+from outlive.client.following import JournalEntry
 from outlive.client.news import News, NewsReader, Position
 from outlive.client.streams import StreamItem
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError
@@ -88,6 +89,10 @@ class View:
         events = await self._client.shown.events(open_journal(rows, nonce=run.nonce, run_id=run.root_id))
         return [(row[0], event) for row, event in zip(rows, events, strict=True)]
 
+    async def events(self, run: Run, *, after: int, limit: int) -> list[JournalEntry]:
+        """At most `limit` events of the journal of a run's tree behind an event; payloads are JSON."""
+        return await self._client.journals.read(run, after, redacted=True, limit=limit)
+
     async def origin_of(self, run_id: str) -> str | None:
         """The run that this one was forked from; None if it was not."""
         for _, event in await self.history(run_id):
@@ -114,6 +119,10 @@ class View:
     def stream(self, run_id: str, name: str, *, after: int) -> AsyncGenerator[StreamItem[Any], None]:
         """The items of a stream, without what is redacted. See `RunHandle.stream`."""
         return self._client.streams.items(run_id, name, after=after, kind=Any, redacted=True)
+
+    async def streams(self, run_id: str) -> dict[str, int]:
+        """The streams of a run by name, each with how many items it has."""
+        return await self._access.store.list_streams(run_id)
 
     async def rest(self, run_id: str, seconds: float) -> None:
         """Wait until a run may have something for its readers, or so long."""

@@ -19,7 +19,7 @@ from outlive.client.news import News, Position
 from outlive.client.view import View
 from outlive.errors import RunParkedError
 from outlive.http.problem import malformed
-from outlive.http.wire.runs import event_view, run_view
+from outlive.http.wire.runs import PAYLOAD_BYTES_MAX, event_view, run_view
 
 ALIVE_SECONDS = 15.0
 """How often a silent stream says that it is still there."""
@@ -101,10 +101,12 @@ class Part(msgspec.Struct, frozen=True):
     place: int = 0
 
 
-async def follow_run(view: View, run_id: str, cursor: Cursor, *, look_seconds: float) -> AsyncGenerator[bytes, None]:
+async def follow_run(
+    view: View, run_id: str, cursor: Cursor, *, look_seconds: float, payload_bytes: int = PAYLOAD_BYTES_MAX
+) -> AsyncGenerator[bytes, None]:
     """Everything that happens to a run, until it has ended; also its streams that the cursor names."""
     parts: asyncio.Queue[Any] = asyncio.Queue(QUEUE_MAX)
-    pumps = [_pump_news(view, run_id, cursor.position, parts, look_seconds)]
+    pumps = [_pump_news(view, run_id, cursor.position, parts, look_seconds, payload_bytes)]
     pumps += [_pump_stream(view, run_id, name, place, parts, look_seconds) for name, place in cursor.streams.items()]
     async with aclosing(_merged(pumps, parts, cursor)) as merged:
         async for part in merged:
@@ -167,17 +169,23 @@ async def _say_ended(tasks: list[asyncio.Task[None]], parts: asyncio.Queue[Any])
 
 
 async def _pump_news(
-    view: View, run_id: str, position: Position, parts: asyncio.Queue[Any], look_seconds: float
+    view: View,
+    run_id: str,
+    position: Position,
+    parts: asyncio.Queue[Any],
+    look_seconds: float,
+    payload_bytes: int,
 ) -> None:
     async with aclosing(view.follow(run_id, position, look_seconds=look_seconds)) as news:
         async for each in news:
-            if (part := _part_of(each)) is not None:
+            if (part := _part_of(each, payload_bytes)) is not None:
                 await parts.put(part)
 
 
-def _part_of(news: News) -> Part | None:
+def _part_of(news: News, payload_bytes: int) -> Part | None:
     if news.event is not None:
-        return Part("journal", event_view(news.position.seq, news.event, news.run.root_id), news.position)
+        seq, root_id = news.position.seq, news.run.root_id
+        return Part("journal", event_view(seq, news.event, root_id, payload_bytes=payload_bytes), news.position)
     if news.published is not None:
         return Part("published", news.published)
     return Part("run", run_view(news.run, with_traceback=True)) if news.is_row else None

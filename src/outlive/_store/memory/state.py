@@ -79,6 +79,14 @@ class Tree:
         """The row of the root run."""
         return self.runs[0]
 
+    def ends_of_streams(self, number: int) -> dict[str, int]:
+        """The streams of a run, by name, and where each ends."""
+        return {
+            name: it.state.position
+            for (run, name), it in sorted(self.streams.items(), key=lambda it: it[0])
+            if run == number
+        }
+
     def copy(self) -> Tree:
         """The same tree, to be kept as it is now."""
         tree = Tree(self.journal)

@@ -525,6 +525,11 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         begin = max(0, bisect_right(stream.chunks, after + 1, key=lambda chunk: chunk.first) - 1)
         return stream.chunks[begin : begin + limit]
 
+    async def list_streams(self, run_id: str) -> dict[str, int]:
+        """See `StreamTable`."""
+        run = self._state.runs.get(run_id)
+        return {} if run is None else self._state.trees[run.journal].ends_of_streams(run.number)
+
     def follow(self, ring: Callable[[str], None]) -> bool:
         """See `StreamTable`. There is no other process."""
         return False

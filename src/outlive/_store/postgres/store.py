@@ -548,6 +548,10 @@ class PostgresStore:
         """See `StreamTable`."""
         return await self._read(streams.read_stream, run_id, name, after, limit)
 
+    async def list_streams(self, run_id: str) -> dict[str, int]:
+        """See `StreamTable`."""
+        return await self._read(streams.list_streams, run_id)
+
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""
         return await self._read(partial(claim.list_workers, with_runs=with_runs), self._time.given())

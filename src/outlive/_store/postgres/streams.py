@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.rows import to_text
+from outlive._store.postgres.rows import from_text, to_text
 from outlive._store.streams import Appended, StreamAppend, StreamChunk, StreamLimits, StreamLines
 from outlive._store.tables.rows import to_json
 
@@ -46,3 +46,9 @@ async def read_stream(session: Session, run_id: str, name: str, after: int, limi
     """Chunks of a stream behind a position."""
     rows = await session.fetch("read_stream", to_text(run_id), to_text(name), after, limit)
     return [StreamChunk(first, count, body) for first, count, body in rows]
+
+
+async def list_streams(session: Session, run_id: str) -> dict[str, int]:
+    """The streams of a run, and where each ends."""
+    rows = await session.fetch("list_streams", to_text(run_id))
+    return dict(sorted((from_text(name), position) for name, position in rows))

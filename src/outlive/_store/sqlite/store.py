@@ -59,7 +59,7 @@ from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import check_database, open_database
 from outlive._store.sqlite.queues import list_queues, measure_queue
 from outlive._store.sqlite.schedules import CHANGE_SCHEDULES, find_due_schedules, find_schedules, list_schedules
-from outlive._store.sqlite.streams import APPEND_STREAMS, read_stream
+from outlive._store.sqlite.streams import APPEND_STREAMS, list_streams, read_stream
 from outlive._store.sqlite.thread import Reader
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.watches import WATCH_ENDS
@@ -427,6 +427,10 @@ class SqliteStore:
     ) -> list[StreamChunk]:
         """See `StreamTable`."""
         return await self.read(read_stream, (run_id, name, after, limit))
+
+    async def list_streams(self, run_id: str) -> dict[str, int]:
+        """See `StreamTable`."""
+        return await self.read(list_streams, run_id)
 
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """See `Store`."""

@@ -74,4 +74,10 @@ def read_stream(session: Session, argument: tuple[str, str, int, int]) -> list[S
     return [StreamChunk(first, count, body) for first, count, body in rows]
 
 
+def list_streams(session: Session, run_id: str) -> dict[str, int]:
+    """The streams of a run, and where each ends."""
+    rows: list[Any] = session.execute("list_streams", run_id).fetchall()
+    return dict(rows)
+
+
 APPEND_STREAMS = each(_append)

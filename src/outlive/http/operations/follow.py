@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 import outlive.errors as e
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import check_filter
@@ -35,8 +37,35 @@ async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content
     is_over = run.status.is_terminal and cursor.position.journal == run.journal and all(streams.values())
     if is_over and not await call.view.has_more(run, cursor.position.seq):
         return NOTHING_MORE
-    parts = follow_run(call.view, run_id, Cursor(cursor.position, streams), look_seconds=call.limits.look_seconds)
+    parts = follow_run(
+        call.view,
+        run_id,
+        Cursor(cursor.position, streams),
+        look_seconds=call.limits.look_seconds,
+        payload_bytes=query.payload_bytes,
+    )
     return Content(EVENT_STREAM, parts)
+
+
+class StreamView(Struct, frozen=True):
+    """A stream of a run."""
+
+    name: str
+    items: int
+    """How many items it has had."""
+
+
+class StreamsList(Struct, frozen=True):
+    """The streams of a run, by name."""
+
+    items: list[StreamView]
+
+
+@operation("GET", "/runs/{run_id}/streams", scope="viewer", reach="run", raises=MISSING)
+async def list_streams(call: Call, run_id: str) -> StreamsList:
+    """Which streams a run has, by what it has emitted so far."""
+    await call.view.run(run_id)
+    return StreamsList([StreamView(name, items) for name, items in (await call.view.streams(run_id)).items()])
 
 
 @operation(

@@ -8,11 +8,14 @@ from msgspec import UnsetType
 
 import outlive.errors as e
 from outlive._model import Payload
+from outlive.client.news import Position
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.problem import Problem
+from outlive.http.sse import Cursor
 from outlive.http.wire.page import Json, Wait
 from outlive.http.wire.runs import (
     CountView,
+    EventView,
     HistoryQuery,
     HistoryView,
     NotEnded,
@@ -30,12 +33,16 @@ from outlive.http.wire.runs import (
     WhyView,
     event_view,
     failure_view,
+    payload_size,
     run_view,
     runs_page,
 )
 from outlive.http.wire.runs import RunsQuery as Query
 
 MISSING = (e.RunNotFoundError,)
+PAGE_BYTES_MAX = 16 * 1024 * 1024
+"""A page of a history has no more bytes of payloads than this, unless it is one event."""
+SEQ_DIGITS_MAX = 18
 
 
 @operation(
@@ -103,20 +110,29 @@ async def why(call: Call, run_id: str) -> WhyView:
 @operation("GET", "/runs/{run_id}/history", scope="viewer", reach="run", raises=MISSING)
 async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
     """The journal of the tree that a run belongs to, event by event, without what is redacted."""
-    root_id = (await call.view.run(run_id)).root_id
-    found = [(seq, event) for seq, event in await call.view.history(run_id) if seq > query.after]
-    page = found[: query.limit]
-    items = [event_view(seq, event, root_id) for seq, event in page]
-    return HistoryView(items, page[-1][0] if len(found) > len(page) else None)
+    run = await call.view.run(run_id)
+    found = await call.view.events(run, after=query.after, limit=query.limit + 1)
+    items: list[EventView] = []
+    size = 0
+    for entry in found[: query.limit]:
+        size += payload_size(entry.event, payload_bytes=query.payload_bytes)
+        if items and size > PAGE_BYTES_MAX:
+            break
+        items.append(event_view(entry.position, entry.event, run.root_id, payload_bytes=query.payload_bytes))
+    last = items[-1].seq if items else query.after
+    position = Cursor(Position(run.journal, last)).write()
+    return HistoryView(items, last if len(items) < len(found) else None, position)
 
 
 @operation("GET", "/runs/{run_id}/history/{seq}/{field}", scope="viewer", reach="run", raises=MISSING)
 async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
     """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large."""
-    for number, event in await call.view.history(run_id) if seq.isdecimal() else ():
-        value = getattr(event, field, None)
-        if str(number) == seq and isinstance(value, Payload) and not isinstance(value.v, UnsetType):
-            return Content(JSON, bytes(value.v))
+    if seq.isdecimal() and len(seq) < SEQ_DIGITS_MAX:
+        run = await call.view.run(run_id)
+        for entry in await call.view.events(run, after=int(seq) - 1, limit=1):
+            value = getattr(entry.event, field, None)
+            if entry.position == int(seq) and isinstance(value, Payload) and not isinstance(value.v, UnsetType):
+                return Content(JSON, bytes(value.v))
     wanted = "GET /api/v1/runs/{id}/history lists the events and their fields."
     raise Problem(404, "NotFound", f"event {seq} of this run has no payload {field!r}", wanted)
 

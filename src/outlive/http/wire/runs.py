@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType, structs, to_builtins
+from msgspec import UNSET, Meta, Struct, UnsetType, structs, to_builtins
 
-from outlive._journal.event import AnyEvent
+from outlive._journal.event import AnyEvent, payloads_of
 from outlive._model import Failure, Payload, Run, child_id
 from outlive._model.instant import instant_of
 from outlive._model.wait import Wait as RunWait
 from outlive.client.finding import Filters, Page
+from outlive.client.timeline import described
 from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seconds, Text, tags_of, when
 
 Status = Literal[
@@ -19,6 +20,10 @@ Status = Literal[
 ]
 _SECRET_FIELDS = ("nonce", "seed", "digest", "at", "run")
 """Fields of events that are not shown: what keys are made of, and what stands beside the fields."""
+_PLAIN = frozenset({str, int, bool, float})
+PAYLOAD_BYTES_MAX = 64 * 1024
+"""Larger payloads of events are not in a history; each can be asked for by itself."""
+PayloadBytes = Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
 
 
 # -- What is asked for ------------------------------------------------------------------------------------------
@@ -113,6 +118,8 @@ class FollowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The id of the last message that is known already; the header `Last-Event-ID` goes before it."""
     stream: list[Name] = []
     """Follow these streams too."""
+    payload_bytes: PayloadBytes = PAYLOAD_BYTES_MAX
+    """Payloads of events with more bytes are left out, and `{"[large]": bytes}` says so in their place."""
 
 
 class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,7 +141,10 @@ class HistoryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     after: int = -1
     """The number of the last event that is known already."""
-    limit: Limit = 1000
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+    """At most so many; fewer come when they are large, and `next` says whether there are more."""
+    payload_bytes: PayloadBytes = PAYLOAD_BYTES_MAX
+    """Payloads with more bytes are left out, and `{"[large]": bytes}` says so in their place."""
 
 
 class SendSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -333,6 +343,8 @@ class EventView(Struct, frozen=True):
     type: str
     data: dict[str, Json]
     """Its fields; payloads as JSON."""
+    words: str = ""
+    """What happened, in one sentence."""
 
 
 class HistoryView(Struct, frozen=True):
@@ -341,6 +353,8 @@ class HistoryView(Struct, frozen=True):
     items: list[EventView]
     next: int | None
     """Give it as `after` to get what follows; null if this is all."""
+    position: str = ""
+    """Give it as `after` to follow the run behind these events."""
 
 
 class RunsList(Struct, frozen=True):
@@ -504,30 +518,35 @@ def _wait_view(wait: RunWait) -> WaitView:
     return WaitView(wait.kind.value, wait.name, when(wait.until_at), wait.detail)
 
 
-def event_view(seq: int, event: AnyEvent, root_id: str) -> EventView:
-    """An event on the wire."""
+def event_view(seq: int, event: AnyEvent, root_id: str, *, payload_bytes: int = PAYLOAD_BYTES_MAX) -> EventView:
+    """An event on the wire, without payloads of more bytes than these."""
     fields = {
         name: shown
         for name in event.__struct_fields__
-        if name not in _SECRET_FIELDS and (shown := _shown(getattr(event, name))) is not UNSET
+        if name not in _SECRET_FIELDS and (shown := _shown(getattr(event, name), payload_bytes)) is not UNSET
     }
-    return EventView(seq, instant_of(event.at), child_id(root_id, event.run), type(event).__name__, fields)
+    run_id, words = child_id(root_id, event.run), described(event)
+    return EventView(seq, instant_of(event.at), run_id, type(event).__name__, fields, words)
 
 
-PAYLOAD_BYTES_MAX = 64 * 1024
-"""Larger payloads of events are not in a history; each can be asked for by itself."""
+def payload_size(event: AnyEvent, *, payload_bytes: int) -> int:
+    """How many bytes the payloads have that are shown of an event."""
+    sizes = [len(bytes(it.v)) for it in payloads_of(event) if not isinstance(it.v, UnsetType)]
+    return sum(size for size in sizes if size <= payload_bytes)
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, payload_bytes: int) -> Any:
+    if value is None or type(value) in _PLAIN:
+        return value
     if isinstance(value, Payload):
         size = 0 if isinstance(value.v, UnsetType) else len(bytes(value.v))
-        return value.v if size <= PAYLOAD_BYTES_MAX else {"[large]": size}
+        return value.v if size <= payload_bytes else {"[large]": size}
     if isinstance(value, tuple):
-        return [_shown(each) for each in value]
+        return [_shown(each, payload_bytes) for each in value]
     if isinstance(value, Struct) and not isinstance(value, Failure):
         # Events inside a snapshot.
         return {
-            name: _shown(each)
+            name: _shown(each, payload_bytes)
             for name, each in structs.asdict(value).items()
             if name not in ("nonce", "seed", "digest")
         }

@@ -33,7 +33,7 @@ NO_LIMITS = StreamLimits(1_000, 1_000_000, 1_000_000_000)
 
 
 class StreamsConformance(Facet):
-    """`append_streams`, `read_stream`, `follow` and the `streams` of a change."""
+    """`append_streams`, `read_stream`, `list_streams`, `follow` and the `streams` of a change."""
 
     async def test_appended_items_come_back(self, store: Store) -> None:
         """In order, at positions that begin with 1."""
@@ -101,6 +101,17 @@ class StreamsConformance(Facet):
         assert await store.read_stream("run-1", "tokens", after=6) == []
         assert await store.read_stream("run-1", "tokens", after=99) == []
         assert [chunk.first for chunk in await store.read_stream("run-1", "tokens", after=1, limit=2)] == [1, 3]
+
+    async def test_streams_of_a_run_are_listed(self, store: Store) -> None:
+        """By name, with the position of the last item; those of other runs are not among them."""
+        tree, other = await begin(store), await begin(store, "run-2")
+        await append(store, tree, line("a"), line("b", count=3))
+        await append(store, tree, line("c"), name="log")
+        await append(store, other, line("d"))
+
+        assert list((await store.list_streams("run-1")).items()) == [("log", 1), ("tokens", 4)]
+        assert await store.list_streams("run-2") == {"tokens": 1}
+        assert await store.list_streams("run-3") == {}
 
     async def test_unknown_stream_is_empty(self, store: Store) -> None:
         """So is one of an unknown run."""
