@@ -35,7 +35,7 @@ DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit e2e slow mutate openapi format kill chaos limits drill differential simulate cron fuzz bench pythons site lock clean
+.PHONY: help demo test lint type unit e2e slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs bench pythons site lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,12 @@ cron: $(RUN) ## Hold the ticks of 400 cron expressions in all time zones against
 
 fuzz: $(DEV) ## Try N=100000 random expressions and documents of flows: none may crash, hang or differ from CEL.
 	.venv/bin/python -m proof.fuzz --inputs $(N) --seed $(SEED) $(ARGS)
+
+schema: $(DEV) ## Send N=100 requests of each kind to every operation of the HTTP API; no answer may miss in its document.
+	.venv/bin/python -m proof.http.schema --store $(STORE) --examples $(if $(filter command line environment,$(origin N)),$(N),100) --seed $(SEED) $(ARGS)
+
+verbs: $(DEV) ## Kill the server of the HTTP API in every operation, KILLS=10 times; the request sent again has the same answer.
+	.venv/bin/python -m proof.http.verbs --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),10) --seed $(SEED) $(ARGS)
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)

@@ -45,6 +45,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     address: str = ""
     """Where the request came from."""
     is_denied: bool = False
+    request: str = ""
+    """What request it was done by, if its sender named it with a key: a digest of both."""
 
 
 class AuditRow(msgspec.Struct, frozen=True):

@@ -80,7 +80,7 @@ ACTING: ContextVar[Acting | None] = ContextVar("outlive-acting", default=None)
 
 
 @contextmanager
-def acting(actor: str, *, key: str = "", via: str = "code", address: str = "") -> Iterator[None]:
+def acting(actor: str, *, key: str = "", via: str = "code", address: str = "", request: str = "") -> Iterator[None]:
     """Say who acts: what the verbs of engines write in this block is in the audit log, under this name.
 
         with outlive.acting("ann"):
@@ -91,9 +91,10 @@ def acting(actor: str, *, key: str = "", via: str = "code", address: str = "") -
         key: the id of the API key that was used.
         via: the way in.
         address: where the request came from.
+        request: what names the request; `engine.audit.has_done` finds by it whether it was done.
     """
     name = given.text("outlive.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
-    token = ACTING.set(Acting(Action(actor=name, verb="", key=key, via=via, address=address)))
+    token = ACTING.set(Acting(Action(actor=name, verb="", key=key, via=via, address=address, request=request)))
     try:
         yield
     finally:

@@ -114,6 +114,15 @@ class AuditLog:
             after = rows[-1].number
         return check.done()
 
+    async def has_done(self, request: str, target: str) -> bool:
+        """Whether something was done to a target by a request that its sender named (`outlive.acting(request=...)`).
+
+        It is looked for among the newest actions on that target. An action is in the log if and only if it happened, so
+        a request whose answer was lost finds out here.
+        """
+        rows = await self._access.own_store.list_audit(AuditFilter(target=target), limit=PAGE_SIZE_MAX)
+        return any(request in row.body and _is_by(row, request) for row in rows)
+
     async def record(self, verb: str, target: str = "", *, reason: str = "", is_denied: bool = False) -> None:
         """Write something into the log that wrote nothing else: an export, an attempt. Nothing is written if no
         principal acts (`outlive.acting`)."""
@@ -127,6 +136,14 @@ class AuditLog:
     async def append(self, actions: Sequence[Action]) -> None:
         """Write several actions, each with its actor."""
         await self._access.own_store.append_audit(actions)
+
+
+def _is_by(row: AuditRow, request: str) -> bool:
+    try:
+        action = decode_action(row.body)
+    except msgspec.MsgspecError:
+        return False
+    return action.request == request and not action.is_denied
 
 
 def entry_of(row: AuditRow) -> AuditEntry:

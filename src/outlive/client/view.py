@@ -21,6 +21,7 @@ from outlive.client.batches import Batches
 from outlive.client.finding import Filters, Order, Page
 from outlive.client.following import JournalEntry
 from outlive.client.news import News, NewsReader, Position
+from outlive.client.request_plans import RequestPlans
 from outlive.client.streams import StreamItem
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError
 
@@ -45,6 +46,11 @@ class View:
     def new_id(self) -> str:
         """An id that no other thing has."""
         return self._client.new_id()
+
+    @property
+    def plans(self) -> RequestPlans:
+        """What requests for many runs are for."""
+        return RequestPlans(lambda: self._access.store)
 
     # -- Rows ------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ its function returns. Nothing here knows what any operation does.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -155,7 +156,16 @@ class Api:
     ) -> tuple[Call, dict[str, Any]]:
         """What the function of an operation is given."""
         engine, key = self._engine_of(principal), key_in(request)
-        call = Call(engine, principal, request.headers, key, self._limits, self._live, request.address)
+        call = Call(
+            engine,
+            principal,
+            request.headers,
+            key,
+            self._limits,
+            self._live,
+            request.address,
+            request="" if key is None else _named_by(principal, operation, names, key),
+        )
         if operation.reach == "run" and principal.workflows is not None:
             await _check_run(call, names["run_id"])
         arguments: dict[str, Any] = dict(names)
@@ -256,8 +266,14 @@ async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> 
     asked = call.principal
     if operation.method in SAFE or not asked.name:
         return await operation.function(call, **arguments)
-    with acting(asked.name, key=asked.key, via="http", address=call.address):
+    with acting(asked.name, key=asked.key, via="http", address=call.address, request=call.request):
         return await operation.function(call, **arguments)
+
+
+def _named_by(principal: Principal, operation: Operation, names: Mapping[str, str], key: str) -> str:
+    """What names a request: the same again only if the same principal sends it for the same with the same key."""
+    whole = "\0".join([principal.namespace, principal.name, operation.name, *names.values(), key])
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 async def _until_gone(receive: Receive) -> None:

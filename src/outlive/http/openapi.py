@@ -126,7 +126,7 @@ def _responses(it: Operation) -> dict[str, Any]:
         if is_struct(kind):
             answer["content"] = {it.media: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
         elif kind is not None:
-            answer["content"] = {it.media: {"schema": {"type": "string"}}}
+            answer["content"] = {it.media: {"schema": {} if it.media == JSON else {"type": "string"}}}
         found[str(status)] = answer
     names: dict[int, list[str]] = {status: [] for status in _ANY_REQUEST}
     names |= {status: [] for status in _WITH_BODY if it.method != "GET"}

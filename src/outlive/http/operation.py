@@ -27,6 +27,7 @@ from outlive.http.live import LivePages
 from outlive.http.principal import NO_SCOPE, Principal
 
 if TYPE_CHECKING:
+    from outlive.client.request_plans import RequestPlans
     from outlive.client.view import View
     from outlive.engine import Engine
 
@@ -50,7 +51,7 @@ TRACESTATE_CHARACTERS_MAX = 512
 class Call:
     """What an operation is given besides its arguments."""
 
-    __slots__ = ("address", "engine", "headers", "idempotency_key", "limits", "live", "principal")
+    __slots__ = ("address", "engine", "headers", "idempotency_key", "limits", "live", "principal", "request")
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Call:
         limits: ApiLimits,
         live: LivePages,
         address: str = "",
+        request: str = "",
     ) -> None:
         self.engine = engine
         self.principal = principal
@@ -73,6 +75,18 @@ class Call:
         """The lists that are followed now."""
         self.address = address
         """Where the request came from."""
+        self.request = request
+        """What names the request in the audit log: a digest of what it is for, of who sends it, and of its key; empty
+        without a key."""
+
+    async def was_done(self, target: str) -> bool:
+        """Whether an earlier try of this request did it to this target, and only its answer was lost."""
+        return bool(self.request) and await self.engine.audit.has_done(self.request, target)
+
+    @property
+    def plans(self) -> RequestPlans:
+        """What requests for many runs are for."""
+        return self.engine.view.plans
 
     @property
     def view(self) -> View:

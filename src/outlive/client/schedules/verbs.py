@@ -166,12 +166,15 @@ class Schedules:
 
         await change_schedule(self._access.store, name, renew, nonce=self._client.nonce)
 
-    async def trigger(self, name: str, *, overlap: TriggerOverlap | None = None) -> RunHandle[Any]:
+    async def trigger(
+        self, name: str, *, overlap: TriggerOverlap | None = None, id: str | None = None
+    ) -> RunHandle[Any]:
         """Start a run of a schedule now, also while it is paused; durable when this returns.
 
         Args:
             overlap: "allow" starts it although another run is open, "terminate_previous" ends that one first, "skip"
                 starts nothing then. Unless given, as the schedule says; one that would let a tick wait raises.
+            id: of the run; made of the schedule and the time unless given.
 
         Raises:
             ScheduleNotFoundError. ScheduleOverlapError: another run is open; nothing was started.
@@ -183,7 +186,7 @@ class Schedules:
             given.one_of(where, "overlap", overlap, get_args(TriggerOverlap))
         while True:
             now, nonce = self._access.store.now(), self._client.nonce()
-            run_id = f"{run_id_of(name, now)}.{nonce & 0xFFFFFF:06x}"
+            run_id = id or f"{run_id_of(name, now)}.{nonce & 0xFFFFFF:06x}"
             blocking = await change_schedule(
                 self._access.store,
                 name,

@@ -184,6 +184,8 @@ async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) 
     """Check the draft of a flow and publish it."""
     said = body or PublishFlow()
     by = call.principal.name
+    if await call.was_done(name):
+        return _view(await call.engine.flows.info(name))
     return _view(await call.engine.flows.publish(name, by=by, note=said.note, expected=said.expected))
 
 
@@ -198,6 +200,8 @@ async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None
     """Publish the document of an earlier revision again, as a new revision."""
     said = body or RollbackFlow()
     by = call.principal.name
+    if await call.was_done(name):
+        return _view(await call.engine.flows.info(name))
     return _view(await call.engine.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected))
 
 
@@ -219,7 +223,8 @@ async def delete_flow(call: Call, name: Name, body: DeleteFlow | None = None) ->
     """Take a flow out of the library. Its runs stay."""
     said = body or DeleteFlow()
     by = call.principal.name
-    await call.engine.flows.delete(name, force=said.force, by=by, note=said.note, expected=said.expected)
+    if not await call.was_done(name):
+        await call.engine.flows.delete(name, force=said.force, by=by, note=said.note, expected=said.expected)
     return Done(name)
 
 

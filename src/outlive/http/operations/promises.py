@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 import outlive.errors as e
+from outlive._model.promise import run_of_promise
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Json, Name, Text
 
@@ -39,19 +40,22 @@ class SettledView(Struct, frozen=True):
 
     id: str
     is_new: bool
-    """Whether this request has settled it; else an earlier one has, maybe an earlier try of yours."""
+    """Whether this request has settled it, or an earlier try of it with the same `Idempotency-Key`; else another one
+    has."""
 
 
 @operation("POST", "/promises/{promise_id}/resolve", scope="operator", raises=SETTLES)
 async def resolve_promise(call: Call, promise_id: str, body: Resolve | None = None) -> SettledView:
     """Settle a promise of a run with a value. It is settled once."""
-    return SettledView(promise_id, await call.engine.resolve(promise_id, (body or Resolve()).value))
+    is_first = await call.engine.resolve(promise_id, (body or Resolve()).value)
+    return SettledView(promise_id, is_first or await call.was_done(run_of_promise(promise_id)))
 
 
 @operation("POST", "/promises/{promise_id}/fail", scope="operator", raises=SETTLES)
 async def fail_promise(call: Call, promise_id: str, body: Fail) -> SettledView:
     """Settle a promise of a run with an error, which is raised where the run awaits it."""
-    return SettledView(promise_id, await call.engine.fail(promise_id, _error(body)))
+    is_first = await call.engine.fail(promise_id, _error(body))
+    return SettledView(promise_id, is_first or await call.was_done(run_of_promise(promise_id)))
 
 
 def _error(body: Fail) -> Exception:

@@ -9,7 +9,7 @@ from msgspec import Struct
 import outlive.errors as e
 from outlive.client.recovery import IncompleteKind
 from outlive.http.operation import Call, operation
-from outlive.http.operations.verbs import outcomes
+from outlive.http.operations.bulk import for_each
 from outlive.http.wire.page import Done, Limit
 from outlive.http.wire.runs import Bulk, Outcomes, RunView, bulk_filters, run_view
 
@@ -60,7 +60,8 @@ async def list_incomplete(call: Call, query: IncompleteQuery) -> IncompleteList:
 )
 async def resume_incomplete(call: Call, run_id: str) -> Done:
     """Let one run go on that is parked."""
-    await call.engine.resume(run_id)
+    if not await call.was_done(run_id):
+        await call.engine.resume(run_id)
     return Done(run_id)
 
 
@@ -74,4 +75,4 @@ async def resume_all(call: Call, body: Bulk | None = None) -> Outcomes:
     filters = bulk_filters(wanted)
     if not set(filters) - {"limit", "dry_run"}:
         filters["status"] = [IncompleteKind.PARKED.value]
-    return outcomes(await call.engine.resume(**filters))
+    return await for_each(call, call.engine.resume, filters)

@@ -60,11 +60,14 @@ async def start_run(call: Call, body: StartRun) -> Started:
     `Idempotency-Key`, it is the same run and the same answer.
     """
     check_workflow(call, body.workflow)
+    run_id = body.id or made_id(call, "run", body.workflow)
+    if run_id is not None and body.on_conflict in ("reject", "replace") and await call.was_done(run_id):
+        return Started(run_id)
     run = await call.engine.start_by_name(
         body.workflow,
         body.arguments,
         version=body.version,
-        id=body.id or made_id(call, "run", body.workflow),
+        id=run_id,
         on_conflict=body.on_conflict,
         timeout=body.timeout,
         tags=body.tags,

@@ -13,6 +13,7 @@ from outlive._model.schedule import Schedule
 from outlive._model.ticks import SECOND
 from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
 from outlive.http.operation import Call, operation
+from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Instant, Json, Limit, Name, Seconds, Text, when
 from outlive.http.wire.runs import Started
@@ -156,21 +157,24 @@ async def set_schedule(call: Call, name: Name, body: SetSchedule) -> ScheduleVie
 @operation("DELETE", "/schedules/{name}", scope="admin", raises=UNFIT)
 async def delete_schedule(call: Call, name: Name) -> Done:
     """Delete a schedule; its runs stay."""
-    await call.engine.schedules.delete(name)
+    if not await call.was_done(name):
+        await call.engine.schedules.delete(name)
     return Done(name)
 
 
 @operation("POST", "/schedules/{name}/pause", scope="operator", raises=UNFIT)
 async def pause_schedule(call: Call, name: Name, body: PauseSchedule | None = None) -> Done:
     """Let a schedule start nothing more."""
-    await call.engine.schedules.pause(name, by=call.principal.name, note=(body or PauseSchedule()).note)
+    if not await call.was_done(name):
+        await call.engine.schedules.pause(name, by=call.principal.name, note=(body or PauseSchedule()).note)
     return Done(name)
 
 
 @operation("POST", "/schedules/{name}/resume", scope="operator", raises=UNFIT)
 async def resume_schedule(call: Call, name: Name) -> Done:
     """Let a schedule go on that was paused or has tripped."""
-    await call.engine.schedules.resume(name)
+    if not await call.was_done(name):
+        await call.engine.schedules.resume(name)
     return Done(name)
 
 
@@ -182,8 +186,14 @@ async def resume_schedule(call: Call, name: Name) -> Done:
     raises=(*UNFIT, e.ScheduleOverlapError, e.ScheduleTrippedError),
 )
 async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None = None) -> Started:
-    """Start a run of a schedule now, also while it is paused."""
-    run = await call.engine.schedules.trigger(name, overlap=(body or TriggerSchedule()).overlap)
+    """Start a run of a schedule now, also while it is paused.
+
+    Sent again with the same header `Idempotency-Key`, it is the same run.
+    """
+    run_id = made_id(call, "run", name)
+    if run_id is not None and await call.was_done(name):
+        return Started(run_id)
+    run = await call.engine.schedules.trigger(name, overlap=(body or TriggerSchedule()).overlap, id=run_id)
     return Started(run.id)
 
 

@@ -1,15 +1,12 @@
-"""What is done to a run: messages, decisions, and the verbs of operators; to one run, or to those that fit a filter."""
+"""What is done to a run: messages, decisions, and the verbs of operators; to one run."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
-
 import outlive.errors as e
 from outlive._model.approval import Approval
-from outlive.client.bulk import RunOutcome
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
@@ -17,20 +14,14 @@ from outlive.http.wire.page import Done, Wait
 from outlive.http.wire.runs import (
     AnswerView,
     AskRun,
-    Bulk,
     Decide,
     DecisionView,
     ForkRun,
     NotAnswered,
-    Outcomes,
-    OutcomeView,
-    Purge,
-    PurgeView,
     Reasoned,
     SendSignal,
     SkipStep,
     Started,
-    bulk_filters,
     failure_view,
 )
 
@@ -154,14 +145,16 @@ def _person(call: Call, by: str | None) -> str:
 @operation("POST", "/runs/{run_id}/cancel", scope="operator", reach="run", answers=202, raises=TAKES)
 async def cancel(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     """Ask a run to stop; it reaches its steps and children, wherever they run. Asking twice is asking once."""
-    await call.engine.cancel(run_id, reason=(body or Reasoned()).reason)
+    if not await call.was_done(run_id):
+        await call.engine.cancel(run_id, reason=(body or Reasoned()).reason)
     return Done(run_id)
 
 
 @operation("POST", "/runs/{run_id}/retry", scope="operator", reach="run", raises=(*TAKES, e.RunNotRetriableError))
 async def retry(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     """Let a run that has failed, timed out or was cancelled go on at what failed."""
-    await call.engine.retry(run_id, reason=(body or Reasoned()).reason)
+    if not await call.was_done(run_id):
+        await call.engine.retry(run_id, reason=(body or Reasoned()).reason)
     return Done(run_id)
 
 
@@ -170,7 +163,8 @@ async def retry(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
 )
 async def pause(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     """Let a run, with its tree, begin nothing more; steps that run end, and their results are kept."""
-    await call.engine.get(run_id).pause(by=call.principal.name, reason=(body or Reasoned()).reason)
+    if not await call.was_done(run_id):
+        await call.engine.get(run_id).pause(by=call.principal.name, reason=(body or Reasoned()).reason)
     return Done(run_id)
 
 
@@ -179,7 +173,8 @@ async def pause(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
 )
 async def resume(call: Call, run_id: str) -> Done:
     """Let a run go on that is parked or paused."""
-    await call.engine.resume(run_id)
+    if not await call.was_done(run_id):
+        await call.engine.resume(run_id)
     return Done(run_id)
 
 
@@ -189,7 +184,8 @@ async def resume(call: Call, run_id: str) -> Done:
 async def skip_step(call: Call, run_id: str, body: SkipStep | None = None) -> Done:
     """Let a parked run go on without calling a step that is in flight."""
     wanted = body or SkipStep()
-    await call.engine.skip_step(run_id, wanted.call, result=wanted.result)
+    if not await call.was_done(run_id):
+        await call.engine.skip_step(run_id, wanted.call, result=wanted.result)
     return Done(run_id)
 
 
@@ -229,6 +225,8 @@ async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
 @operation("DELETE", "/runs/{run_id}", scope="admin", reach="run", raises=(*MISSING, e.RunExistsError))
 async def delete_run(call: Call, run_id: str) -> Done:
     """Delete a run that has ended, with its children, its history and everything else of it, for good."""
+    if await call.was_done(run_id):
+        return Done(run_id)
     run = await call.view.run(run_id)
     if run.number:
         raise Problem(409, "ChildRunError", f"{run_id} is a child of {run.root_id}", "Delete the root of its tree.")
@@ -237,37 +235,3 @@ async def delete_run(call: Call, run_id: str) -> Done:
     if not await call.view.delete(run):
         raise Problem(409, "RunNeededError", f"an open run needs {run_id}", "Wait for the end of that run.")
     return Done(run_id)
-
-
-# -- Many runs --------------------------------------------------------------------------------------------------
-
-
-@operation("POST", "/bulk/cancel", scope="operator", raises=(e.InvalidArgumentError,))
-async def cancel_runs(call: Call, body: Bulk) -> Outcomes:
-    """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
-    return outcomes(await call.engine.cancel(reason=body.reason, **bulk_filters(body)))
-
-
-@operation("POST", "/bulk/retry", scope="operator", raises=(e.InvalidArgumentError,))
-async def retry_runs(call: Call, body: Bulk) -> Outcomes:
-    """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
-    return outcomes(await call.engine.retry(reason=body.reason, **bulk_filters(body)))
-
-
-@operation("POST", "/bulk/purge", scope="admin", raises=(e.InvalidArgumentError,))
-async def purge_runs(call: Call, body: Purge) -> PurgeView:
-    """Delete runs that have ended, with everything of them, for good. At least one filter."""
-    filters = {name: value for name, value in msgspec.structs.asdict(body).items() if name != "older_than" and value}
-    found = await call.engine.purge(older_than=body.older_than, **filters)
-    return PurgeView(found.found, found.deleted, found.oldest, found.newest, found.counts)
-
-
-def outcomes(found: list[RunOutcome] | None) -> Outcomes:
-    """What became of many runs, on the wire."""
-    return Outcomes([_outcome(it) for it in found or ()])
-
-
-def _outcome(it: RunOutcome) -> OutcomeView:
-    error = "" if it.error is None else type(it.error).__name__
-    is_ours = isinstance(it.error, e.OutliveError) and not isinstance(it.error, e.StoreError)
-    return OutcomeView(it.id, it.workflow, it.status.value, it.done, error, str(it.error) if is_ours else "")

@@ -1,0 +1,226 @@
+"""One request for every operation that changes something, with what has to be there before it is sent.
+
+`WANTED` has a function for each of them: it prepares the store and says what to send. An operation that is in neither
+table fails a test: a new one is proved, or stands in `NOT_REPEATED` with the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+import outlive
+from outlive.engine import Engine
+from outlive.http.operation import OPERATIONS
+from proof.http import program
+
+STEADY = ("waiting", "parked", "succeeded", "failed", "cancelled", "timed_out")
+LOOK_SECONDS, LOOKS_MAX = 0.01, 3_000
+_OTHER_FLOW = program.FLOW.replace("look: { use: noop }", "look: { use: noop }\n  again: { use: noop }")
+
+
+class Wanted(msgspec.Struct):
+    """A request to send."""
+
+    names: Mapping[str, str] = {}
+    """The names in its path."""
+    body: Any = None
+
+
+Prepare = Callable[[Engine, str], Awaitable[Wanted]]
+"""Given an engine with a worker, and a word that no other trial has."""
+
+NOT_REPEATED = {
+    "create_key": "only the answer holds the secret: a retry makes another key, and the lost one can be revoked",
+    "create_link": "only the answer holds the token: a retry makes another link; who decides first decides",
+    "use_link": "a link has no key but itself: the second use is told that it was used, and the decision stands",
+    "claim_task": "an answer that is lost loses the lease with it: the task is for others when that has run out",
+}
+"""Operations that a repeated request does again, and why that does no harm."""
+
+
+async def _run(engine: Engine, workflow: Any, *arguments: Any, id: str) -> str:
+    """A run that stands still."""
+    await engine.start(workflow, *arguments, id=id)
+    await _steady(engine, id)
+    return id
+
+
+async def _steady(engine: Engine, run_id: str) -> None:
+    for _ in range(LOOKS_MAX):
+        if (await engine.get(run_id).status()).value in STEADY:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _on_run(workflow: Any, body: Any = None, arguments: tuple[Any, ...] = (), **names: str) -> Prepare:
+    """A request to a run of this workflow."""
+
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        return Wanted({"run_id": await _run(engine, workflow, *arguments, id=word), **names}, body)
+
+    return prepare
+
+
+def _on_parked(workflow: Any = program.proof_waiting, body: Any = None) -> Prepare:
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        run_id = await _run(engine, workflow, id=word)
+        await engine.pause(run_id)
+        return Wanted({"run_id": run_id}, body)
+
+    return prepare
+
+
+def _plain(body: Any = None, **names: str) -> Prepare:
+    """A request that needs nothing to be there; `WORD` in it is one of its own."""
+
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        text = msgspec.json.encode([names, body]).decode().replace("WORD", word)
+        own, sent = msgspec.json.decode(text)
+        return Wanted(own, sent)
+
+    return prepare
+
+
+def _on_batch(body: Any = None) -> Prepare:
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        batch = await engine.start_batch(program.proof_failing, [1, 2], id=word)
+        await _steady(engine, batch.id)
+        return Wanted({"batch_id": batch.id}, body)
+
+    return prepare
+
+
+def _on_schedule(body: Any = None) -> Prepare:
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        every = outlive.every(hours=1, args={"number": 1})
+        await engine.schedules.set(word, every, program.proof_order)
+        return Wanted({"name": word}, body)
+
+    return prepare
+
+
+def _on_flow(body: Any = None, *, revisions: int = 1, draft: bool = False) -> Prepare:
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        name = word.replace("-", "_")
+        for text in (program.FLOW, _OTHER_FLOW)[:revisions]:
+            await engine.flows.apply(text.replace("proof_flow", name), by="proof")
+        if draft:
+            await engine.flows.save_draft(_OTHER_FLOW.replace("proof_flow", name), by="proof")
+        return Wanted({"name": name}, body)
+
+    return prepare
+
+
+async def _apply(engine: Engine, word: str) -> Wanted:
+    return Wanted(body={"document": program.FLOW.replace("proof_flow", word.replace("-", "_")), "expected": 0})
+
+
+def _on_task(**body: Any) -> Prepare:
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        run = await engine.start(program.proof_remote, 1, id=word)
+        task = await engine.tasks.claim("proof-gpu", ["proof_resize"], worker="proof", lease_seconds=600, wait=20)
+        assert task is not None, f"no task of {run.id}"
+        return Wanted({"task_id": task.id}, {"lease": task.lease, **body})
+
+    return prepare
+
+
+def _on_promise(body: Any) -> Prepare:
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        run_id = await _run(engine, program.proof_promising, id=word)
+        shown: Any = await engine.view.plain((await engine.view.run(run_id)).published)
+        return Wanted({"promise_id": shown["promise"]}, body)
+
+    return prepare
+
+
+async def _on_key(engine: Engine, word: str) -> Wanted:
+    return Wanted({"key_id": (await engine.keys.create(word)).key.id}, {"reason": "lost"})
+
+
+def _bulk(workflow: Any, body: Any, *arguments: Any, parked: bool = False) -> Prepare:
+    """A request to three runs."""
+
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        for number in range(3):
+            run_id = await _run(engine, workflow, *arguments, id=f"{word}-{number}")
+            if parked:
+                await engine.pause(run_id)
+        return Wanted(body={"id_prefix": f"{word}-", **body})
+
+    return prepare
+
+
+async def _on_trigger(engine: Engine, word: str) -> Wanted:
+    return Wanted({"workflow": "proof_gone"})
+
+
+async def _on_sink(engine: Engine, word: str) -> Wanted:
+    await engine.events.add_sink(word, "https://example.org/sink", types=("none.*",))
+    return Wanted({"name": word})
+
+
+_ORDER = {"workflow": "proof_order", "arguments": {"number": 1}}
+_WHY = {"reason": "because"}
+WANTED: dict[str, Prepare] = {
+    "start_run": _plain(_ORDER),
+    "signal": _on_run(program.proof_waiting, {"payload": "now"}, name="go"),
+    "ask": _on_run(program.proof_answering, {"body": 1, "wait": 10}, name="add"),
+    "approve": _on_run(program.proof_refund, {"by": "ann"}, name="refund"),
+    "reject": _on_run(program.proof_refund, {"by": "ann"}, name="refund"),
+    "cancel": _on_run(program.proof_waiting, _WHY),
+    "retry": _on_run(program.proof_stepping, _WHY),
+    "pause": _on_run(program.proof_waiting, _WHY),
+    "resume": _on_parked(),
+    "skip_step": _on_parked(program.proof_unlucky, {"result": 7}),
+    "fork": _on_run(program.proof_order, {}, arguments=(1,)),
+    "delete_run": _on_run(program.proof_order, arguments=(1,)),
+    "cancel_runs": _bulk(program.proof_waiting, _WHY),
+    "retry_runs": _bulk(program.proof_stepping, _WHY),
+    "purge_runs": _bulk(program.proof_order, {"older_than": 0}, 1),
+    "resume_incomplete": _on_parked(),
+    "resume_all": _bulk(program.proof_waiting, {}, parked=True),
+    "start_batch": _plain({"workflow": "proof_failing", "rows": [1, 2]}),
+    "retry_batch": _on_batch({}),
+    "send_event": _plain({"type": "proof.happened", "data": {"order": 1}}),
+    "set_sink": _plain({"url": "https://example.org/sink", "types": ["none.*"]}, name="WORD"),
+    "remove_sink": _on_sink,
+    "forget_triggers": _on_trigger,
+    "apply_flow": _apply,
+    "save_draft": _apply,
+    "publish_flow": _on_flow({}, draft=True),
+    "discard_draft": _on_flow(draft=True),
+    "rollback_flow": _on_flow({}, revisions=2),
+    "enable_flow": _on_flow(),
+    "disable_flow": _on_flow(_WHY),
+    "delete_flow": _on_flow({}),
+    "start_flow": _on_flow({"input": {"order": 1}}),
+    "revoke_key": _on_key,
+    "resolve_promise": _on_promise({"value": 7}),
+    "fail_promise": _on_promise({"message": "no"}),
+    "set_queue": _plain({"concurrency": 7}, name="WORD"),
+    "reset_queue": _plain(name="WORD"),
+    "pause_queue": _plain(_WHY, name="WORD"),
+    "resume_queue": _plain(name="WORD"),
+    "set_schedule": _plain({**_ORDER, "every": 3600}, name="WORD"),
+    "delete_schedule": _on_schedule(),
+    "pause_schedule": _on_schedule({"note": "because"}),
+    "resume_schedule": _on_schedule(),
+    "trigger_schedule": _on_schedule({}),
+    "backfill_schedule": _on_schedule({"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T03:00:00Z"}),
+    "heartbeat_task": _on_task(progress={"done": 0.5}),
+    "complete_task": _on_task(output=7),
+    "fail_task": _on_task(message="no", retryable=False),
+    "pause_workflow": _plain(_WHY, name="WORD"),
+    "resume_workflow": _plain(name="WORD"),
+}
+
+
+def unproved() -> list[str]:
+    """The operations that change something and stand in none of the tables, and those in a table that there are not."""
+    changing = {name for name, it in OPERATIONS.items() if it.method != "GET"}
+    return sorted(changing ^ (WANTED.keys() | NOT_REPEATED.keys()))

@@ -1,0 +1,133 @@
+"""One verb for many runs: those that fit a filter.
+
+Each run is a deed of its own, so a server that is killed has done it to some of them. A request with an
+`Idempotency-Key` writes down which runs it is for before it begins (`client.request_plans`); sent again, it is for the
+same runs, does it to those that are left, and has the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+import outlive.errors as e
+from outlive._model import TERMINAL, RunStatus
+from outlive._model.instant import instant_of
+from outlive.client.bulk import RunOutcome
+from outlive.client.finding import Filters
+from outlive.client.request_plans import RUNS_MAX, PlannedRun
+from outlive.http.operation import Call, operation
+from outlive.http.wire.runs import Bulk, Outcomes, OutcomeView, Purge, PurgeView, bulk_filters
+
+FILTERED = (e.InvalidArgumentError,)
+PAGE = 100
+_MICROSECONDS = 1_000_000
+
+
+@operation("POST", "/bulk/cancel", scope="operator", raises=FILTERED)
+async def cancel_runs(call: Call, body: Bulk) -> Outcomes:
+    """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
+    return await for_each(call, call.engine.cancel, bulk_filters(body), reason=body.reason)
+
+
+@operation("POST", "/bulk/retry", scope="operator", raises=FILTERED)
+async def retry_runs(call: Call, body: Bulk) -> Outcomes:
+    """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
+    return await for_each(call, call.engine.retry, bulk_filters(body), reason=body.reason)
+
+
+@operation("POST", "/bulk/purge", scope="admin", raises=FILTERED)
+async def purge_runs(call: Call, body: Purge) -> PurgeView:
+    """Delete runs that have ended, with everything of them, for good. At least one filter.
+
+    With the header `Idempotency-Key`, at most 1,000 of them.
+    """
+    filters = {name: value for name, value in msgspec.structs.asdict(body).items() if name != "older_than" and value}
+    if call.request and not body.dry_run:
+        return await _purge_planned(call, body, filters)
+    found = await call.engine.purge(older_than=body.older_than, **filters)
+    return PurgeView(found.found, found.deleted, found.oldest, found.newest, found.counts)
+
+
+# -- The same verb for each of them -----------------------------------------------------------------------------
+
+
+async def for_each(
+    call: Call, verb: Callable[..., Awaitable[list[RunOutcome] | None]], filters: dict[str, Any], **options: Any
+) -> Outcomes:
+    """Do something to all runs that fit, each once however often the request is sent."""
+    if not call.request or filters.get("dry_run"):
+        return Outcomes([_outcome(it) for it in await verb(**options, **filters) or ()])
+    plan = await call.plans.find(call.request)
+    if plan is None:
+        chosen = await verb(**options, **(filters | {"dry_run": True})) or ()
+        plan = await call.plans.keep(call.request, [PlannedRun(it.id, it.workflow, it.status.value) for it in chosen])
+    return Outcomes([await _done_to(call, run, verb, options) for run in plan])
+
+
+async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[Any]], options: Any) -> OutcomeView:
+    outcome = RunOutcome(run.id, run.workflow, RunStatus(run.status), done=True)
+    try:
+        if not await call.was_done(run.id):
+            await verb(run.id, **options)
+    except Exception as error:  # The others are not to wait for this one.
+        return _outcome(RunOutcome(outcome.id, outcome.workflow, outcome.status, error=error))
+    return _outcome(outcome)
+
+
+def _outcome(it: RunOutcome) -> OutcomeView:
+    error = "" if it.error is None else type(it.error).__name__
+    is_ours = isinstance(it.error, e.OutliveError) and not isinstance(it.error, e.StoreError)
+    return OutcomeView(it.id, it.workflow, it.status.value, it.done, error, str(it.error) if is_ours else "")
+
+
+# -- Deleting ---------------------------------------------------------------------------------------------------
+
+
+async def _purge_planned(call: Call, body: Purge, filters: dict[str, Any]) -> PurgeView:
+    """Delete the runs that this request chose when it came first."""
+    if body.limit > RUNS_MAX:
+        wanted = f"with an Idempotency-Key, at most {RUNS_MAX:,}; send more of them"
+        raise e.InvalidArgumentError("purge_runs", "limit", body.limit, wanted)
+    plan = await call.plans.find(call.request)
+    if plan is None:
+        await call.engine.purge(older_than=body.older_than, **(filters | {"dry_run": True}))  # It checks the filters.
+        plan = await call.plans.keep(call.request, await _ended_before(call, body, filters))
+    deleted = sum([await _is_gone(call, run.id) for run in plan])
+    ends = sorted(run.finished_at for run in plan)
+    counts = Counter(f"{run.workflow} {run.status}" for run in plan)
+    oldest, newest = (instant_of(ends[0]), instant_of(ends[-1])) if ends else (None, None)
+    return PurgeView(len(plan), deleted, oldest, newest, dict(sorted(counts.items())))
+
+
+async def _ended_before(call: Call, body: Purge, filters: dict[str, Any]) -> list[PlannedRun]:
+    """The runs that fit and ended long enough ago, the oldest first."""
+    before = call.view.now() - round(body.older_than * _MICROSECONDS)
+    wanted = {name: value for name, value in filters.items() if name not in ("limit", "dry_run")}
+    wanted = {"status": [it.value for it in TERMINAL]} | wanted
+    found: list[PlannedRun] = []
+    after: str | None = None
+    while len(found) < body.limit:
+        page = await call.view.runs(order="created_at", limit=PAGE, after=after, **Filters(**wanted, roots_only=True))
+        found += [
+            PlannedRun(run.id, run.workflow, run.status.value, run.finished_at)
+            for run in page
+            if run.finished_at is not None and run.finished_at < before
+        ]
+        after = page.next
+        if after is None:
+            break
+    return found[: body.limit]
+
+
+async def _is_gone(call: Call, run_id: str) -> bool:
+    """Delete a run; whether this request has deleted it, now or before."""
+    if await call.was_done(run_id):
+        return True
+    try:
+        return await call.view.delete(await call.view.run(run_id))
+    except e.RunNotFoundError:
+        return False

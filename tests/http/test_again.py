@@ -1,0 +1,151 @@
+"""A request that is sent again with the same `Idempotency-Key`: the same answer, and nothing happens twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+import outlive
+from outlive.http import Api, FixedKeys, Principal
+from outlive.testing import TestEngine
+from proof.http.requests import NOT_REPEATED, WANTED, unproved
+from tests.http import shop
+from tests.http.caller import Caller
+
+KEY = {"idempotency-key": "once"}
+OTHER = "x" * 40
+
+
+@pytest.fixture(autouse=True)
+def _bank() -> Iterator[None]:
+    yield
+    shop.Flag.is_up = True
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def api(engine: TestEngine) -> Caller:
+    """Its API."""
+    return Caller(Api(engine))
+
+
+def test_every_operation_that_changes_something_is_proved_or_has_a_reason() -> None:
+    """`make verbs` kills the server in the middle of each; a new operation has to stand in one of the two tables."""
+    assert [] == unproved()
+    assert not WANTED.keys() & NOT_REPEATED.keys()
+
+
+async def test_a_run_that_was_retried_is_not_retried_again(api: Caller, engine: TestEngine) -> None:
+    """The state has changed, and the answer is the same; another request is told of the state."""
+    shop.Flag.is_up = False
+    await engine.start(shop.api_order, 5, id="o-1")
+    await engine.settle()
+    shop.Flag.is_up = True
+    first = await api.post("/api/v1/runs/o-1/retry", headers=KEY)
+    await engine.settle()
+    again = await api.post("/api/v1/runs/o-1/retry", headers=KEY)
+    other = await api.post("/api/v1/runs/o-1/retry", headers={"idempotency-key": "another"})
+    without = await api.post("/api/v1/runs/o-1/retry")
+
+    assert (200, first.body) == (again.status, again.body)
+    assert (409, 409) == (other.status, without.status)
+
+
+async def test_a_key_is_the_key_of_one_principal(engine: TestEngine) -> None:
+    """What one has done with it, another one has not."""
+    await engine.start(shop.api_patient, id="p-1")
+    await engine.settle()
+    await engine.pause("p-1")
+    await engine.settle()
+    keys = FixedKeys({OTHER: Principal("other", frozenset({"operator"}))})
+    mine, theirs = Caller(Api(engine)), Caller(Api(engine, auth=keys), key=OTHER)
+    path = "/api/v1/runs/p-1/resume"
+    first = await mine.post(path, headers=KEY)
+    await engine.settle()
+
+    assert (202, 202, 409) == (
+        first.status,
+        (await mine.post(path, headers=KEY)).status,
+        (await theirs.post(path, headers=KEY)).status,
+    )
+
+
+async def test_a_deleted_run_stays_deleted(api: Caller, engine: TestEngine) -> None:
+    """Its deed is in the audit log, which outlives it."""
+    await engine.start(shop.api_order, 5, id="o-1")
+    await engine.settle()
+    answers = [await api.send("DELETE", "/api/v1/runs/o-1", headers=KEY) for _ in range(2)]
+
+    assert [200, 200] == [answer.status for answer in answers]
+    assert 404 == (await api.send("DELETE", "/api/v1/runs/o-1")).status
+
+
+async def test_a_schedule_is_triggered_once(api: Caller, engine: TestEngine) -> None:
+    """The same run, also while its overlap policy would refuse another one."""
+    await engine.schedules.set("nightly", outlive.every(hours=1, overlap="skip"), shop.api_patient)
+    first, again = [await api.post("/api/v1/schedules/nightly/trigger", headers=KEY) for _ in range(2)]
+
+    assert (201, first.body) == (again.status, again.body)
+    assert 1 == await engine.count(workflow="api_patient")
+
+
+@pytest.mark.parametrize("policy", ["reject", "replace"])
+async def test_a_start_with_a_policy_is_one_start(api: Caller, engine: TestEngine, policy: str) -> None:
+    """It does not refuse itself, and does not take its own place."""
+    body = {"workflow": "api_patient", "id": "p-1", "on_conflict": policy}
+    await engine.start(shop.api_patient, id="known")  # The store knows the workflow from now on.
+    first = await api.post("/api/v1/runs", body, headers=KEY)
+    await engine.settle()
+    row = await engine.view.run("p-1")
+    again = await api.post("/api/v1/runs", body, headers=KEY)
+
+    assert (201, first.body) == (again.status, again.body)
+    assert row.created_at == (await engine.view.run("p-1")).created_at
+
+
+async def test_a_request_for_many_runs_is_for_the_same_ones_again(api: Caller, engine: TestEngine) -> None:
+    """Also when its filters would find others by now."""
+    for name in ("p-1", "p-2"):
+        await engine.start(shop.api_patient, id=name)
+    await engine.settle()
+    body = {"workflow": "api_patient", "reason": "sold out"}
+    first = await api.post("/api/v1/bulk/cancel", body, headers=KEY)
+    await engine.start(shop.api_patient, id="p-3")
+    await engine.settle()
+    again = await api.post("/api/v1/bulk/cancel", body, headers=KEY)
+    await engine.settle()
+
+    assert (200, first.body) == (again.status, again.body)
+    assert ["p-1", "p-2"] == [it["id"] for it in first.data["items"] if it["done"]]
+    assert "waiting" == (await engine.view.run("p-3")).status.value
+
+
+async def test_runs_are_purged_once(api: Caller, engine: TestEngine) -> None:
+    """The answer says what went, also when it has gone already; more than fit into a plan are refused."""
+    for name in ("o-1", "o-2"):
+        await engine.start(shop.api_order, 5, id=name)
+    await engine.settle()
+    await engine.skip(seconds=10)
+    body = {"workflow": "api_order", "older_than": 1}
+    first = await api.post("/api/v1/bulk/purge", body, headers=KEY)
+    await engine.start(shop.api_order, 5, id="o-3")
+    await engine.settle()
+    await engine.skip(seconds=10)
+    again = await api.post("/api/v1/bulk/purge", body, headers=KEY)
+    many = await api.post("/api/v1/bulk/purge", {**body, "limit": 5_000}, headers=KEY)
+
+    assert (200, first.body) == (again.status, again.body)
+    assert (2, 2, {"api_order succeeded": 2}) == (
+        first.data["found"],
+        first.data["deleted"],
+        first.data["counts"],
+    )
+    assert 1 == await engine.count(workflow="api_order")
+    assert (422, "InvalidArgumentError") == (many.status, many.error)
