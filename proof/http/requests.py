@@ -36,7 +36,7 @@ Prepare = Callable[[Engine, str], Awaitable[Wanted]]
 NOT_REPEATED = {
     "create_key": "only the answer holds the secret: a retry makes another key, and the lost one can be revoked",
     "create_link": "only the answer holds the token: a retry makes another link; who decides first decides",
-    "use_link": "a link has no key but itself: the second use is told that it was used, and the decision stands",
+    "use_link": "a link has no key but itself: the second use gets 404 with the reason, and the decision stands",
     "claim_task": "an answer that is lost loses the lease with it: the task is for others when that has run out",
 }
 """Operations that a repeated request does again, and why that does no harm."""

@@ -53,7 +53,7 @@ class Scene:
         self._number = 0
 
     async def renew(self) -> None:
-        """Make one of everything anew."""
+        """Make another one of everything."""
         engine, number = self.engine, self._number
         self._number += 1
         ids = {name: f"{name}-{number}" for name in _RUNS}

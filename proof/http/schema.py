@@ -51,7 +51,7 @@ CHECKS = [
 ]
 BASE = "http://localhost"
 RENEW_EVERY = 50
-"""Requests after which the scene is made anew, because they delete and end what is in it."""
+"""Requests after which the scene is made again, because they delete and end what is in it."""
 _OURS = ("Authorization", "User-Agent")
 """Headers that the caller sets: programs of this machine need no key."""
 
@@ -69,7 +69,7 @@ def operations() -> dict[str, Any]:
     """The operations of the document, as schemathesis reads it."""
     load_all_checks()
     schema = schemathesis.openapi.from_dict(msgspec.json.decode(document_bytes()))
-    found = (result.ok() for result in schema.get_all_operations())
+    found: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
     return {operation.definition.raw["operationId"]: operation for operation in found}
 
 
@@ -101,7 +101,8 @@ class Explorer:
             request = requests.Request(**arguments).prepare()
         except (ValueError, requests.RequestException):
             return  # No request at all: no client could send it.
-        body = request.body.encode() if isinstance(request.body, str) else request.body or b""
+        body = request.body.encode() if isinstance(request.body, str) else request.body
+        body = body if isinstance(body, bytes) else b""
         headers = {"host": "localhost", **{str(key): _text(value) for key, value in request.headers.items()}}
         answer = self._run(ask(self._api, str(request.method), request.path_url, headers, body))
         self.statuses[name, answer.status] += 1

@@ -1,4 +1,4 @@
-"""A server of the API in a process of its own, which dies when it is told to.
+"""A server of the API in a process of its own, which dies where a proof wants it.
 
 Processes are forked from one that has imported everything (`multiprocessing`'s forkserver): a server is up in a few
 hundredths of a second, and a trial can have two of them.
@@ -82,11 +82,11 @@ async def _main(url: str, dies: Dies, ready: Connection) -> None:
 
 
 class _Dying:
-    """An app whose process ends with the first answer to a request that changes something: its sender never gets it,
-    and only who started the process is told what it would have been."""
+    """An app whose process ends with the first answer to a request that changes something: its sender never gets it.
+    The process that started it learns what it would have been."""
 
-    def __init__(self, app: Any, told: Connection) -> None:
-        self._app, self._told = app, told
+    def __init__(self, app: Any, said: Connection) -> None:
+        self._app, self._said = app, said
         self._status = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +94,7 @@ class _Dying:
             if message["type"] == "http.response.start":
                 self._status = message["status"]
                 return
-            self._told.send((self._status, message["body"]))
+            self._said.send((self._status, message["body"]))
             os.kill(os.getpid(), signal.SIGKILL)
 
         await self._app(scope, receive, send if scope.get("method") in ("GET", "HEAD") else die)

@@ -15,7 +15,7 @@ from outlive._store.contract import Store
 
 CELL = "outlive.requests"
 PLANS_MAX = 20
-"""How many plans are kept: a try that comes after so many other requests for many runs chooses anew."""
+"""How many plans are kept: a try that comes after so many other requests for many runs chooses again."""
 RUNS_MAX = 1_000
 """Of one plan."""
 

@@ -17,7 +17,6 @@ import outlive.errors as e
 from outlive._model import TERMINAL, RunStatus
 from outlive._model.instant import instant_of
 from outlive.client.bulk import RunOutcome
-from outlive.client.finding import Filters
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.http.operation import Call, operation
 from outlive.http.wire.runs import Bulk, Outcomes, OutcomeView, Purge, PurgeView, bulk_filters
@@ -111,7 +110,7 @@ async def _ended_before(call: Call, body: Purge, filters: dict[str, Any]) -> lis
     found: list[PlannedRun] = []
     after: str | None = None
     while len(found) < body.limit:
-        page = await call.view.runs(order="created_at", limit=PAGE, after=after, **Filters(**wanted, roots_only=True))
+        page = await call.view.runs(order="created_at", limit=PAGE, after=after, roots_only=True, **wanted)
         found += [
             PlannedRun(run.id, run.workflow, run.status.value, run.finished_at)
             for run in page
