@@ -22,6 +22,7 @@ WITHOUT_JSON = {
     "demo": "a show for people; its exit code says whether all went well",
     "worker": "a service: `--log-format json` makes its log JSON",
     "serve": "a service: it answers in JSON over HTTP",
+    "dev": "a worker and a service at once, for a person at a keyboard",
     "completion": "it prints a script for a shell",
 }
 
