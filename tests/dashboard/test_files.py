@@ -17,6 +17,7 @@ from outlive.http import Principal
 from outlive.http.app import Api
 from outlive.http.principal import FixedKeys
 from outlive.testing import TestEngine
+from tests.http import shop
 from tests.http.caller import Caller
 
 ROOT = Path(__file__).parents[2]
@@ -136,3 +137,15 @@ def test_what_is_vendored_is_what_was_recorded() -> None:
     assert all(name in licences for name in recorded["packages"])
     axe = (ROOT / "tests" / "e2e" / "axe" / "axe.min.js").read_bytes()
     assert hashlib.sha256(axe).hexdigest() == "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
+
+
+async def test_the_overview_has_the_figures_of_the_store() -> None:
+    """Counts of what needs a person, the last hour, and queues that have runs."""
+    async with TestEngine() as engine:
+        await engine.start(shop.api_refund, id="refund", queue="people")
+        await engine.settle()
+        found = (await Caller(engine.asgi()).get("/api/v1/overview")).data
+
+    assert ({"count": 1, "at_least": False}, 60, 1) == (found["approvals"], len(found["minutes"]), found["workers"])
+    assert ["people"] == [each["name"] for each in found["queues"]]
+    assert 1 == found["minutes"][-1]["open"]

@@ -129,7 +129,9 @@ def signals_change_places(it: Evidence) -> None:
 
 def a_retry_is_forgotten(it: Evidence) -> None:
     for events in it.journals.values():
-        ended = {(event.run, event.call) for event in events if isinstance(event, StepSucceeded)}  # Not cancelled before.
+        ended = {
+            (event.run, event.call) for event in events if isinstance(event, StepSucceeded)
+        }  # Not cancelled before.
         for event in events:
             if isinstance(event, AttemptFailed) and "storm.flaky" in event.call and (event.run, event.call) in ended:
                 events.remove(event)

@@ -83,6 +83,9 @@ export class Pages {
     this.version.value += 1;
   }
 
+  /** Whether a row is here. */
+  has(id) { return this.pages.some((page) => page.items?.some((row) => this.id(row) === id)); }
+
   /** A row is new, or has changed. A new one goes to the top. */
   put(row) {
     const id = this.id(row);

@@ -1,0 +1,54 @@
+"""What became of the runs of the last hour: the figures of the overview."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import outlive
+from outlive.metrics import activity
+from outlive.metrics.activity import activity_of
+from outlive.testing import TestEngine
+
+
+@outlive.workflow
+async def activity_nap(*, seconds: int, fails: bool = False) -> None:
+    """Takes a while."""
+    await asyncio.sleep(seconds)
+    if fails:
+        raise ValueError
+
+
+async def ended_runs(engine: TestEngine) -> None:
+    """Three runs that have ended, of 1, 2 and 3 seconds, and one that has not; a minute apart."""
+    for number in (1, 2, 3):
+        run = await engine.start(activity_nap.bind(seconds=number, fails=number == 3))
+        await engine.skip(seconds=number)
+        assert (await run.info()).status.is_terminal
+        await engine.skip(seconds=60 - number)
+    await engine.start(activity_nap.bind(seconds=7200))
+
+
+@pytest.mark.parametrize("page", [1000, 1], ids=["few", "many"])
+async def test_runs_count_in_the_minute_of_their_creation(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By how they are now; the same whether they are listed or counted minute by minute."""
+    monkeypatch.setattr(activity, "PAGE_SIZE_MAX", page)
+    async with TestEngine() as engine:
+        await ended_runs(engine)
+        found = await activity_of(engine)
+
+    last = [(it.succeeded, it.failed, it.cancelled, it.open) for it in found.minutes[-4:]]
+    assert [(1, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)] == last
+    assert (60, 60_000_000) == (len(found.minutes), found.minutes[1].starts_at - found.minutes[0].starts_at)
+    assert (3, 2.0, 3.0, 1) == (found.timed, found.p50_seconds, found.p95_seconds, found.failed_today)
+
+
+async def test_it_is_read_once_for_all_who_ask() -> None:
+    """For a few seconds."""
+    async with TestEngine() as engine:
+        first = await activity_of(engine)
+        await ended_runs(engine)
+
+        assert first is await activity_of(engine)
+        assert first is not await activity_of(engine, age_seconds_max=-1)
