@@ -100,6 +100,7 @@ def test_mistakes_are_one_line(give: Give) -> None:
             (give(":cli_run_one", "4", store="memory:"), "--store sqlite:orders.db"),
             (give(":cli_run_one", "4", "--input", "5"), "give the arguments once"),
             (give(":cli_run_one", "{"), "it is no JSON"),
+            (give(":cli_run_one", "four"), """if you mean the text, write '"four"'"""),
             (give(":cli_run_one", '"four"'), "is not of type integer"),
         ]:
             assert (result.exit_code, words in result.stderr) == (2, True), result.output

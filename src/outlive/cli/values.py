@@ -11,6 +11,7 @@ from typing import Any
 from outlive.cli.edge import Mistake
 
 _SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_WORD = re.compile(r"[^\W\d][\w .@-]{0,80}")
 _SPAN = re.compile(r"(\d+)\s*(s|min|h|d|w)")
 
 
@@ -31,7 +32,12 @@ def json_of(option: str, text: str) -> Any:
     except OSError as error:
         raise Mistake(f"{option} {text}: it cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Mistake(f"{option}: it is no JSON: {error}") from None
+        raise Mistake(f"{option}: it is no JSON: {error}{_in_quotes(text)}") from None
+
+
+def _in_quotes(text: str) -> str:
+    """What a person meant who wrote a word and not JSON; a shell has taken their quotes."""
+    return f"""; if you mean the text, write '"{text}"'""" if _WORD.fullmatch(text) else ""
 
 
 def seconds_of(option: str, text: str) -> int:
