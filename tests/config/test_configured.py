@@ -14,8 +14,11 @@ import outlive
 from outlive._define.flow import settings as flow_settings
 from outlive._model import Limits, Recovery
 from outlive.cli import main
+from outlive.cli.serve import CONNECTION_LIMITS, REQUEST_LIMITS
 from outlive.config.setting import BY_NAME, SETTINGS
 from outlive.errors import InvalidSettingsError, SettingsError
+from outlive.http import ApiLimits
+from outlive.http.server import new_server
 from tests.engine.inside import worker_settings_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"
@@ -152,6 +155,22 @@ def test_defaults_are_those_of_the_engine() -> None:
     for owner, table in ((Limits, "limits"), (Recovery, "recovery")):
         own = {f"{table}.{field.name}" for field in fields(owner)}
         assert own == {setting.name for setting in SETTINGS if setting.name.startswith(f"{table}.")}
+
+
+def test_limits_of_a_server_are_those_of_the_code() -> None:
+    """Each has a setting, and the same default. [S35]"""
+    own = {field.name: field.default for field in fields(ApiLimits) if field.name not in ("rate", "look_seconds")}
+    taken = inspect.signature(new_server).parameters
+    own |= {name: taken[name].default for name in CONNECTION_LIMITS}
+
+    assert {f"server.{name}": value for name, value in own.items()} == {
+        it.name: it.default
+        for it in SETTINGS
+        if it.name.startswith("server.") and it.name.endswith(("_max", "_seconds"))
+        for it in SETTINGS
+        if it.name.startswith("server.") and it.name.endswith(("_max", "_seconds"))
+    }
+    assert set(own) == {*CONNECTION_LIMITS, *REQUEST_LIMITS}
 
 
 def rows_of_the_guide() -> list[str]:

@@ -101,10 +101,10 @@ async def test_two_clicks_at_once_are_one_decision(engine: TestEngine) -> None:
 
 
 async def test_a_link_is_made_for_what_a_run_waits_for(engine: TestEngine) -> None:
-    """By an operator over HTTP, with a row in the log; not for something else."""
+    """By an administrator over HTTP, with a row in the log; not for something else."""
     with pytest.raises(ApprovalNotFoundError):
         await engine.links.create("run-0", "nothing", approved=True, by="ann")
-    key = await engine.keys.create("desk", scope="operator")
+    key = await engine.keys.create("desk", scope="admin")
     desk = Caller(Api(engine, auth="keys"), key=key.secret)
     made = await desk.post("/api/v1/runs/run-0/approvals/refund/links", {"approved": True, "by": "ann"})
 

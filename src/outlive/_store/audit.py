@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 NO_HASH = "0" * 64
 """What the hash of the first row is made over, instead of that of a row before it."""
@@ -59,6 +60,8 @@ class AuditRow(msgspec.Struct, frozen=True):
     body: str
     """The action, as JSON."""
     hash: str
+    found_by: tuple[str, str, str] | None = None
+    """Actor, verb and target as the columns have them by which rows are listed; None if they were not read."""
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +82,8 @@ class AuditTable(Protocol):
         """Add actions that come with no other write, in order and in one transaction: what was refused or only read."""
 
     async def read_audit(self, *, after: int = 0, limit: int) -> list[AuditRow]:
-        """The rows with a number above `after`, ascending; at most `limit`. As they lie in the store: the caller
-        verifies them."""
+        """The rows with a number above `after`, ascending; at most `limit`. As they lie in the store, with what they
+        are found by if that is stored beside the action: the caller verifies them."""
 
     async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
         """The rows that pass the filter, the newest first, with a number below `before`; at most `limit`."""
@@ -118,7 +121,7 @@ def rows_to_add(last: AuditRow | None, rows: Sequence[AuditRow]) -> list[AuditRo
     left = [row for row in rows if row.number > last.number]
     here = next((row for row in rows if row.number == last.number), None)
     if here is not None:
-        return left if here == last else None
+        return left if replace(here, found_by=None) == replace(last, found_by=None) else None
     if not left:
         return []
     first = left[0]

@@ -13,6 +13,7 @@ from outlive.cli.worker import Stop, json_formatter, leave_soon, log_to_stderr
 if TYPE_CHECKING:
     from outlive.config.settings import Settings
     from outlive.engine import Engine
+    from outlive.http.limits import ApiLimits
 
 
 @click.command()
@@ -97,15 +98,34 @@ def serve(
     handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
     try:
         engine = Engine(**options, worker=False)
-        app = engine.asgi(auth=_door(engine, settings), hosts=[*LOCAL_HOSTS, *settings["server.allowed_hosts"]])
-        has_keys = settings["auth.mode"] == "keys"
-        server = new_server(app, address=settings["server.host"], port=settings["server.port"], has_keys=has_keys)
+        hosts_all = [*LOCAL_HOSTS, *settings["server.allowed_hosts"]]
+        app = engine.asgi(auth=_door(engine, settings), hosts=hosts_all, limits=_api_limits(settings))
+        server = new_server(
+            app,
+            address=settings["server.host"],
+            port=settings["server.port"],
+            has_keys=settings["auth.mode"] == "keys",
+            **{name: settings[f"server.{name}"] for name in CONNECTION_LIMITS},
+        )
     except OutliveError as error:
         raise Mistake(str(error)) from error
     if settings["logging.format"] == "json":
         handler.setFormatter(json_formatter(engine))
     stop = Stop("this server takes no more requests and stops when it has answered")
     run(_serve(engine, app, server, stop), is_service=True)
+
+
+CONNECTION_LIMITS = ("connections_max", "keep_alive_seconds", "header_seconds", "read_seconds")
+REQUEST_LIMITS = ("body_bytes_max", "body_seconds", "wait_seconds_max", "followers_max", "check_again_seconds")
+
+
+def _api_limits(settings: Settings) -> ApiLimits:
+    from outlive._model.limit import TokenBucket
+    from outlive.http.limits import ApiLimits
+
+    rate = settings["server.requests_per_second"]
+    given = {name: settings[f"server.{name}"] for name in REQUEST_LIMITS}
+    return ApiLimits(**given, rate=None if rate is None else TokenBucket(rate))
 
 
 def _door(engine: Engine, settings: Settings) -> Any:

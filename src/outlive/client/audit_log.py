@@ -11,7 +11,7 @@ import msgspec
 
 from outlive._model import given
 from outlive._model.instant import instant_of
-from outlive._store.audit import NO_HASH, PRUNED, Action, AuditFilter, AuditRow, decode_action, hash_of
+from outlive._store.audit import NO_HASH, PRUNED, STORE, Action, AuditFilter, AuditRow, decode_action, hash_of
 from outlive._store.contract import PAGE_SIZE_MAX
 from outlive.client.access import Access
 from outlive.client.acting import ACTING
@@ -194,7 +194,9 @@ class _Check:
         if self._known is not None and row.number == self._known[0] and row.hash != self._known[1]:
             self._found(f"row {row.number} has another hash than it had at the earlier check")
         action = entry_of(row)
-        if action.verb == PRUNED:
+        if row.found_by not in (None, (action.actor, action.verb, action.target)):
+            self._found(f"row {row.number} is listed as something else than what it says")
+        if (action.actor, action.verb) == (STORE, PRUNED):
             self._pruned[action.target] = action.reason
 
     def done(self) -> AuditCheck:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 SECRET_BYTES = 32
 ID_BYTES = 10
+_ANYWHERE = re.compile(r"\b([a-z]{2,8}_[a-z2-7]{16})_[A-Za-z0-9_-]+")
 _FORM = re.compile(r"([a-z]{2,8})_([a-z2-7]{16})_([A-Za-z0-9_-]{43})")
 
 
@@ -45,3 +46,8 @@ def read_token(prefix: str, text: str) -> Token | None:
     """The secret in a text; None if it has another form."""
     match = _FORM.fullmatch(text)
     return Token(match[2], text) if match is not None and match[1] == prefix else None
+
+
+def without_secrets(text: str) -> str:
+    """A text in which of each secret only the id is left."""
+    return _ANYWHERE.sub(r"\1_...", text)

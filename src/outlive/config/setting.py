@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 from outlive._model import Limits, Recovery, Retry, given
+from outlive._model.limit import TokenBucket
 from outlive._model.queue import check_queue
 from outlive._model.retention import Keep, KeepAudit, archive_of
 from outlive._model.worker import lease_of, worker_name
@@ -125,6 +127,14 @@ def _default(owner: type, name: str) -> Any:
     (field,) = (field for field in fields(owner) if field.name == name)
     # What depends on the machine has no default that could be written down.
     return None if field.default is MISSING else field.default
+
+
+def _server_limits(kind: str, helps: dict[str, tuple[Any, str]]) -> list[Setting]:
+    check = given.whole if kind == WHOLE else given.seconds
+    return [
+        Setting(f"server.{name}", kind, default, text, partial(check, "server", name))
+        for name, (default, text) in helps.items()
+    ]
 
 
 def _of(table: str, owner: type, kind: str, helps: dict[str, str], *, or_none: bool = False) -> list[Setting]:
@@ -313,6 +323,32 @@ SETTINGS: tuple[Setting, ...] = (
         (),
         "names, besides this machine's own, that requests may be sent to",
         lambda value: given.texts("server", "allowed_hosts", value, like="outlive.example.com"),
+    ),
+    *_server_limits(
+        WHOLE,
+        {
+            "body_bytes_max": (4 * 1024 * 1024, "of the body of a request"),
+            "followers_max": (2_000, "requests that follow events at once"),
+            "connections_max": (4_000, "connections at once; requests beyond them get 503"),
+        },
+    ),
+    *_server_limits(
+        SECONDS,
+        {
+            "header_seconds": (10.0, "how long the headers of a request may take to arrive"),
+            "body_seconds": (30.0, "how long its body may take"),
+            "read_seconds": (30.0, "how long a client may leave an answer unread"),
+            "keep_alive_seconds": (30.0, "how long a connection stays open between two requests"),
+            "wait_seconds_max": (60.0, "how long a request may wait for a result or an answer"),
+            "check_again_seconds": (5.0, "after how long a request that follows events has to show its key again"),
+        },
+    ),
+    Setting(
+        "server.requests_per_second",
+        NUMBER,
+        None,
+        "requests that one key or person may send in the long run; no limit unless given",
+        lambda value: TokenBucket(value).rate,
     ),
     Setting(
         "auth.mode",

@@ -17,12 +17,12 @@ import msgspec
 from outlive._tasks import own_task
 from outlive.client.acting import acting
 from outlive.engine import Engine
-from outlive.errors import EngineClosedError, OutliveError, RunNotFoundError
+from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
 from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
-from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, live
-from outlive.http.gate import LOCAL_HOSTS, SAFE, Gate, key_in
+from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, live
+from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
 from outlive.http.limits import ApiLimits
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
@@ -36,20 +36,6 @@ from outlive.telemetry import log
 
 WEBHOOKS = "webhooks"
 """Below this part of the path are the webhooks of flows, which have tokens and keys of their own."""
-SECURITY = [
-    (b"cache-control", b"no-store"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        b"frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-    ),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-]
-"""On every answer, whatever it is."""
 _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", MEDIA.encode())
 
@@ -70,6 +56,9 @@ class Api:
         limits: how much one request, and one sender, may ask for.
         webhooks: whether the webhooks of flows are at /webhooks.
         pages: files for browsers that anyone gets, as those of the dashboard.
+
+    Raises:
+        ConfigurationError: any host is allowed, and no key is asked for.
     """
 
     def __init__(
@@ -85,10 +74,17 @@ class Api:
     ) -> None:
         self._engine = engine
         self._limits = limits or ApiLimits()
+        hosts = tuple(hosts)
+        if auth == "loopback" and ANY_HOST in hosts:
+            raise ConfigurationError(
+                "hosts='*' without keys lets every page that a browser of this machine opens use the API, by a name "
+                "that was rebound to it; name the hosts, or let callers need a key (auth='keys')"
+            )
         self._gate = Gate(door_of(engine, auth), hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
         self._routes = Routes(OPERATIONS.values())
-        self._webhooks = Webhooks(engine, body_bytes_max=self._limits.body_bytes_max) if webhooks else None
         self._pages = pages
+        body = {"body_bytes_max": self._limits.body_bytes_max, "body_seconds": self._limits.body_seconds}
+        self._webhooks = Webhooks(engine, **body) if webhooks else None
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages()
         self._followers = 0
@@ -147,7 +143,7 @@ class Api:
                 await self._denials.note(request, error, principal, operation)
             await _send_problem(send, error, request, operation)
             return
-        await self._send(send, request, operation, answer, receive)
+        await self._send(send, request, operation, answer, receive, principal)
 
     # -- Reading ---------------------------------------------------------------------------------------------
 
@@ -222,9 +218,17 @@ class Api:
 
     # -- Answering -------------------------------------------------------------------------------------------
 
-    async def _send(self, send: Send, request: Request, operation: Operation, answer: Any, receive: Receive) -> None:
+    async def _send(
+        self,
+        send: Send,
+        request: Request,
+        operation: Operation,
+        answer: Any,
+        receive: Receive,
+        principal: Principal,
+    ) -> None:
         if isinstance(answer, Content):
-            await self._send_content(send, request, answer, receive)
+            await self._send_content(send, request, answer, receive, principal)
         elif answer is None:
             status = next(iter(operation.answers))
             await send(
@@ -235,7 +239,9 @@ class Api:
             status = operation.status_of.get(type(answer)) or next(iter(operation.answers))
             await _send_bytes(send, status, [_JSON], _encode(answer), has_body=request.method != "HEAD")
 
-    async def _send_content(self, send: Send, request: Request, content: Content, receive: Receive) -> None:
+    async def _send_content(
+        self, send: Send, request: Request, content: Content, receive: Receive, principal: Principal
+    ) -> None:
         headers = [(b"content-type", content.media.encode()), *_lines(content.headers)]
         has_body = request.method != "HEAD"
         if isinstance(content.body, bytes):
@@ -251,7 +257,8 @@ class Api:
         try:
             await send({"type": "http.response.start", "status": content.status, "headers": [*SECURITY, *headers]})
             if has_body:
-                await _send_parts(send, content.body, receive, self._until_closing())
+                parts = self._while_allowed(content.body, request, principal)
+                await _send_parts(send, parts, receive, self._until_closing())
             await send({"type": "http.response.body", "body": b""})
         except OutliveError as error:
             # The answer has begun: all that is left is to end it, and its reader comes again.
@@ -259,6 +266,20 @@ class Api:
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._followers -= 1
+
+    async def _while_allowed(
+        self, parts: AsyncGenerator[bytes, None], request: Request, principal: Principal
+    ) -> AsyncGenerator[bytes, None]:
+        """What comes, until its reader may not see it: a key may be revoked while its events are followed."""
+        checked = _loop_time()
+        async with aclosing(parts):
+            async for part in parts:
+                if _loop_time() - checked >= self._limits.check_again_seconds:
+                    if not await self._gate.is_still(principal, request):
+                        log.info("%s ends: %s may not follow it any longer", request.path, principal.name)
+                        return
+                    checked = _loop_time()
+                yield part
 
 
 async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:
@@ -282,9 +303,13 @@ async def _until_gone(receive: Receive) -> None:
 
 
 async def _check_run(call: Call, run_id: str) -> None:
-    """See that a principal may know of a run; one that it may not know of is not there."""
+    """See that a principal may know of a run; one that it may not know of is not there.
+
+    The workflow of the root counts: the runs of a tree have one journal, so who sees one of them sees all.
+    """
     run = await call.view.run(run_id)
-    if not call.principal.may_see(run.workflow):
+    root = run if run.number == 0 else await call.view.run(run.root_id)
+    if not call.principal.may_see(root.workflow):
         raise RunNotFoundError(run_id)
 
 

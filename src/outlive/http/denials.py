@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from outlive._model.limit import EMPTY, Level, TokenBucket
 from outlive._store.audit import Action
-from outlive.client.secret_token import read_token
+from outlive.client.secret_token import read_token, without_secrets
 from outlive.engine import Engine
 from outlive.errors import OutliveError
 from outlive.http.exchange import Request
@@ -57,7 +57,7 @@ class Denials:
         action = Action(
             actor=STRANGER if principal is None else principal.name,
             verb=request.method[:20] if operation is None else operation.name,
-            target=_printable(request.path[:TARGET_CHARACTERS_MAX]),
+            target=_printable(without_secrets(request.path)[:TARGET_CHARACTERS_MAX]),
             reason=f"{problem.status} {problem.error}{more}",
             key="" if token is None else token.id,
             via="http",

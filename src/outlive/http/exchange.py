@@ -11,6 +11,21 @@ import msgspec
 DIGITS_MAX = 18
 """Of a number in a header: longer ones are none that mean something, and reading them takes time."""
 
+SECURITY = [
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        b"frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    ),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+]
+"""On every answer, whatever it is."""
+
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -78,7 +93,7 @@ async def answer(send: Send, status: int, data: Any, headers: Mapping[str, str] 
     body = msgspec.json.encode(data)
     own = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
     lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own.items()]
-    await send({"type": "http.response.start", "status": status, "headers": lines})
+    await send({"type": "http.response.start", "status": status, "headers": [*SECURITY, *lines]})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -8,6 +8,7 @@ operation itself, so that no spelling of a path can look like one of these.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
@@ -66,6 +67,9 @@ class Gate:
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._wrong_keys = Meter(WRONG_KEYS, now)
+        self._proven: OrderedDict[bytes, None] = OrderedDict()
+        """Hashes of what has opened the door lately. Many callers may share the address of a proxy: one of them that
+        tries keys must not shut the others out."""
         self._rate = None if limits.rate is None else Meter(limits.rate, now)
 
     def check_place(self, request: Request) -> None:
@@ -85,7 +89,7 @@ class Gate:
         if request.method in SAFE:
             return
         origin = request.headers.get("origin")
-        if origin is not None and origin.lower() not in self._origins and urlsplit(origin).netloc != host:
+        if origin is not None and origin.lower() not in self._origins and not _is_page_of(origin, host):
             raise _other_site("Origin")
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and origin is None:
             raise _other_site("Sec-Fetch-Site")
@@ -98,13 +102,17 @@ class Gate:
         """
         if operation is not None and operation.scope == NO_SCOPE:
             return ANONYMOUS
-        wait = self._wrong_keys.wait(request.address)
-        if wait:
-            raise _too_often("too many wrong keys came from this address", wait)
+        given = request.headers.get("authorization")
+        proof = b"" if given is None else hashlib.sha256(given.encode("latin-1")).digest()
+        if given is not None and proof not in self._proven:
+            wait = self._wrong_keys.wait(request.address)
+            if wait:
+                raise _too_often("too many wrong keys came from this address", wait)
         found = await self._authenticate(Asking(request.headers, request.address))
         if found is None:
-            if "authorization" in request.headers:
+            if given is not None:
                 self._wrong_keys.count(request.address)
+                self._proven.pop(proof, None)
             raise Problem(
                 401,
                 "Unauthenticated",
@@ -112,12 +120,24 @@ class Gate:
                 "Send a key: Authorization: Bearer ...",
                 {"www-authenticate": "Bearer"},
             )
+        if given is not None:
+            self._remember(proof)
         if self._rate is not None:
             wait = self._rate.wait(found.name)
             if wait:
                 raise _too_often(f"{found.name} sends more requests than it may", wait)
             self._rate.count(found.name)
         return found
+
+    async def is_still(self, principal: Principal, request: Request) -> bool:
+        """Whether a request that goes on for long still comes from the same principal, with the same rights."""
+        return await self._authenticate(Asking(request.headers, request.address)) == principal
+
+    def _remember(self, proof: bytes) -> None:
+        self._proven[proof] = None
+        self._proven.move_to_end(proof)
+        if len(self._proven) > COUNTED_MAX:
+            self._proven.popitem(last=False)
 
     def check_scope(self, principal: Principal, operation: Operation) -> None:
         """See that a principal may use an operation.
@@ -140,6 +160,15 @@ class Gate:
                 f"{operation.name} is for the whole store, and {principal.name} may use some workflows only",
                 "Use a key for all workflows.",
             )
+
+
+def _is_page_of(origin: str, host: str) -> bool:
+    """Whether an origin is one of the server that a request was sent to; the one of a page without any is "null"."""
+    try:
+        place = urlsplit(origin).netloc
+    except ValueError:
+        return False
+    return bool(place) and place == host
 
 
 def name_in(host: str) -> str:

@@ -39,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 Reach = Literal["run", "workflow", "store", "nothing"]
 """What an operation touches, for principals that may see some workflows only: the run in its path, which is looked at
-before; runs of workflows, which the function narrows itself (`call.narrowed`); the whole store, which is refused to
+before; runs of workflows, which the function narrows itself (`narrowed`); the whole store, which is refused to
 them; or nothing that belongs to a workflow."""
 
 

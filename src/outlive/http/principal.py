@@ -21,7 +21,8 @@ from outlive.errors import ConfigurationError
 NO_SCOPE = "none"
 """The scope of an operation that anyone may use, and that shows nothing."""
 SECRET_CHARACTERS_MIN = 32
-_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+_FORWARDED = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
+_FORWARDED_PREFIX = "x-forwarded-"
 """What a proxy adds: then the sender is not the machine that the connection comes from."""
 
 
@@ -76,7 +77,8 @@ class Asking(msgspec.Struct, frozen=True):
     @property
     def is_local(self) -> bool:
         """Whether a program of this machine asks, and no proxy for another one."""
-        return is_loopback(self.address) and not any(name in self.headers for name in _FORWARDED)
+        is_forwarded = any(name in _FORWARDED or name.startswith(_FORWARDED_PREFIX) for name in self.headers)
+        return is_loopback(self.address) and not is_forwarded
 
 
 Authenticate: TypeAlias = Callable[[Asking], Awaitable[Principal | None]]

@@ -127,6 +127,7 @@ TABLE: dict[type[Exception], Row] = {
     e.UnserialisableError: Row(422, _CORRECT),
     e.HistoryFormatError: Row(422, "Export the run again."),
     e.PayloadTooLargeError: Row(413, "Send less, or send where the data lies."),
+    e.QuotaExceededError: Row(429, "Send the same request again later, or ask an operator for a larger quota."),
     e.InboxFullError: Row(429, "Send the same request again when the run has taken some of its messages."),
     # -- Not now --
     e.StoreUnavailableError: Row(503, _LATER),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
@@ -10,14 +9,11 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from outlive.http.exchange import Request
+from outlive.http.nesting import DEPTH_MAX, is_deeper
 from outlive.http.operation import Operation
 from outlive.http.problem import Problem, malformed
 
 PARAMETERS_MAX = 100
-DEPTH_MAX = 100
-"""How deep JSON may be nested; a journal takes no more."""
-_NESTING = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
-_OPENING = (b"[", b"{")
 
 
 def read_query(operation: Operation, query_string: bytes) -> Any:
@@ -93,29 +89,11 @@ def read_body(operation: Operation, body: bytes) -> Any:
         return None
     if not body and operation.is_optional_body:
         return operation.body()
-    check_depth(body)
+    if is_deeper(body, DEPTH_MAX):
+        raise malformed(f"the body is nested more than {DEPTH_MAX} levels deep")
     try:
         return operation.read_body(body)
     except msgspec.ValidationError as error:
         raise malformed(f"the body does not fit: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise malformed(f"the body is no JSON: {error}") from None
-
-
-def check_depth(body: bytes) -> None:
-    """See that JSON is not nested deeper than values of ours may be.
-
-    Raises:
-        Problem: it is.
-    """
-    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
-        return
-    depth = 0
-    for match in _NESTING.finditer(body):
-        mark = match[0]
-        if mark in _OPENING:
-            depth += 1
-            if depth > DEPTH_MAX:
-                raise malformed(f"the body is nested more than {DEPTH_MAX} levels deep")
-        elif len(mark) == 1:
-            depth -= 1

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from outlive.errors import ConfigurationError, MissingExtraError
+from outlive.http.connection import HEADER_SECONDS, READ_SECONDS, guarded
 from outlive.http.principal import is_loopback
 
 PORT = 7717
@@ -50,7 +51,17 @@ def free_port(first: int) -> int:
     return 0
 
 
-def new_server(app: Any, *, address: str = "127.0.0.1", port: int = PORT, has_keys: bool = False) -> Any:
+def new_server(
+    app: Any,
+    *,
+    address: str = "127.0.0.1",
+    port: int = PORT,
+    has_keys: bool = False,
+    connections_max: int = CONNECTIONS_MAX,
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+    header_seconds: float = HEADER_SECONDS,
+    read_seconds: float = READ_SECONDS,
+) -> Any:
     """A uvicorn server of an app, with limits; `await server.serve()` serves until `server.should_exit` is set.
 
     Raises:
@@ -59,12 +70,15 @@ def new_server(app: Any, *, address: str = "127.0.0.1", port: int = PORT, has_ke
     check_address(address, has_keys=has_keys)
     try:
         uvicorn = import_module("uvicorn")
+        h11 = import_module("uvicorn.protocols.http.h11_impl")
     except ImportError:
         raise MissingExtraError("outlive serve", "uvicorn", "server") from None
     config = uvicorn.Config(
         app,
         host=address,
         port=port,
+        # The same one everywhere: its limits are known, and another one may be installed or not.
+        http=guarded(h11.H11Protocol, header_seconds=header_seconds, read_seconds=read_seconds),
         lifespan="off",
         access_log=False,
         log_config=None,
@@ -72,8 +86,8 @@ def new_server(app: Any, *, address: str = "127.0.0.1", port: int = PORT, has_ke
         proxy_headers=False,
         ws="none",
         backlog=BACKLOG,
-        limit_concurrency=CONNECTIONS_MAX,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        limit_concurrency=connections_max,
+        timeout_keep_alive=keep_alive_seconds,
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=HEADER_BYTES_MAX,
     )

@@ -7,6 +7,7 @@ durable, and a request that is sent again gets the same run.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -19,10 +20,12 @@ from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive.engine import Engine
 from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, SecretError, StoreUnavailableError
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
+from outlive.http.nesting import DEPTH_MAX, is_deeper
 from outlive.http.signature import ID, check_signature, check_token
 from outlive.telemetry import log
 
 BODY_BYTES_MAX = 1024 * 1024
+BODY_SECONDS = 30.0
 ID_CHARACTERS_MAX = 200
 SOURCE = "webhook"
 _IDS = (ID, "idempotency-key", "x-github-delivery")
@@ -43,14 +46,21 @@ class Webhooks:
     Args:
         engine: it has to be entered while requests come; it may be one without a worker.
         body_bytes_max: larger bodies are refused.
+        body_seconds: how long a body may take to arrive.
         secret: finds the values of tokens and keys; unless given as steps of flows find secrets.
     """
 
     def __init__(
-        self, engine: Engine, *, body_bytes_max: int = BODY_BYTES_MAX, secret: FindSecret | None = None
+        self,
+        engine: Engine,
+        *,
+        body_bytes_max: int = BODY_BYTES_MAX,
+        body_seconds: float = BODY_SECONDS,
+        secret: FindSecret | None = None,
     ) -> None:
         self._engine = engine
         self._body_bytes_max = body_bytes_max
+        self._body_seconds = body_seconds
         self._secret = secret or _find_secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +99,7 @@ class Webhooks:
         if request.method != "POST":
             raise Refused(405, "a webhook takes POST", {"allow": "POST"})
         read = _reader_of(request.headers.get("content-type", ""))
-        body = await request.body(bytes_max=self._body_bytes_max)
+        body = await self._body(request)
         allowed, delivery = self._check(webhooks, request, body)
         data = read(body)
         now = self._engine.events.now()
@@ -109,6 +119,14 @@ class Webhooks:
         if refused and not matches:
             raise Refused(422, "; ".join(f"{each.workflow}: {each.reason}" for each in refused))
         return await self._engine.events.take(event, matches, refused)
+
+    async def _body(self, request: Request) -> bytes:
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                return await request.body(bytes_max=self._body_bytes_max)
+        except TimeoutError:
+            late = f"the body has not arrived within {self._body_seconds:g} s"
+            raise Refused(408, late, {"connection": "close"}) from None
 
     def _check(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
         """The webhooks that the sender may use, and which delivery it is.
@@ -193,6 +211,8 @@ def _reader_of(content_type: str) -> Callable[[bytes], Any]:
 
 
 def _read_json(body: bytes) -> Any:
+    if is_deeper(body, DEPTH_MAX):
+        raise Refused(400, f"the body is nested more than {DEPTH_MAX} levels deep")
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from outlive._store.audit import Action, AuditFilter, AuditRow, body_of, decode_action, pruned, rows_to_add
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.rows import to_text
+from outlive._store.postgres.rows import from_text, to_text
 from outlive._store.tables.rows import to_json
 
 
@@ -29,7 +29,8 @@ async def append_audit(session: Session, actions: Iterable[Action], now: int | N
 
 async def read_audit(session: Session, after: int, limit: int) -> list[AuditRow]:
     """The rows behind a number."""
-    return _rows(await session.fetch("read_audit", after, limit))
+    rows = await session.fetch("read_audit", after, limit)
+    return [AuditRow(*row[:4], found_by=tuple(map(from_text, row[4:]))) for row in rows]  # type: ignore[arg-type]
 
 
 async def list_audit(session: Session, wanted: AuditFilter, before: int | None, limit: int) -> list[AuditRow]:

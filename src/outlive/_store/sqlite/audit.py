@@ -25,7 +25,8 @@ def put_audit(session: Session, actions: Iterable[Action]) -> None:
 
 def read_audit(session: Session, argument: tuple[int, int]) -> list[AuditRow]:
     """The rows behind a number."""
-    return _rows(session, "read_audit", *argument)
+    rows: list[Any] = session.execute("read_audit", *argument).fetchall()
+    return [AuditRow(*row[:4], found_by=row[4:]) for row in rows]
 
 
 def list_audit(session: Session, argument: tuple[AuditFilter, int | None, int]) -> list[AuditRow]:
@@ -48,7 +49,7 @@ def _append(session: Session, actions: Sequence[Action]) -> None:
 
 def _prune(session: Session, argument: tuple[int, int]) -> int:
     before, limit = argument
-    rows = _rows(session, "read_audit", 0, limit + 1)
+    rows = read_audit(session, (0, limit + 1))
     most = min(limit, len(rows) - 1)
     count = next((place for place, row in enumerate(rows[:most]) if row.at >= before), max(most, 0))
     if count:

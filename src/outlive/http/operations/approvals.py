@@ -10,7 +10,7 @@ from msgspec import Struct
 import outlive.errors as e
 from outlive.client.audit import ApprovalEntry
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import check_filter
+from outlive.http.operations.runs import narrowed
 from outlive.http.wire.page import Json, Limit, Name
 from outlive.http.wire.runs import DecisionView, RunsQuery
 
@@ -60,7 +60,7 @@ class ApprovalsPage(Struct, frozen=True):
 @operation("GET", "/approvals", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,))
 async def list_approvals(call: Call, query: ApprovalsQuery) -> ApprovalsPage:
     """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all."""
-    check_filter(call, query)
+    query = narrowed(call, query)
     page = await call.engine.approvals(assignee=query.assignee, limit=query.limit, after=query.after, **query.filters())
     return ApprovalsPage([_view(call, entry) for entry in page], page.next, page.previous)
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 import outlive.errors as e
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
-from outlive.http.operations.runs import check_filter
+from outlive.http.operations.runs import narrowed
 from outlive.http.sse import Cursor, follow_run, follow_stream, read_cursor
 from outlive.http.wire.runs import FollowQuery, RunsFollowQuery, StreamQuery
 
@@ -95,6 +95,6 @@ async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
     Messages: `run` (it is new in the list, or has changed), `gone` (it is in the list no longer). A reader that comes
     again gets the whole list.
     """
-    check_filter(call, query)
+    query = narrowed(call, query)
     await call.engine.count(limit=1, **query.filters())  # What cannot be looked for is refused before the first byte.
     return Content(EVENT_STREAM, call.live.follow(call.view, query, of=call.principal.namespace))

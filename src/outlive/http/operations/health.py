@@ -57,7 +57,7 @@ async def health(call: Call) -> HealthView:
     return HealthView(found.is_ready, found.store, found.worker, found.resources)
 
 
-@operation("GET", "/metrics", scope="viewer", reach="nothing", prefix="", media=CONTENT_TYPE)
+@operation("GET", "/metrics", scope="viewer", prefix="", media=CONTENT_TYPE)
 async def metrics(call: Call) -> Content:
     """Figures of this engine and its store, for Prometheus."""
     return Content(CONTENT_TYPE, await exposition(call.engine))

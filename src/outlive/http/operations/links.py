@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 import outlive.errors as e
 from outlive.client.decision_links import DecisionLink
 from outlive.http.operation import Call, Content, operation
+from outlive.http.problem import Problem
 from outlive.http.wire.page import Json, Name, Text
 
 HTML = "text/html; charset=utf-8"
@@ -64,7 +65,13 @@ class LinkDecision(Struct, frozen=True, kw_only=True):
     raises=(e.RunNotFoundError, e.ApprovalNotFoundError, e.InvalidArgumentError),
 )
 async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> LinkView:
-    """Make a link with which a person decides without a key: once, in this way, until it expires."""
+    """Make a link with which a person decides without a key: once, in this way, until it expires.
+
+    A link for another person needs the scope admin: who has it decides under that person's name.
+    """
+    if body.by != call.principal.name and not (call.principal.names_others or call.principal.may("admin")):
+        detail = f"{call.principal.name} cannot make a link with which another person decides"
+        raise Problem(403, "Forbidden", detail, "Give your own name as `by`, or use a key with the scope admin.")
     made = await call.engine.links.create(
         run_id, name, approved=body.approved, by=body.by, expires=body.expires_seconds, request=body.request
     )

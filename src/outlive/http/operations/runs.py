@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TypeVar
 
-from msgspec import UnsetType
+from msgspec import UnsetType, structs
 
 import outlive.errors as e
 from outlive._model import Payload
@@ -61,6 +62,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
     """
     check_workflow(call, body.workflow)
     run_id = body.id or made_id(call, "run", body.workflow)
+    await check_id(call, run_id)
     if run_id is not None and body.on_conflict in ("reject", "replace") and await call.was_done(run_id):
         return Started(run_id)
     run = await call.engine.start_by_name(
@@ -84,7 +86,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
 @operation("GET", "/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,))
 async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
     """A page of the runs that fit, newest first."""
-    check_filter(call, query)
+    query = narrowed(call, query)
     page = await call.view.runs(order=query.order, limit=query.limit, after=query.after, **query.filters())
     return runs_page(page)
 
@@ -92,7 +94,7 @@ async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
 @operation("GET", "/counts/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,))
 async def count_runs(call: Call, query: RunsCountQuery) -> CountView:
     """How many runs fit. Counting ends at `limit`."""
-    check_filter(call, query)
+    query = narrowed(call, query)
     count = await call.engine.count(limit=query.limit, **query.filters())
     return CountView(int(count), count.at_least)
 
@@ -201,16 +203,40 @@ def check_workflow(call: Call, workflow: str) -> None:
         raise e.UnknownWorkflowError(workflow, None, [], [])
 
 
-def check_filter(call: Call, query: Query) -> None:
-    """See that a principal asks for runs of workflows that it may see.
+async def check_id(call: Call, run_id: str | None) -> None:
+    """See that a principal with some workflows takes no id from a run that it may not see: it could replace that one.
 
     Raises:
-        Problem: it asks for those of others, or does not say which.
+        RunExistsError: there is such a run.
+    """
+    if run_id is None or call.principal.workflows is None:
+        return
+    try:
+        run = await call.view.run(run_id)
+    except e.RunNotFoundError:
+        return
+    if not call.principal.may_see(run.workflow):
+        raise e.RunExistsError(run_id, "it is none of yours", "use another id")
+
+
+Q = TypeVar("Q", bound=Query)
+
+
+def narrowed(call: Call, query: Q) -> Q:
+    """What a principal asks for, as far as it may see it: of a principal with some workflows, roots of these only.
+
+    A child is in the tree of another run, whose workflow may be one that the principal may not see.
+
+    Raises:
+        Problem: it asks for runs of other workflows, or does not say of which.
     """
     own = call.principal.workflows
-    if own is not None and query.workflow not in own:
+    if own is None:
+        return query
+    if query.workflow not in own:
         wanted = f"Give the parameter workflow: one of {', '.join(sorted(own)) or 'none'}."
         raise Problem(403, "Forbidden", f"{call.principal.name} may see some workflows only", wanted)
+    return structs.replace(query, roots_only=True)
 
 
 def made_id(call: Call, kind: str, *parts: str) -> str | None:

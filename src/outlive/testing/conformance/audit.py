@@ -174,7 +174,7 @@ class AuditConformance(Facet):
         assert await store.carry_audit(rows[:1])
         assert not await store.carry_audit([replace(rows[-1], body="{}")])
         assert not await store.carry_audit([replace(rows[0], number=8)])
-        assert await store.read_audit(limit=9) == rows
+        assert [replace(row, found_by=None) for row in await store.read_audit(limit=9)] == rows
         assert await found(store, AuditFilter(target="a \0 5")) == [5]
         await store.append_audit([SEEN])
         assert_chained((await store.read_audit(limit=9))[-2:], after=rows[-2].hash)

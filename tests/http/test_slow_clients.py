@@ -1,0 +1,109 @@
+"""Clients that are slow on purpose: sockets that say nothing, headers byte by byte, answers that nobody reads."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from outlive.http.connection import guarded
+from outlive.http.server import new_server, serve
+
+HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
+LARGE = b"x" * (8 * 1024 * 1024)
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Answers what fits the path: a little, or more than any buffer holds."""
+    body = LARGE if scope["path"] == "/large" else b"fine"
+    length = str(len(body)).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+    for begin in range(0, len(body), 64 * 1024):
+        await send({"type": "http.response.body", "body": body[begin : begin + 64 * 1024], "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@asynccontextmanager
+async def serving(what: Any = app, **seconds: float) -> AsyncIterator[int]:
+    """A server with these limits; its port."""
+    server = new_server(what, port=0)
+    server.config.http_protocol_class = server.config.http = guarded(H11Protocol, **seconds)
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(serve(server, ready=ready.set_result))
+    try:
+        yield int((await ready).rpartition(":")[2])
+    finally:
+        server.should_exit = True
+        await task
+
+
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to the server."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def closed(reader: asyncio.StreamReader) -> bytes:
+    """What is sent until the connection is closed."""
+    return await asyncio.wait_for(reader.read(), 10)
+
+
+@pytest.mark.parametrize("said", [b"", HEAD[:9], HEAD], ids=["nothing", "half a line", "half a header"])
+async def test_a_connection_without_a_request_is_closed(said: bytes) -> None:
+    """However little it has said, and also after a request that was answered. [S35]"""
+    async with serving(header_seconds=0.02) as port:
+        async with connected(port) as (reader, writer):
+            writer.write(said)
+            assert await closed(reader) == b""
+        async with connected(port) as (reader, writer):
+            writer.write(HEAD + b"\r\n")
+            await reader.readuntil(b"fine")
+            writer.write(said or HEAD)
+            assert await closed(reader) == b""
+
+
+async def test_an_answer_that_is_not_read_is_given_up() -> None:
+    """Else it would lie in the memory of the server for as long as its reader likes. [S35]"""
+    ended = asyncio.Event()
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+        ended.set()
+
+    async with serving(watched, read_seconds=0.02) as port:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
+            await asyncio.get_running_loop().sock_sendall(client, HEAD.replace(b"/ ", b"/large ") + b"\r\n")
+            await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_a_client_in_time_is_left_alone() -> None:
+    """A whole large answer, then another request on the same connection."""
+    async with serving() as port, connected(port) as (reader, writer):
+        for path, size in ((b"/large", len(LARGE)), (b"/", 4)):
+            writer.write(b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % path)
+            await reader.readuntil(b"\r\n\r\n")
+            assert len(await reader.readexactly(size)) == size
+
+
+async def test_many_idle_sockets_leave_room_for_others() -> None:
+    """They are closed after a while, and requests are answered meanwhile. [S35]"""
+    async with serving(header_seconds=0.2) as port, AsyncExitStack() as open_ones:
+        idle = [await open_ones.enter_async_context(connected(port)) for _ in range(100)]
+        reader, writer = await open_ones.enter_async_context(connected(port))
+        writer.write(HEAD + b"\r\n")
+        await asyncio.wait_for(reader.readuntil(b"fine"), 5)
+        assert {await closed(each) for each, _ in idle} == {b""}

@@ -1,0 +1,268 @@
+"""Ways past the doors of the HTTP API that somebody with a little access, or none, could try."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from outlive import flow
+from outlive.errors import ConfigurationError, QuotaExceededError
+from outlive.http import Api, ApiLimits, Asking, Webhooks, first_of, loopback
+from outlive.http.doors import StoredKeys
+from outlive.http.nesting import DEPTH_MAX, is_deeper
+from outlive.http.problem import problem_of
+from outlive.testing import TestEngine
+from tests.http import shop
+from tests.http.caller import Caller, Message
+
+FAR, PROXY = "192.0.2.7", "10.0.0.5"
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine() as engine:
+        yield engine
+
+
+async def caller(engine: TestEngine, scope: str = "operator", **options: object) -> Caller:
+    """Somebody with a key."""
+    key = await engine.keys.create("eve", scope=scope, **options)  # type: ignore[arg-type]
+    return Caller(Api(engine, auth="keys"), key=key.secret, address=FAR)
+
+
+# -- Past the workflows of a key ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on_conflict", ["attach", "attach_open", "replace"])
+@pytest.mark.parametrize("is_over", [False, True])
+async def test_a_start_takes_no_id_from_a_run_of_another_workflow(
+    engine: TestEngine, on_conflict: str, *, is_over: bool
+) -> None:
+    """Who may start one workflow could else end, or rename, the runs of all others. [S3 S33]"""
+    await engine.start(shop.api_patient, id="theirs")
+    await engine.settle()
+    if is_over:
+        await engine.signal("theirs", "go", 1)
+        await engine.settle()
+    before = (await engine.get("theirs").info()).status
+    eve = await caller(engine, workflows=["api_order"])
+    order = {"workflow": "api_order", "arguments": [5], "id": "theirs", "on_conflict": on_conflict}
+    answer = await eve.post("/api/v1/runs", order)
+
+    assert (answer.status, answer.error) == (409, "RunExistsError")
+    after = await engine.get("theirs").info()
+    assert (after.status, after.workflow) == (before, "api_patient")
+    assert b"api_patient" not in answer.body
+
+
+async def test_a_key_of_a_child_does_not_open_the_tree(engine: TestEngine) -> None:
+    """The runs of a tree have one journal: the workflow of the root says who may see it. [S3 S12 S33]"""
+    await engine.start(shop.api_parent, 7, id="parent")
+    await engine.settle()
+    (child,) = [run.id for run in await engine.list(workflow="api_order")]
+    eve, owner = await caller(engine, workflows=["api_order"]), await caller(engine, workflows=["api_parent"])
+
+    for path in ("", "/history", "/tree", "/result", "/follow", "/why", "/approvals", "/history/0/input"):
+        hidden = await eve.get(f"/api/v1/runs/{child}{path}".replace("~", "%7E"))
+        assert (hidden.status, hidden.error) == (404, "RunNotFoundError"), path
+    assert (await eve.post(f"/api/v1/runs/{child}/cancel")).status == 404
+    assert (await owner.get(f"/api/v1/runs/{child}")).status == 200
+    listed = await eve.get("/api/v1/runs?workflow=api_order")
+    counted = await eve.get("/api/v1/counts/runs?workflow=api_order")
+    assert ([], 0) == (listed.data["items"], counted.data["count"])
+
+
+async def test_a_key_of_some_workflows_sees_no_figures_of_others(engine: TestEngine) -> None:
+    """Metrics have the names of all workflows and steps. [S36]"""
+    eve = await caller(engine, "viewer", workflows=["api_order"])
+
+    assert [403, 403, 403] == [
+        (await eve.get(path)).status for path in ("/metrics", "/api/v1/workers", "/api/v1/queues")
+    ]
+
+
+# -- Past the name of a key -----------------------------------------------------------------------------------------
+
+
+async def test_an_operator_makes_no_link_to_decide_as_another_person(engine: TestEngine) -> None:
+    """The decision would have that person's name, and no body may say who decides. [S38]"""
+    await engine.start(shop.api_refund, id="run-0")
+    await engine.settle()
+    eve, root = await caller(engine), await caller(engine, "admin")
+    path = "/api/v1/runs/run-0/approvals/refund/links"
+
+    refused = await eve.post(path, {"approved": True, "by": "the boss"})
+    assert (refused.status, refused.error) == (403, "Forbidden")
+    assert (await eve.post(path, {"approved": True, "by": "eve"})).status == 201
+    assert (await root.post(path, {"approved": True, "by": "the boss"})).status == 201
+
+
+async def test_a_key_that_is_revoked_follows_nothing_any_longer(engine: TestEngine) -> None:
+    """A request that was let in once may go on for days. [S3]"""
+    key = await engine.keys.create("eve")
+    app = Api(engine, auth="keys", limits=ApiLimits(check_again_seconds=0.0, look_seconds=0.0))
+    eve = Caller(app, key=key.secret)
+    await engine.start(shop.api_patient, id="run-0")
+    await engine.settle()
+
+    async def revoke_and_go_on() -> None:
+        await engine.keys.revoke(key.key.id)
+        await engine.signal("run-0", "go", "a secret")
+
+    going: list[asyncio.Task[None]] = []
+
+    def look(seen: list[Message]) -> bool:
+        if seen and not going:
+            going.append(asyncio.ensure_future(revoke_and_go_on()))
+        return False
+
+    seen = await asyncio.wait_for(eve.follow("/api/v1/runs/run-0/follow", until=look), 20)
+    await going[0]
+
+    assert seen
+    assert "end" not in [message.name for message in seen]
+    assert "a secret" not in str([message.data for message in seen])
+
+
+async def test_wrong_keys_shut_out_nobody_else_behind_the_same_proxy(engine: TestEngine) -> None:
+    """All callers of a proxy have its address. [S5]"""
+    key = await engine.keys.create("ann")
+    app = Api(engine, auth="keys")
+    ann = Caller(app, key=key.secret, address=PROXY)
+    assert (await ann.get("/api/v1/runs")).status == 200
+    eve = [await Caller(app, key=f"wrong {n}", address=PROXY).get("/api/v1/runs") for n in range(25)]
+
+    assert [answer.status for answer in eve] == [401] * 20 + [429] * 5
+    assert (await ann.get("/api/v1/runs")).status == 200
+    await engine.keys.revoke(key.key.id)
+    assert [401, 429] == [(await ann.get("/api/v1/runs")).status for _ in range(2)]
+
+
+# -- Past the checks of the place -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://[", "http://[::1", "null", "", "//", "http://localhost@evil.example", "\x00"]
+)
+async def test_an_origin_that_cannot_be_read_is_another_site(engine: TestEngine, origin: str) -> None:
+    """And no failure of the server. [S2 S15]"""
+    answer = await Caller(Api(engine)).post("/api/v1/runs", {"workflow": "x"}, headers={"origin": origin})
+
+    assert (answer.status, answer.error) == (403, "OriginRefused")
+
+
+async def test_any_host_needs_keys() -> None:
+    """Else any page could use a name that was rebound to this machine. [S1 S2]"""
+    with pytest.raises(ConfigurationError, match="rebound"):
+        Api(TestEngine(), hosts=["*"])
+    Api(TestEngine(), hosts=["*"], auth="keys")
+
+
+@pytest.mark.parametrize(
+    "header", ["X-Forwarded-Proto", "x-forwarded-server", "x-forwarded-user", "cf-connecting-ip", "Forwarded", "via"]
+)
+async def test_what_a_proxy_forwards_is_not_of_this_machine(engine: TestEngine, header: str) -> None:
+    """Whichever of its headers the proxy adds. [S7]"""
+    assert (await Caller(Api(engine)).get("/api/v1/runs", headers={header.lower(): "x"})).status == 401
+    assert not Asking({header.lower(): "x"}, "::1").is_local
+
+
+async def test_a_link_is_not_kept_in_the_audit_log(engine: TestEngine) -> None:
+    """A request that is refused is written down with its path, and the path of a link opens a door. [S37 S30]"""
+    await engine.start(shop.api_refund, id="run-0")
+    await engine.settle()
+    made = await engine.links.create("run-0", "refund", approved=True, by="ann")
+    await Caller(Api(engine, auth="keys")).get(made.path, headers={"host": "evil.example"})
+    (entry,) = await engine.audit.list()
+
+    assert entry.is_denied
+    assert made.token.split("_")[1] in entry.target
+    assert made.token.split("_", 2)[2] not in str(entry)
+
+
+# -- Past the limits ------------------------------------------------------------------------------------------------
+
+BOMBS = {
+    "a string that never ends": b"[" * 101 + b'"' + b'\\"' * 500_000,
+    "a string that ends with half a mark": b"[" * 101 + b'"' + b'\\"' * 500_000 + b"\\",
+    "a string with line ends in its marks": b"[" * 101 + b'"\\\n' * 300_000,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+async def test_a_body_is_read_in_time_that_grows_with_its_length(engine: TestEngine, bomb: str) -> None:
+    """And not with the square of it: this would take minutes. [S27 S35]"""
+    answer = await Caller(Api(engine)).post("/api/v1/runs", body=[BOMBS[bomb]])
+
+    assert (answer.status, answer.error) == (400, "Malformed")
+
+
+def test_the_depth_of_json_is_found_without_parsing_it() -> None:
+    """Brackets in strings do not count. [S18]"""
+    assert not is_deeper(b"[" * DEPTH_MAX + b"]" * DEPTH_MAX, DEPTH_MAX)
+    assert is_deeper(b"[" * (DEPTH_MAX + 1), DEPTH_MAX)
+    assert is_deeper(b'{"a":' * (DEPTH_MAX + 1), DEPTH_MAX)
+    assert not is_deeper(b"[[],[]" + b",[]" * 500 + b"]", 2)
+    assert not is_deeper(b'["' + b"[{" * 500 + b'\\""]', 2)
+    assert not is_deeper(b'["a"' + b',"\\\\","["' * 500 + b"]", 2)
+
+
+HOOK = """
+name: attacked
+input: { order: any }
+triggers:
+  - webhook: /attacked
+steps:
+  look: { use: noop }
+"""
+
+
+async def test_webhooks_have_the_limits_and_headers_of_the_api(engine: TestEngine) -> None:
+    """Slow, deep and large bodies are refused there too, and no answer can be framed. [S10 S13 S35]"""
+    flow.parse(HOOK)
+    api = Caller(Api(engine, limits=ApiLimits(body_bytes_max=2_000)))
+    deep = await api.post("/webhooks/attacked", body=[b'{"order":' + b"[" * 101 + b"]" * 101 + b"}"])
+    large = await api.post("/webhooks/attacked", body=[b'"' + b"x" * 2_000 + b'"'])
+    unknown = await api.post("/webhooks/nothing", {})
+    taken = await api.post("/webhooks/attacked", {"order": 1})
+
+    assert [400, 413, 404, 202] == [answer.status for answer in (deep, large, unknown, taken)]
+    for answer in (deep, large, unknown, taken):
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+async def test_a_body_of_a_webhook_that_does_not_arrive_is_not_waited_for(engine: TestEngine) -> None:
+    """As long as a body of the API. [S35]"""
+    flow.parse(HOOK)
+    said: list[dict[str, object]] = []
+
+    async def receive() -> dict[str, object]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: dict[str, object]) -> None:
+        said.append(message)
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"9")]
+    scope = {"type": "http", "method": "POST", "path": "/attacked", "headers": headers}
+    await Webhooks(engine, body_seconds=0.0)(scope, receive, send)  # type: ignore[arg-type]
+
+    assert said[0]["status"] == 408
+
+
+def test_a_quota_is_no_failure_of_the_server() -> None:
+    """It says when to come again. [S34]"""
+    problem = problem_of(QuotaExceededError("acme", "open runs"))
+
+    assert (problem.status, problem.error, problem.headers) == (429, "QuotaExceededError", {"retry-after": "5"})
+
+
+async def test_a_key_goes_before_the_machine_that_it_comes_from(engine: TestEngine) -> None:
+    """A wrong one is not forgiven because it comes from here. [S3]"""
+    both = Api(engine, auth=first_of(loopback, StoredKeys(engine)))
+
+    assert [200, 401] == [(await Caller(both, key=key).get("/api/v1/runs")).status for key in ("", "wrong")]
