@@ -1,4 +1,4 @@
-"""Clients that are slow on purpose: sockets that say nothing, headers byte by byte, answers that nobody reads."""
+"""Clients that are slow on purpose: sockets that say nothing, headers byte by byte, answers that are not read."""
 
 from __future__ import annotations
 

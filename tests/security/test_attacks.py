@@ -1,4 +1,4 @@
-"""Ways past the doors of the HTTP API that somebody with a little access, or none, could try."""
+"""Ways past the doors of the HTTP API that an attacker with a little access, or none, could try."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def engine() -> AsyncIterator[TestEngine]:
 
 
 async def caller(engine: TestEngine, scope: str = "operator", **options: object) -> Caller:
-    """Somebody with a key."""
+    """A caller with a key."""
     key = await engine.keys.create("eve", scope=scope, **options)  # type: ignore[arg-type]
     return Caller(Api(engine, auth="keys"), key=key.secret, address=FAR)
 
@@ -127,7 +127,7 @@ async def test_a_key_that_is_revoked_follows_nothing_any_longer(engine: TestEngi
     assert "a secret" not in str([message.data for message in seen])
 
 
-async def test_wrong_keys_shut_out_nobody_else_behind_the_same_proxy(engine: TestEngine) -> None:
+async def test_wrong_keys_do_not_shut_out_other_callers_of_a_proxy(engine: TestEngine) -> None:
     """All callers of a proxy have its address. [S5]"""
     key = await engine.keys.create("ann")
     app = Api(engine, auth="keys")

@@ -1,4 +1,4 @@
-"""`audit verify` notices every change of the log that somebody with access to the database can make behind its back."""
+"""`audit verify` notices every change of the log that a person with access to the database can make behind its back."""
 
 from __future__ import annotations
 

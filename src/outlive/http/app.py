@@ -181,8 +181,7 @@ class Api:
 
     async def _body(self, request: Request) -> bytes:
         try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                return await request.body(bytes_max=self._limits.body_bytes_max)
+            return await request.body(bytes_max=self._limits.body_bytes_max, seconds=self._limits.body_seconds)
         except TimeoutError:
             raise Problem(
                 408,

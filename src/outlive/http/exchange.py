@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
@@ -62,12 +63,17 @@ class Request:
         """Where the connection comes from; empty if that is not known."""
         self._receive = receive
 
-    async def body(self, *, bytes_max: int) -> bytes:
+    async def body(self, *, bytes_max: int, seconds: float) -> bytes:
         """The body, as it was sent.
 
         Raises:
-            Refused: it is larger than that. Gone: the sender has closed the connection.
+            Refused: it is larger than that. Gone: the sender has closed the connection. TimeoutError: it has not
+                arrived within so many seconds.
         """
+        async with asyncio.timeout(seconds):
+            return await self._whole(bytes_max)
+
+    async def _whole(self, bytes_max: int) -> bytes:
         too_large = Refused(413, f"the body is larger than {bytes_max:,} bytes")
         length = self.headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal():

@@ -7,7 +7,6 @@ durable, and a request that is sent again gets the same run.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -122,8 +121,7 @@ class Webhooks:
 
     async def _body(self, request: Request) -> bytes:
         try:
-            async with asyncio.timeout(self._body_seconds):
-                return await request.body(bytes_max=self._body_bytes_max)
+            return await request.body(bytes_max=self._body_bytes_max, seconds=self._body_seconds)
         except TimeoutError:
             late = f"the body has not arrived within {self._body_seconds:g} s"
             raise Refused(408, late, {"connection": "close"}) from None

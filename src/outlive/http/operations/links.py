@@ -67,7 +67,7 @@ class LinkDecision(Struct, frozen=True, kw_only=True):
 async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> LinkView:
     """Make a link with which a person decides without a key: once, in this way, until it expires.
 
-    A link for another person needs the scope admin: who has it decides under that person's name.
+    A link for another person needs the scope admin: its owner decides under that person's name.
     """
     if body.by != call.principal.name and not (call.principal.names_others or call.principal.may("admin")):
         detail = f"{call.principal.name} cannot make a link with which another person decides"
