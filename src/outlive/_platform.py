@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 try:
     import fcntl
@@ -44,6 +44,11 @@ def after_fork(do: Callable[[], None]) -> None:
 def is_trusted_owner(path: Path) -> bool:
     """Whether a file belongs to the user of this process, or to the system; where files have no such owner, yes."""
     return not hasattr(os, "getuid") or path.stat().st_uid in (os.getuid(), 0)
+
+
+def open_private(path: str | os.PathLike[str]) -> BinaryIO:
+    """A file to write, emptied if it is there; a new one is its owner's alone, whatever the umask is."""
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def fsync_folder(folder: Path) -> None:

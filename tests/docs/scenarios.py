@@ -1,10 +1,12 @@
-"""The tables of `docs/internals/scenarios.md`, held against what the tests say themselves.
+"""The tables of `docs/internals/scenarios.md` and of `docs/internals/security.md`, held against what the tests say
+themselves.
 
-    python -m tests.docs.scenarios     # write the names of the tests into the page
+    python -m tests.docs.scenarios     # write the names of the tests into the pages
 
-A test names the scenarios that it shows in brackets at the end of its docstring: `[SF-X1 TS-R8]`. A table has a row for
-each scenario, with the tests in its last cell and perhaps a remark behind them, or with the reason why it does not
-apply, or with what is still to be built for it (`planned: ...`).
+A test names the scenarios that it shows in brackets at the end of its docstring: `[SF-X1 TS-R8]`, and the rules of the
+security checklist: `[S11 S38]`. A table has a row for each of them, with the tests in its last cell and perhaps a
+remark
+behind them, or with the reason why it does not apply, or with what is still to be built for it (`planned: ...`).
 """
 
 from __future__ import annotations
@@ -20,9 +22,13 @@ from outlive.testing.conformance.leases import StoreLeasesConformance
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "scenarios.md"
+SECURITY_PAGE = ROOT / "docs" / "internals" / "security.md"
 REASONS = ("does not apply: ", "planned: ")
-ROW = re.compile(r"^(\| ([A-Z]{2}-[A-Z]\d+) \| [^|]+ \| )([^|]+)( \|)$", re.MULTILINE)
-BRACKETS = re.compile(r"\[((?:[A-Z]{2}-[A-Z]\d+,? ?)+)\]$")
+ID = r"[A-Z]{2}-[A-Z]\d+|S\d+"
+ROW = re.compile(rf"^(\| ({ID}) \| (?:[^|]+ \| )+)([^|]+)( \|)$", re.MULTILINE)
+BRACKETS = re.compile(rf"\[((?:(?:{ID}),? ?)+)\]$")
+IS_RULE = re.compile(r"S\d+")
+"""A rule of the security checklist, and no scenario."""
 SHOWN_BY = re.compile(r"^(?:`[\w/.]+(?:\.|::)test_\w+`(?:<br>)?(?:, )?)*")
 
 
@@ -53,6 +59,11 @@ def shown(tests: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return {scenario: sorted(names) for scenario, names in found.items()}
 
 
+def rules(shown_by: dict[str, list[str]], *, of_security: bool) -> dict[str, list[str]]:
+    """Only the rules of the security checklist, or only the scenarios."""
+    return {name: tests for name, tests in shown_by.items() if bool(IS_RULE.fullmatch(name)) is of_security}
+
+
 def written(page: str, shown_by: dict[str, list[str]]) -> str:
     """The page with the names of the tests that show each scenario; remarks and reasons are kept."""
 
@@ -80,4 +91,5 @@ def faults(page: str, shown_by: dict[str, list[str]]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text("utf-8"), shown(list_tests())), "utf-8")
+    for page in (PAGE, SECURITY_PAGE):
+        page.write_text(written(page.read_text("utf-8"), shown(list_tests())), "utf-8")

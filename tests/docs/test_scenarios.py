@@ -1,10 +1,11 @@
-"""`docs/internals/scenarios.md` says the truth: which test shows which scenario, and that none was forgotten."""
+"""The pages of scenarios and of the security checklist say the truth: which test shows which of them, and that none was
+forgotten."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.docs.scenarios import PAGE, ROW, faults, list_tests, scenarios_in, shown, written
+from tests.docs.scenarios import PAGE, ROW, SECURITY_PAGE, faults, list_tests, rules, scenarios_in, shown, written
 
 LAST = (
     "SF-B10 SF-C6 SF-J12 SF-M20 FB-S12 FB-G6 FB-C11 TS-S15 CA-K16 AK-L10 OL-B1 OL-F16 OL-H11 OL-J9 OL-K2 "
@@ -23,7 +24,15 @@ def test_every_scenario_stands_in_the_tables_once() -> None:
 
 def test_scenarios_are_shown_as_the_tables_say() -> None:
     """By exactly the tests that name them, or by none and with a reason; and a slip in a docstring is found."""
-    assert [] == list(faults(PAGE.read_text("utf-8"), shown(list_tests())))
+    assert [] == list(faults(PAGE.read_text("utf-8"), rules(shown(list_tests()), of_security=False)))
+
+
+def test_every_rule_of_the_security_checklist_is_in_its_table() -> None:
+    """In its order, and shown by exactly the tests that name it, or by none and with a reason."""
+    page = SECURITY_PAGE.read_text("utf-8")
+
+    assert [f"S{number}" for number in range(1, 46)] == [match[2] for match in ROW.finditer(page)]
+    assert [] == list(faults(page, rules(shown(list_tests()), of_security=True)))
 
 
 SHOP = shown({"test_shop.test_a": "It is sold once. [SF-X1 SF-X2]", "test_shop.test_b": "It is sold. [SF-X1]"}.items())
@@ -62,5 +71,6 @@ def test_a_right_table_is_left_alone() -> None:
 
 def test_brackets_count_only_at_the_end() -> None:
     """And only if they hold nothing but scenarios."""
+    assert ["S3", "SF-X1"] == scenarios_in("It lives. [S3 SF-X1]")
     assert ["SF-X1", "TS-R12"] == scenarios_in("It lives.\n\n    [SF-X1 TS-R12]\n    ")
     assert [] == scenarios_in("It [SF-X1] lives.") == scenarios_in("It lives [or SF-X1]")

@@ -98,6 +98,13 @@ class Redaction:
         # Twice, because an exception may tell what only a later value shows to be a secret.
         return [self._hide_texts(event, secrets) for event in shown]
 
+    def secrets_in(self, events: Iterable[AnyEvent], *, unpack: Unpack, names: Names) -> set[str]:
+        """The texts in a journal that are not to be seen, wherever they are repeated."""
+        secrets: set[str] = set()
+        for event in events:
+            self._hide_payloads(event, unpack, names, secrets)
+        return secrets
+
     def _hide_payloads(self, event: AnyEvent, unpack: Unpack, names: Names, secrets: set[str]) -> AnyEvent:
         changed: dict[str, Any] = {}
         if isinstance(event, SnapshotTaken):

@@ -60,11 +60,11 @@ def export(
         if output is None:
             click.echo(text, nl=False)
         else:
-            output.write_text(text, encoding="utf-8")
+            _write(output, text)
             said = f"{output} is written"
             say(said, {"runs": [{"id": run_ids[0], "file": str(output)}]}, as_json=as_json)
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = run(_export(url, list(run_ids), wanted, limit, folder))
     if as_json:
         print_json({"runs": found})
@@ -84,9 +84,16 @@ async def _export(
             run_ids = [each.id for each in page]
         for run_id in run_ids:
             file = folder / f"{_UNSAFE.sub('_', run_id)}.jsonl"
-            file.write_text(await engine.export(run_id), encoding="utf-8")
+            _write(file, await engine.export(run_id))
             found.append({"id": run_id, "file": str(file)})
     return found
+
+
+def _write(file: Path, text: str) -> None:
+    from outlive._platform import open_private
+
+    with open_private(file) as opened:
+        opened.write(text.encode())
 
 
 @click.command("import")

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from outlive._platform import fsync_folder
+from outlive._platform import fsync_folder, open_private
 from outlive.errors import ArchiveError, HistoryFormatError, MissingExtraError
 
 SUFFIX = ".jsonl.gz"
@@ -81,9 +81,9 @@ def _packed(trees: list[str]) -> bytes:
 
 def _put_file(folder: str, name: str, trees: list[str]) -> str:
     place = Path(folder).expanduser()
-    place.mkdir(parents=True, exist_ok=True)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     path, part = place / name, place / f".{name}.part"
-    with part.open("wb") as file:
+    with open_private(part) as file:
         file.write(_packed(trees))
         file.flush()
         os.fsync(file.fileno())

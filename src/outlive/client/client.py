@@ -228,7 +228,7 @@ class Client:
         """One sentence: what a run waits for, or how it ended."""
         run = await self.info(run_id)
         root = await self.access.root_of(run)
-        run, root = self.shown.run(run), self.shown.run(root)
+        run, root = await self.shown.runs([run, root])
         awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
         store = self.access.store
         others = await store.find_runs(awaited) if awaited else {}

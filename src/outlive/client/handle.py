@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from msgspec import UNSET
@@ -12,6 +11,7 @@ from msgspec import UNSET
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus, given
 from outlive._model.approval import Approval
+from outlive._platform import open_private
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
 from outlive.client.following import JournalEntry
@@ -191,4 +191,5 @@ class RunHandle(Generic[R]):
 
 
 def _write(path: str | os.PathLike[str], text: str) -> None:
-    Path(path).write_text(text, "utf-8")
+    with open_private(path) as file:
+        file.write(text.encode())

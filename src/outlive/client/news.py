@@ -89,7 +89,7 @@ class NewsReader:
                 has_news = bool(entries)
                 if seen is None or _changed(seen, run):
                     seen, has_news = run, True
-                    yield News(position, self._shown.run(run), is_row=True)
+                    yield News(position, await self._shown.run(run), is_row=True)
                 if fields is not None:
                     published, has_news = run.published, True
                     yield News(position, run, published=fields)

@@ -8,7 +8,7 @@ worker is gone and which wait for another; and those that are due while no live 
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
@@ -43,7 +43,7 @@ class Incomplete(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def find_incomplete(
-    store: Store, *, limit: int, before: Run | None, shown: Callable[[Run], Run]
+    store: Store, *, limit: int, before: Run | None, shown: Callable[[Run], Awaitable[Run]]
 ) -> list[Incomplete]:
     """At most `limit` runs that do not move, newest first, after `before`.
 
@@ -58,7 +58,7 @@ async def find_incomplete(
         for run in page:
             kind = _kind_of(run, live, now_at=now_at)
             if kind is not None:
-                seen = shown(run)
+                seen = await shown(run)
                 found.append(Incomplete(run=seen, kind=kind, reason=why(seen, seen, workers, now_at=now_at)))
                 if len(found) == limit:
                     return found

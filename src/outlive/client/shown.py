@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
+from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, payloads_of
-from outlive._journal.redaction import Redaction, RowNames
+from outlive._journal.redaction import Redaction, RowNames, Unpack, black_out
 from outlive._model import Failure, Payload, Run
 from outlive.client.access import Access
-from outlive.errors import UnreadableError, WorkflowNotFoundError
+from outlive.errors import OutliveError, UnreadableError, WorkflowNotFoundError
+
+EVENTS_MAX = 1_000
+"""How much of a journal is read to know what the failure of its run may not say."""
+CUT_CHARACTERS = 20
+"""At least so much of a value is repeated where it is cut."""
+HIDDEN = "[redacted: the journal, which says what may be shown, cannot be read]"
 
 
 class Shown:
@@ -27,15 +34,57 @@ class Shown:
         """Whether there is anything that people may not see."""
         return bool(self._redaction)
 
-    def run(self, run: Run) -> Run:
-        """A run whose failure hides what the engine redacts."""
-        if run.failure is None or not self._redaction:
-            return run
-        return msgspec.structs.replace(run, failure=self._redaction.hide_failure(run.failure))
+    async def run(self, run: Run) -> Run:
+        """A run whose failure and reason hide what the engine redacts. See `runs`."""
+        return (await self.runs([run]))[0]
+
+    async def runs(self, runs: Iterable[Run]) -> list[Run]:
+        """Runs whose failures and reasons hide what the engine redacts, also where they repeat an argument.
+
+        Which texts these are stands in the journal; one that cannot be read shows nothing of the failure.
+        """
+        if not self._redaction:
+            return list(runs)
+        secrets: dict[int, set[str] | None] = {}
+        found: list[Run] = []
+        for run in runs:
+            if (run.failure is not None or run.reason) and run.journal not in secrets:
+                secrets[run.journal] = await self._secrets_of(run)
+            found.append(self._hidden(run, secrets.get(run.journal)))
+        return found
+
+    def _hidden(self, run: Run, secrets: set[str] | None) -> Run:
+        failure = run.failure
+        if failure is not None and secrets is None:
+            failure = Failure(type=failure.type, message=HIDDEN)
+        elif failure is not None:
+            failure = self._redaction.hide_failure(failure, secrets)
+        return msgspec.structs.replace(run, failure=failure, reason=black_out(run.reason, secrets or set()))
+
+    async def _secrets_of(self, run: Run) -> set[str] | None:
+        try:
+            rows = await self._access.store.read_journal(run.journal, limit=EVENTS_MAX)
+            events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
+            return self._redaction.secrets_in(events, unpack=await self._unpacker(events), names=self._names)
+        except OutliveError:
+            return None
 
     def plain(self, value: Any) -> Any:
         """A JSON value without what the engine redacts."""
         return self._redaction.hide(value) if self._redaction else value
+
+    def text(self, text: str, sent: Any) -> str:
+        """A text about a JSON value that a caller has sent, without what the engine redacts in that value."""
+        if not self._redaction:
+            return text
+        secrets: set[str] = set()
+        self._redaction.hide(sent, secrets)
+        for body in sent.values() if isinstance(sent, dict) else ():
+            if isinstance(body, dict) and isinstance(body.get("arguments"), list):
+                self._redaction.hide_arguments(body["arguments"], None, secrets)
+        # A long value is cut where it is repeated.
+        cut = {secret[:CUT_CHARACTERS] for secret in secrets if len(secret) > CUT_CHARACTERS}
+        return black_out(text, secrets | cut)
 
     def failure(self, failure: Failure) -> Failure:
         """A failure that hides what the engine redacts."""
@@ -43,6 +92,9 @@ class Shown:
 
     async def events(self, events: Sequence[AnyEvent]) -> list[AnyEvent]:
         """A journal with every payload as JSON; one that cannot be read here says so in its place."""
+        return self._redaction.hide_events(events, unpack=await self._unpacker(events), names=self._names)
+
+    async def _unpacker(self, events: Sequence[AnyEvent]) -> Unpack:
         blobs = await self._access.blobs(payload for event in events for payload in payloads_of(event))
 
         def unpack(payload: Payload) -> Any:
@@ -51,7 +103,7 @@ class Shown:
             except UnreadableError as error:
                 return f"[unreadable: {error.reason}]"
 
-        return self._redaction.hide_events(events, unpack=unpack, names=self._names)
+        return unpack
 
     def _names(self, workflow: str, version: int) -> Sequence[str] | RowNames | None:
         if workflow.startswith((OF_STEP, OF_WORKFLOW)):

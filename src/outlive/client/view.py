@@ -60,13 +60,12 @@ class View:
         Raises:
             RunNotFoundError: there is none.
         """
-        return self._client.shown.run(await self._client.info(run_id))
+        return await self._client.shown.run(await self._client.info(run_id))
 
     async def runs(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[Run]:
         """A page of runs. See `Engine.list`."""
         page = await self._client.list(order=order, limit=limit, after=after, **filters)
-        shown = self._client.shown.run
-        return Page([shown(run) for run in page], next=page.next, previous=page.previous)
+        return Page(await self._client.shown.runs(page), next=page.next, previous=page.previous)
 
     async def tree(self, run_id: str) -> list[Run]:
         """The runs of the tree that a run belongs to, the root first, then as they were created."""
@@ -80,7 +79,7 @@ class View:
             if len(page) < PAGE_SIZE_MAX:
                 break
             place = page[-1].created_at, page[-1].id
-        return [self._client.shown.run(each) for each in sorted(found, key=lambda it: it.number)[:TREE_RUNS_MAX]]
+        return await self._client.shown.runs(sorted(found, key=lambda it: it.number)[:TREE_RUNS_MAX])
 
     async def workers(self) -> list[WorkerInfo]:
         """Sessions of workers that are live or still own runs."""
@@ -145,7 +144,7 @@ class View:
             RunNotFoundError: there is none. RunDamagedError: its row cannot be read.
         """
         try:
-            return self._client.shown.run(await self._client.ended(run_id, seconds))
+            return await self._client.shown.run(await self._client.ended(run_id, seconds))
         except (ResultTimeoutError, RunParkedError):
             return None
 
@@ -198,6 +197,10 @@ class View:
     def field(self, name: str, value: Any) -> Any:
         """A value of a run's as JSON, without what is redacted, in a field of this name."""
         return self._client.shown.plain({name: self.plain_of(value)})[name]
+
+    def text(self, text: str, name: str, sent: Any) -> str:
+        """A text about what a caller has sent to something of this name, without what is redacted in it."""
+        return self._client.shown.text(text, {name: self.plain_of(sent)})
 
     def failure(self, failure: Failure) -> Failure:
         """A failure without what is redacted."""

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -83,8 +84,8 @@ class Api:
         self._gate = Gate(door_of(engine, auth), hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
         self._routes = Routes(OPERATIONS.values())
         self._pages = pages
-        body = {"body_bytes_max": self._limits.body_bytes_max, "body_seconds": self._limits.body_seconds}
-        self._webhooks = Webhooks(engine, **body) if webhooks else None
+        size, seconds = self._limits.body_bytes_max, self._limits.body_seconds
+        self._webhooks = Webhooks(engine, body_bytes_max=size, body_seconds=seconds) if webhooks else None
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages()
         self._followers = 0
@@ -113,6 +114,7 @@ class Api:
         request = Request(scope, receive)
         operation: Operation | None = None
         principal: Principal | None = None
+        arguments: dict[str, Any] = {}
         try:
             self._gate.check_place(request)
             if self._pages is not None and is_mount(scope):
@@ -141,9 +143,15 @@ class Api:
         except Exception as error:
             if is_denial(error, request):
                 await self._denials.note(request, error, principal, operation)
-            await _send_problem(send, error, request, operation)
+            await _send_problem(send, error, request, operation, shown=self._shown_of(arguments))
             return
         await self._send(send, request, operation, answer, receive, principal)
+
+    def _shown_of(self, arguments: dict[str, Any]) -> Callable[[str], str]:
+        """What may be said of a request that was read and failed: nothing that the engine redacts."""
+        if "body" not in arguments:
+            return str
+        return partial(self._engine.view.text, name=arguments.get("name", ""), sent=arguments["body"])
 
     # -- Reading ---------------------------------------------------------------------------------------------
 
@@ -334,12 +342,20 @@ async def _send_all(send: Send, parts: AsyncGenerator[bytes, None]) -> None:
             await send({"type": "http.response.body", "body": part, "more_body": True})
 
 
-async def _send_problem(send: Send, error: Exception, request: Request, operation: Operation | None) -> None:
+async def _send_problem(
+    send: Send,
+    error: Exception,
+    request: Request,
+    operation: Operation | None,
+    *,
+    shown: Callable[[str], str] = str,
+) -> None:
     problem = problem_of(error)
+    problem.detail = shown(problem.detail)
     if problem.status >= 500:
         what = "no operation" if operation is None else operation.name
-        shown = error if problem.status != 503 else None
-        log.error("%s was answered with %d: %s", what, problem.status, type(error).__name__, exc_info=shown)
+        cause = error if problem.status != 503 else None
+        log.error("%s was answered with %d: %s", what, problem.status, type(error).__name__, exc_info=cause)
     body = _encode(problem.body)
     headers = [_PROBLEM, *_lines(problem.headers)]
     await _send_bytes(send, problem.status, headers, body, has_body=request.method != "HEAD")

@@ -33,12 +33,13 @@ def guarded(base: Any, *, header_seconds: float = HEADER_SECONDS, read_seconds: 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             if self._is_answering():
-                self._header_timer = _stopped(self._header_timer)
+                self._stop_header_timer()
             else:
                 self._await_header()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._header_timer, self._read_timer = _stopped(self._header_timer), _stopped(self._read_timer)
+            self._stop_header_timer()
+            self._stop_read_timer()
             super().connection_lost(exc)
 
         def pause_writing(self) -> None:
@@ -47,8 +48,18 @@ def guarded(base: Any, *, header_seconds: float = HEADER_SECONDS, read_seconds: 
                 self._read_timer = asyncio.get_running_loop().call_later(read_seconds, self.transport.abort)
 
         def resume_writing(self) -> None:
-            self._read_timer = _stopped(self._read_timer)
+            self._stop_read_timer()
             super().resume_writing()
+
+        def _stop_header_timer(self) -> None:
+            if self._header_timer is not None:
+                self._header_timer.cancel()
+                self._header_timer = None
+
+        def _stop_read_timer(self) -> None:
+            if self._read_timer is not None:
+                self._read_timer.cancel()
+                self._read_timer = None
 
         def _is_answering(self) -> bool:
             return self.cycle is not None and not self.cycle.response_complete
@@ -64,8 +75,3 @@ def guarded(base: Any, *, header_seconds: float = HEADER_SECONDS, read_seconds: 
                 self.transport.close()
 
     return Guarded
-
-
-def _stopped(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()

@@ -166,7 +166,9 @@ def problem_of(error: Exception) -> Problem:
 
 def _detail_of(error: Exception) -> str:
     if isinstance(error, e.InvalidArgumentError):
-        return f"{error.name}={shown(error.given)} cannot work: {error.wanted}"
+        # Values are not repeated: they may hold what is not to be seen, and answers are logged on their way.
+        given = "" if isinstance(error.given, dict | list | tuple) else f"={shown(error.given)}"
+        return f"{error.name}{given} cannot work: {error.wanted}"
     return str(error)
 
 

@@ -30,7 +30,10 @@ async def append_audit(session: Session, actions: Iterable[Action], now: int | N
 async def read_audit(session: Session, after: int, limit: int) -> list[AuditRow]:
     """The rows behind a number."""
     rows = await session.fetch("read_audit", after, limit)
-    return [AuditRow(*row[:4], found_by=tuple(map(from_text, row[4:]))) for row in rows]  # type: ignore[arg-type]
+    return [
+        AuditRow(number, at, body, digest, (from_text(actor), from_text(verb), from_text(target)))
+        for number, at, body, digest, actor, verb, target in rows
+    ]
 
 
 async def list_audit(session: Session, wanted: AuditFilter, before: int | None, limit: int) -> list[AuditRow]:

@@ -26,7 +26,10 @@ def put_audit(session: Session, actions: Iterable[Action]) -> None:
 def read_audit(session: Session, argument: tuple[int, int]) -> list[AuditRow]:
     """The rows behind a number."""
     rows: list[Any] = session.execute("read_audit", *argument).fetchall()
-    return [AuditRow(*row[:4], found_by=row[4:]) for row in rows]
+    return [
+        AuditRow(number, at, body, digest, (actor, verb, target))
+        for number, at, body, digest, actor, verb, target in rows
+    ]
 
 
 def list_audit(session: Session, argument: tuple[AuditFilter, int | None, int]) -> list[AuditRow]:
