@@ -25,7 +25,7 @@ CHANGES |= {
         "INSERT INTO {table} SELECT number + 10, at, actor, verb, target, body, hash FROM {table} WHERE number = 5"
     ),
     "an action is hidden behind another name": (
-        "UPDATE {table} SET actor = 'nobody', target = 'nothing' WHERE number = 5"
+        "UPDATE {table} SET actor = 'eve', target = 'nothing' WHERE number = 5"
     ),
 }
 
