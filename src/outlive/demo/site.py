@@ -14,8 +14,8 @@ import msgspec
 from outlive.dashboard.files import DashboardPages, pages
 from outlive.demo.open_shop import NotAlive, OpenShop
 from outlive.engine import Engine
-from outlive.http.app import SECURITY, Api
-from outlive.http.exchange import Receive, Request, Scope, Send
+from outlive.http.app import Api
+from outlive.http.exchange import SECURITY, Receive, Request, Scope, Send
 from outlive.http.gate import LOCAL_HOSTS, Gate
 from outlive.http.limits import ApiLimits
 from outlive.http.principal import loopback
@@ -24,6 +24,7 @@ from outlive.http.problem import MEDIA, Problem, problem_of
 STATE = "/api/v1/demo"
 KILL = "/api/v1/demo/kill"
 BODY_BYTES_MAX = 1_000
+BODY_SECONDS = 5.0
 _END_OF_TABLE = "];\n"
 _ENTRY = "  { path: '/demo', name: 'Kill a worker', key: 'x', load: () => import('./views/demo.js') },\n"
 
@@ -77,7 +78,7 @@ class DemoSite:
             case "GET", path if path == STATE:
                 return msgspec.json.encode(self._shop.look())
             case "POST", path if path == KILL:
-                await self._kill(await request.body(bytes_max=BODY_BYTES_MAX))
+                await self._kill(await request.body(bytes_max=BODY_BYTES_MAX, seconds=BODY_SECONDS))
                 return msgspec.json.encode(self._shop.look())
             case _:
                 raise Problem(405, "MethodNotAllowed", "this is not how it is used", "Use the page of the demo.")
