@@ -39,3 +39,11 @@ async def dash_patient() -> str:
 async def dash_refund() -> bool:
     """Asks a person."""
     return bool(await outlive.wait_for_approval("refund", title="Refund 5 EUR?", assignees=["ann"]))
+
+
+@outlive.workflow
+async def dash_even(number: int) -> int:
+    """Takes no odd numbers."""
+    if number % 2:
+        raise Declined(f"odd: {number}")
+    return number

@@ -3,5 +3,13 @@
 export const VIEWS = [
   { path: '/', name: 'Overview', key: 'o', load: () => import('./views/overview.js') },
   { path: '/runs', name: 'Runs', key: 'r', needs: 'list_runs', load: () => import('./views/runs.js') },
+  { path: '/schedules', name: 'Schedules', key: 's', needs: 'list_schedules', load: () => import('./views/schedules.js') },
+  { path: '/schedules/:name', load: () => import('./views/schedules.js') },
+  { path: '/queues', name: 'Queues', key: 'q', needs: 'list_queues', load: () => import('./views/queues.js') },
+  { path: '/queues/:name', load: () => import('./views/queues.js') },
+  { path: '/batches', name: 'Batches', key: 'b', needs: 'get_batch', load: () => import('./views/batches.js') },
+  { path: '/batches/:id', load: () => import('./views/batches.js') },
   { path: '/workers', name: 'Workers', key: 'w', needs: 'list_workers', load: () => import('./views/workers.js') },
+  { path: '/recovery', name: 'Recovery', key: 'v', needs: 'list_incomplete', load: () => import('./views/recovery.js') },
+  { path: '/audit', name: 'Audit', key: 'u', needs: 'list_actions', load: () => import('./views/audit.js') },
 ];
