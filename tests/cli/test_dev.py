@@ -174,11 +174,12 @@ def test_flows_are_published_as_they_are_saved(command: Begin, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_an_engine_of_the_program_brings_its_store(command: Begin, tmp_path: Path) -> None:
-    """And the server shows that store; one that is named besides is a mistake."""
+    """And the server shows that store; one that is named besides is a mistake, and one that is not used is named."""
     (tmp_path / "app.py").write_text(f"{PROGRAM}\nengine = outlive.Engine('sqlite:own.db')\n")
     dev = command("dev", "app.py:engine", "--port", "0")
 
     says(dev, "store     sqlite:own.db")
+    says(command("dev", "app.py", "--port", "0"), "`outlive dev app.py:engine` uses that one")
     refused = command("dev", "app.py:engine", "--store", "sqlite:other.db")
 
     assert 2 == refused.ends()

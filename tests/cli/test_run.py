@@ -64,6 +64,8 @@ def test_run_prints_its_result_and_says_what_happens(give: Give) -> None:
         assert "step cli_run_double succeeded" in first.stderr
         again = give(":cli_run_one", "4")
         assert (json.loads(again.stdout), first.stderr.split()[1] == again.stderr.split()[1]) == ({"twice": 8}, True)
+        shown = CliRunner().invoke(main, ["runs", "show", again.stderr.split()[1], "--store", "sqlite:run.db"])
+        assert 'input      {"n":4}' in shown.stdout, shown.output
         # It had ended, so this is a new one.
         assert "the run of cli_run_one, version 1, began" in again.stderr
 

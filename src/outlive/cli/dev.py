@@ -88,7 +88,13 @@ def dev(
 
     def serve(place: str, store: str) -> None:
         click.echo(f"ready: dashboard {place}/")
-        click.echo(f"       store     {store} (for other commands: export OUTLIVE_STORE={store})")
+        is_found = settings.place("store") not in ("--store", "default")
+        hint = (
+            ""
+            if is_found or not store.startswith("sqlite:")
+            else f" (for other commands: export OUTLIVE_STORE={store})"
+        )
+        click.echo(f"       store     {store}{hint}")
         click.echo("       Ctrl-C ends it")
         if browser:
             open_page(f"{place}/")

@@ -187,7 +187,10 @@ def _checked(asker: Run, entry: ApprovalEntry, form: Any, *, is_needed: bool) ->
         raise ApprovalFormError(entry.name, str(error)) from error
     mismatch = find_mismatch(msgspec.json.decode(data), entry.schema)
     if mismatch is not None:
-        raise ApprovalFormError(entry.name, "nothing is filled in" if form is None else mismatch)
+        # What an empty form lacks is what a person has to fill in.
+        lacking = find_mismatch({}, entry.schema) if form is None else None
+        reason = mismatch if form is not None else f"nothing is filled in{f': {lacking}' if lacking else ''}"
+        raise ApprovalFormError(entry.name, reason)
     kind = FORMS.get((asker.workflow, asker.version), {}).get(entry.name)
     if kind is not None:
         try:

@@ -25,6 +25,7 @@ from outlive.cli.worker import engine_for, engine_from, enter, leave_soon, log_t
 from outlive.dev.message import GO, Imported, Loaded, Message, Ready, Refused, Stopped, encode
 from outlive.dev.place import Places, documents_in
 from outlive.dev.watch import imported_files
+from outlive.engine import Engine
 
 GRACE_SECONDS = 1.0
 """How long steps may finish before the next process takes over; a step that needs longer runs again there."""
@@ -48,8 +49,10 @@ class Program:
         if places.app is None or isinstance(found, ModuleType):
             options = {"grace_seconds": GRACE_SECONDS} | settings.engine_options()
             self.engine = engine_for(module, options)
+            self._notes = _own_engine(places.app, module)
         else:
             self.engine = engine_from(places.app, found, {"grace_seconds": GRACE_SECONDS})
+            self._notes = []
         self.documents = [(file, _checked(file)) for file in documents_in(places.flows)]
 
     def described(self, files: set[str]) -> Loaded:
@@ -66,14 +69,23 @@ class Program:
         )
 
     async def publish(self) -> list[str]:
-        """Publish the documents that are not what the store has; a line for each that was published."""
-        notes = []
+        """Publish the documents that are not what the store has; what a person should know of it, line by line."""
+        notes = list(self._notes)
         before = {info.name: info.revision for info in await self.engine.flows.list()}
         for file, text in self.documents:
             info = await self.engine.flows.apply(text, by=PUBLISHER)
             if before.get(info.name) != info.revision:
                 notes.append(f"{file}: flow {info.name} published as revision {info.revision}")
         return notes
+
+
+def _own_engine(app: str | None, module: ModuleType | None) -> list[str]:
+    """Say so if the program has an engine, which is not the one that works here."""
+    names = [] if module is None else [name for name, it in vars(module).items() if isinstance(it, Engine)]
+    note = (
+        f"{app} has an Engine of its own; `outlive dev {app}:{names[0]}` uses that one and its store" if names else ""
+    )
+    return [note] if note else []
 
 
 def _checked(file: Path) -> str:
