@@ -1,0 +1,210 @@
+"""What the adapters for agent frameworks share: names of steps, usage, questions to people, streamed text.
+
+An agent is a loop around two kinds of calls: to a model and to tools. The framework's loop runs as workflow code, and
+each of these calls is a step. So the journal has every answer of a model and every result of a tool, and nothing else
+of the framework: a replay runs the loop again and gives it the same answers. That is why an adapter is short, and why
+a release of a framework may change its loop without changing a journal, as long as it makes the same calls in the
+same order.
+
+Usage is counted in workflow code, from the answers in the journal. A call that was interrupted by a crash has no answer
+there, so it is made again and counted once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypedDict
+from weakref import WeakKeyDictionary
+
+import outlive
+from outlive._model.approval import Approval
+from outlive._model.given import Span
+from outlive._replay.ask import current_execution
+from outlive._replay.execution import Execution
+from outlive._replay.frame import SCOPE, Scope
+from outlive.errors import NotInRunError
+
+NAME_CHARACTERS_MAX = 200
+"""Of the name of a step; what a framework or a user calls an agent or a tool is cut there."""
+SCOPE_NAME = "agent"
+TITLE_CHARACTERS_MAX = 1_000
+"""Of the question to people: the arguments of a tool may be a whole document."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class CallOptions(TypedDict, total=False):
+    """How a call of a model or a tool is made as a step: the options of `outlive.run_step`."""
+
+    retry: outlive.Retry
+    timeout: Span
+    heartbeat_timeout: Span
+
+
+def step_name(*parts: str) -> str:
+    """The name of a step in journals, made of what a framework calls something: `weather.tool.get_forecast`."""
+    name = ".".join(_NOT_IN_NAMES.sub("-", part).strip("-") for part in parts if part)[:NAME_CHARACTERS_MAX]
+    return name if name[:1].isalpha() else f"agent-{name}".rstrip("-")
+
+
+def is_workflow_code() -> bool:
+    """Whether the code that asks is that of a workflow: not a step, and not outside of runs."""
+    return current_execution() is not None
+
+
+async def emit_text(stream: str | None, text: str) -> None:
+    """Emit a piece of text to a stream of the run; outside of runs there is no reader, and nothing happens."""
+    if stream is not None and text:
+        with suppress(NotInRunError):
+            await outlive.emit(stream, text)
+
+
+@dataclass(slots=True)
+class Usage:
+    """What the models of one run have used, as far as their answers are in the journal."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(slots=True)
+class _OfRun:
+    scope: Scope
+    """Calls are known by their name and how many there were before, whatever tasks a framework makes them in: a new
+    release of it may make others."""
+    usage: Usage = field(default_factory=Usage)
+    asking: set[str] = field(default_factory=set)
+    """The names of the approvals that are open."""
+
+
+_RUNS: WeakKeyDictionary[Execution, dict[str, _OfRun]] = WeakKeyDictionary()
+"""Rebuilt by every replay, like everything that workflow code holds."""
+
+
+def _of_this_run() -> _OfRun:
+    execution = current_execution()
+    assert execution is not None, "only workflow code counts and asks"
+    runs = _RUNS.setdefault(execution, {})
+    frame = SCOPE.get().frame
+    if (own := runs.get(frame.id)) is None:
+        own = runs[frame.id] = _OfRun(Scope(frame, SCOPE_NAME))
+    return own
+
+
+@contextmanager
+def _agent_scope() -> Iterator[None]:
+    token = SCOPE.set(_of_this_run().scope)
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+async def call_step(
+    function: Callable[[], Coroutine[Any, Any, Any]],
+    *,
+    name: str,
+    options: CallOptions,
+    raises: tuple[type[BaseException], ...] = (),
+) -> Any:
+    """Carry out a call of a framework as a step of the run; what it returned comes out of the journal."""
+    with _agent_scope():
+        return await outlive.run_step(function, name=name, raises=raises, **options)
+
+
+def count_usage(*, input_tokens: int, output_tokens: int, requests: int = 1) -> None:
+    """Add an answer of a model to what this run has used, and publish the sum as `usage`."""
+    used = _of_this_run().usage
+    used.requests += requests
+    used.input_tokens += input_tokens
+    used.output_tokens += output_tokens
+    with _agent_scope():
+        outlive.publish(usage=asdict(used))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """Whom to ask before a dangerous tool is called, and how: the options of `outlive.wait_for_approval`.
+
+    Args:
+        assignees: the people who are asked.
+        deadline: seconds or a timedelta; after it the answer is no.
+        remind_every: seconds or a timedelta between two reminders; needs `notify`.
+        notify: a step that takes an `outlive.ApprovalNotice` and tells people.
+    """
+
+    assignees: Sequence[str] = ()
+    deadline: Span | None = None
+    remind_every: Span | None = None
+    notify: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What people said to the call of a tool."""
+
+    approved: bool
+    message: str
+    """For the model, if they said no."""
+
+
+async def ask_people(people: People, tool: str, arguments: Any) -> Answer:
+    """Ask people whether a tool may be called with these arguments, and wait for the answer, durably.
+
+    The approval has the name of the tool; while one of that name is open, the next is `<tool>-2`.
+    """
+    if not is_workflow_code():
+        raise NotInRunError("wait_for_approval", "a workflow")
+    with _open_name(step_name(tool)) as name, _agent_scope():
+        try:
+            answer: Approval[Any] = await outlive.wait_for_approval(
+                name,
+                title=question(tool, arguments),
+                assignees=list(people.assignees),
+                deadline=people.deadline,
+                remind_every=people.remind_every,
+                notify=people.notify,
+            )
+        except outlive.ApprovalExpired:
+            return Answer(approved=False, message="No person has decided in time, so the call was not made.")
+    reason = f": {answer.comment}" if answer.comment else ""
+    return Answer(approved=answer.approved, message=f"{answer.by} did not allow this call{reason}")
+
+
+async def ask_all(people: People, calls: Sequence[tuple[str, Any]]) -> list[Answer]:
+    """Ask about several calls at the same time; the answers are in the order of the calls."""
+    return list(await asyncio.gather(*(ask_people(people, tool, arguments) for tool, arguments in calls)))
+
+
+def question(tool: str, arguments: Any) -> str:
+    """The title of an approval: the call as people read it."""
+    if isinstance(arguments, str):
+        with suppress(ValueError):
+            arguments = json.loads(arguments)
+    if isinstance(arguments, dict):
+        shown = ", ".join(f"{name}={json.dumps(value, default=str)}" for name, value in arguments.items())
+    else:
+        shown = json.dumps(arguments, default=str)
+    title = f"Call {tool}({shown})?"
+    return title if len(title) <= TITLE_CHARACTERS_MAX else f"{title[: TITLE_CHARACTERS_MAX - 3]}..."
+
+
+@contextmanager
+def _open_name(tool: str) -> Iterator[str]:
+    """A name that no open approval of this run has."""
+    asking = _of_this_run().asking
+    name, number = tool, 1
+    while name in asking:
+        number += 1
+        name = f"{tool}-{number}"
+    asking.add(name)
+    try:
+        yield name
+    finally:
+        asking.discard(name)

@@ -1,0 +1,303 @@
+"""Durable agents of Pydantic AI.
+
+    agent = Agent("openai:gpt-5", name="support", capabilities=[Durability(stream="tokens"), asks_people()])
+
+    @outlive.workflow
+    async def support(question: str) -> str:
+        return (await agent.run(question)).output
+
+Pydantic AI has a public contract for durable engines (`pydantic_ai.durable_exec`): a capability of the agent gives
+each of its operations (a request to a model, a call of a tool, discovery of the tools of an MCP server, an operation
+of a capability) to a backend that carries it out as one durable unit. Here the unit is a step. What the operation
+returns is reduced to JSON inside the step by the codec of Pydantic AI, and that is what the journal has.
+
+The loop of the agent runs as workflow code. Three things of it would not do there, and are replaced:
+
+* ids and the clock of a run come from the journal (`get_default_run_id`, `get_run_clock`);
+* sync functions that the loop calls (prompts, output validators) run on the spot, and not on threads, which a journal
+  cannot replay. They belong to the workflow, so they must not do I/O. Tools are steps, and their sync functions run on
+  threads as ever;
+* connections to MCP servers are opened in the step that needs them and closed in it.
+
+Outside of a workflow the capability does nothing: the agent is an ordinary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal, cast
+
+import outlive
+from outlive.errors import ConfigurationError
+from outlive.integrations.agents import (
+    CallOptions,
+    People,
+    ask_all,
+    call_step,
+    count_usage,
+    emit_text,
+    is_workflow_code,
+    step_name,
+)
+
+try:
+    from pydantic_ai import AgentRunResult, RunContext, _utils
+    from pydantic_ai.agent import EventStreamHandler
+    from pydantic_ai.capabilities import HandleDeferredToolCalls, WrapRunHandler
+    from pydantic_ai.durable_exec import (
+        JSON_CODEC,
+        BaseDurabilityCapability,
+        CallableOperationBackend,
+        CapabilityOperationId,
+        DurabilityEngineSpec,
+        DurableOperationBackend,
+        DurableOperationId,
+        DurableOperationNamer,
+        EventStreamHandlerId,
+        ModelCancelSuspendedResponseId,
+        ModelCompactMessagesId,
+        ModelRequestId,
+        RoleBasedOperationConfig,
+        ToolsetCallToolId,
+        ToolsetGetInstructionsId,
+        ToolsetGetToolsId,
+        ToolsetValidateToolArgumentsId,
+        conversation_id_from_run_id,
+    )
+    from pydantic_ai.durable_exec._operation_names import DurableInvocationName
+    from pydantic_ai.exceptions import AgentRunError, UserError
+    from pydantic_ai.messages import AgentStreamEvent, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+    from pydantic_ai.models import Model
+    from pydantic_ai.tools import AgentDepsT, DeferredToolRequests, DeferredToolResults, ToolDenied
+    from pydantic_ai.toolsets import ToolsetTool
+except ImportError as error:
+    raise ConfigurationError(
+        f"this needs Pydantic AI 2.66 or newer: pip install 'outlive[pydantic-ai]' ({error})"
+    ) from error
+
+RAISES = (AgentRunError, UserError)
+"""Exceptions of Pydantic AI that reach its loop as themselves, also after a replay: it decides by their class."""
+OWN_TOOLS = "<agent>"
+"""What Pydantic AI calls the tools that an agent has of its own."""
+
+
+class Durability(BaseDurabilityCapability[AgentDepsT]):
+    """Makes every call of the agent's models and tools a step of the workflow that runs it.
+
+    Args:
+        stream: a stream of the run that text is emitted to as the model writes it; `run.stream("tokens")` reads it.
+        model: how requests to models are made, for example `{"timeout": 60, "retry": outlive.Retry(attempts=3)}`.
+        tool: how tools are called. One tool has its own with `metadata={"outlive": {...}}`, or
+            `metadata={"outlive": False}`: then it runs as workflow code, where it may wait, ask people and call steps.
+        models: models that runs may change to, by name: a model is no value that a journal could have.
+        event_stream_handler: is given the events of the agent, in steps.
+        name: of the agent in the names of its steps; the name of the agent unless given.
+    """
+
+    engine_spec = DurabilityEngineSpec(
+        engine_name="Outlive",
+        durable_unit_noun="step",
+        durable_container_noun="workflow",
+        codec=JSON_CODEC,
+        wrapped_toolset_kinds=frozenset({"function", "mcp", "dynamic"}),
+        # What a run adds is not wrapped, so its tools would be called again by every replay.
+        unsupported_runtime_toolset_kinds=frozenset({"function", "mcp", "dynamic"}),
+        toolset_lifecycles={
+            "function": "enter-outside-durable",
+            "mcp": "enter-outside-durable",
+            "dynamic": "enter-never",
+        },
+        journal_discovery=True,
+        sequential_tools_in_durable_context=False,
+        tool_config_key="outlive",
+    )
+
+    def __init__(
+        self,
+        *,
+        stream: str | None = None,
+        model: CallOptions | None = None,
+        tool: CallOptions | None = None,
+        models: Mapping[str, Model] | None = None,
+        event_stream_handler: EventStreamHandler[AgentDepsT] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._stream, self._has_handler = stream, event_stream_handler is not None
+        self._model_options: CallOptions = model or {}
+        self._tool_options: CallOptions = tool or {}
+        super().__init__(
+            models=models,
+            event_stream_handler=event_stream_handler if stream is None else _emitting(stream, event_stream_handler),
+            name=name,
+        )
+
+    @property
+    def in_durable_context(self) -> bool:
+        """Whether workflow code is running here."""
+        return is_workflow_code()
+
+    def get_default_run_id(self) -> str | None:
+        """The same in every replay."""
+        return str(outlive.uuid4()) if self.in_durable_context else None
+
+    def get_default_conversation_id(self, run_id: str) -> str | None:
+        """The same in every replay."""
+        return conversation_id_from_run_id(run_id) if self.in_durable_context else None
+
+    def get_run_clock(self) -> Callable[[], datetime] | None:
+        """That of the journal."""
+        return outlive.now if self.in_durable_context else None
+
+    async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Sync functions that the loop calls run on the spot: a workflow has no threads."""
+        if not self.in_durable_context:
+            return await handler()
+        with _utils.disable_threads():
+            return await handler()
+
+    def get_durable_operation_backend(self) -> DurableOperationBackend[CallOptions]:
+        """Carries out operations as steps."""
+        return _Steps(
+            namer=_Names(self.name, self.default_model_id),
+            config=RoleBasedOperationConfig(
+                model=self._model_options,
+                event={},
+                capability={},
+                tool=self._tool_options,
+                resolve_tool=self._options_of_tool,
+            ),
+            has_handler=self._has_handler,
+        )
+
+    def _options_of_tool(
+        self, operation_id: DurableOperationId, tool: object | None, tool_name: str
+    ) -> CallOptions | Literal[False]:
+        own = cast("ToolsetTool[Any]", tool).tool_def.metadata if tool is not None else None
+        given = (own or {}).get("outlive", {})
+        if given is False:
+            return False
+        known = set(CallOptions.__annotations__)
+        if not isinstance(given, dict) or not given.keys() <= known:
+            raise UserError(
+                f"the metadata of tool {tool_name!r} has 'outlive': {given!r}; it may have {', '.join(sorted(known))}, "
+                "or be False for a tool that runs as workflow code"
+            )
+        return cast(CallOptions, {**self._tool_options, **given})
+
+
+class _Steps(CallableOperationBackend[CallOptions]):
+    """Carries out each operation of an agent as a step of the run."""
+
+    def __init__(self, *, namer: _Names, config: RoleBasedOperationConfig[CallOptions], has_handler: bool) -> None:
+        super().__init__(namer=namer, config=config)
+        self._has_handler = has_handler
+
+    async def execute(
+        self,
+        *,
+        operation_id: DurableOperationId,
+        name: str,
+        body: Callable[[], Awaitable[object]],
+        cache_key: tuple[object, ...],
+        config: CallOptions,
+    ) -> object:
+        """What the operation returned, out of the journal."""
+        if isinstance(operation_id, EventStreamHandlerId) and not self._has_handler:
+            return None  # Of our own handler: text is emitted where the model writes it, and these events have none.
+
+        async def carry_out() -> Any:
+            return await body()
+
+        answer = await call_step(carry_out, name=name, raises=RAISES, options=config)
+        if isinstance(operation_id, ModelRequestId | ModelCompactMessagesId) and isinstance(answer, dict):
+            used = answer.get("usage") or {}
+            count_usage(input_tokens=used.get("input_tokens") or 0, output_tokens=used.get("output_tokens") or 0)
+        return answer
+
+
+class _Names(DurableOperationNamer):
+    """Names of steps as people read them in a timeline. Journals have them: they must not change."""
+
+    def __init__(self, agent: str, model: str | None) -> None:
+        self._agent, self._model = agent, model
+
+    def operation_name(self, operation_id: DurableOperationId) -> str:
+        """Without what one call adds."""
+        return step_name(self._agent, *(part for part in _parts(operation_id) if part != self._model))
+
+    def invocation_name(self, operation_id: DurableOperationId, *, label: str | None) -> DurableInvocationName:
+        """With the name of the tool."""
+        return DurableInvocationName(step_name(self.operation_name(operation_id), label or ""))
+
+
+def _parts(operation_id: DurableOperationId) -> tuple[str, ...]:
+    match operation_id:
+        case ModelRequestId(model_id=model):
+            return "model", model or ""
+        case ModelCompactMessagesId(model_id=model):
+            return "compact", model or ""
+        case ModelCancelSuspendedResponseId(model_id=model):
+            return "cancel-response", model or ""
+        case EventStreamHandlerId():
+            return ("events",)
+        case CapabilityOperationId(capability_id=capability, operation=operation):
+            return "capability", capability, operation
+        case ToolsetGetToolsId(toolset_id=toolset):
+            return "tools", _own(toolset)
+        case ToolsetGetInstructionsId(toolset_id=toolset):
+            return "instructions", _own(toolset)
+        case ToolsetValidateToolArgumentsId(toolset_id=toolset):
+            return "validate", _own(toolset)
+        case ToolsetCallToolId(toolset_id=toolset):
+            return "tool", _own(toolset)
+        case _:  # The union grows in minor releases.
+            return (type(operation_id).__name__.removesuffix("Id"),)
+
+
+def _own(toolset: str) -> str:
+    return "" if toolset == OWN_TOOLS else toolset
+
+
+def _emitting(stream: str, handler: EventStreamHandler[AgentDepsT] | None) -> EventStreamHandler[AgentDepsT]:
+    """A handler of events that emits the text of the model, and gives everything to the other handler."""
+
+    async def emitted(events: AsyncIterable[AgentStreamEvent]) -> AsyncIterator[AgentStreamEvent]:
+        async for event in events:
+            if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                await emit_text(stream, event.part.content)
+            elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                await emit_text(stream, event.delta.content_delta)
+            yield event
+
+    async def handle(ctx: RunContext[AgentDepsT], events: AsyncIterable[AgentStreamEvent]) -> None:
+        if handler is not None:
+            await handler(ctx, emitted(events))
+            return
+        async for _ in emitted(events):
+            pass
+
+    return handle
+
+
+def asks_people(people: People | None = None, /, **options: Any) -> HandleDeferredToolCalls[Any]:
+    """A capability: before a tool with `requires_approval=True` is called, people are asked, and the run waits for
+    them.
+
+    Takes a `People` or its options: `asks_people(assignees=["ops"], deadline=timedelta(days=2))`. The approval has
+    the name of the tool. A call that people do not allow is not made, and the model reads why.
+    """
+    asked = people or People(**options)
+
+    async def handle(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
+        if not is_workflow_code() or not requests.approvals:
+            return None
+        calls = [(call.tool_name, call.args) for call in requests.approvals]
+        answers = await ask_all(asked, calls)
+        decided: dict[str, bool | ToolDenied] = {
+            call.tool_call_id: answer.approved or ToolDenied(answer.message)
+            for call, answer in zip(requests.approvals, answers, strict=True)
+        }
+        return requests.build_results(approvals=decided)
+
+    return HandleDeferredToolCalls(handler=handle)

@@ -1,0 +1,77 @@
+"""The agents in examples/agents, on real HTTP to a model on loopback, killed with -9 in the middle of a tool."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive.errors import RunNotFoundError, StoreError
+from tests.engine.support import until
+from tests.integrations.agent_process import AGENTS
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ["pydantic_ai_ops"]
+
+
+def begin(folder: Path, example: str) -> subprocess.Popen[bytes]:
+    """A process in which deleting takes a minute, so that it is killed before."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]), "PAUSE": "60"}
+    command = [sys.executable, "-m", "tests.integrations.agent_process", example]
+    return subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+async def test_agent_killed_in_a_tool_repeats_only_that_tool(
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three answers of the model and the question to a person are there once, and usage is counted once."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(AGENTS))
+    server: Any = importlib.import_module("model_server")
+    ledger = tmp_path / "ledger.txt"
+    with server.ModelServer() as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        killed = begin(tmp_path, example)
+        workflow = importlib.import_module(example).clean_up
+        async with outlive.Engine("sqlite:ops.db", worker=False) as client:
+            run = client.get("clean-up-1")
+
+            async def has_asked() -> bool:
+                try:
+                    return bool(await run.approvals())
+                except (RunNotFoundError, StoreError):
+                    return False
+
+            await until(has_asked)
+            [asked] = await run.approvals()
+            assert ("delete_backup", ("ops",)) == (asked.name, asked.assignees)
+            assert 'Call delete_backup(name="2019.tar")?' == asked.title
+            await run.approve("delete_backup", by="ann")
+
+            async def is_deleting() -> bool:
+                return "deleting" in ledger.read_text()
+
+            await until(is_deleting)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+
+        async with outlive.Engine("sqlite:ops.db") as engine:
+            again = await engine.start(workflow, "Delete the oldest backup.", id="clean-up-1")
+            assert "Deleted 2019.tar." == (await again.result(timeout=30)).strip()
+            tokens = [token async for token in again.stream("tokens")]
+            assert "I will look. Deleted 2019.tar." == "".join(tokens).strip()
+            used = {"requests": 3, "input_tokens": 300, "output_tokens": 60}
+            assert used == (await again.published())["usage"]
+            assert 1 == len(await again.approvals())
+
+    assert 3 == len(model.requests)
+    assert ["listed", "deleting 2019.tar", "deleting 2019.tar", "deleted 2019.tar"] == ledger.read_text().splitlines()

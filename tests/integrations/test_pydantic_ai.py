@@ -1,0 +1,309 @@
+"""Agents of Pydantic AI as workflows: what is a step, what people are asked, what is counted, what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, ModelRetry
+from pydantic_ai.exceptions import ModelHTTPError, UserError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.toolsets import FunctionToolset
+
+import outlive
+from outlive._journal.event import StepSucceeded
+from outlive.integrations.pydantic_ai import Durability, asks_people
+from outlive.testing import TestEngine, crash_everywhere
+from tests.engine.support import events_of, until
+
+CALLS: Counter[str] = Counter()
+
+
+@pytest.fixture(autouse=True)
+def fresh_world() -> None:
+    """Nothing was called yet."""
+    CALLS.clear()
+
+
+def results_in(messages: list[ModelMessage]) -> list[str]:
+    """What the tools have returned so far."""
+    parts = [part for message in messages for part in message.parts]
+    return [str(part.content) for part in parts if isinstance(part, ToolReturnPart)]
+
+
+async def write(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    """A model that asks for the weather twice, wants to delete a city, and says what came out of it."""
+    CALLS["model"] += 1
+    done = results_in(messages)
+    if not done:
+        yield {
+            0: DeltaToolCall("weather", '{"city": "Oslo"}', tool_call_id="a"),
+            1: DeltaToolCall("weather", '{"city": "Rome"}', tool_call_id="b"),
+        }
+    elif len(done) == 2:
+        yield {0: DeltaToolCall("delete", '{"city": "Rome"}', tool_call_id="c")}
+    else:
+        for word in done[-1].split():
+            yield f"{word} "
+
+
+weather_agent = Agent(
+    FunctionModel(stream_function=write),
+    name="weather",
+    capabilities=[Durability(stream="tokens"), asks_people(assignees=["ops"])],
+)
+
+
+@weather_agent.system_prompt
+def speak_plainly() -> str:
+    """A sync function that the loop of the agent calls: it must not go to a thread."""
+    return "Be brief."
+
+
+@weather_agent.tool_plain
+def weather(city: str) -> str:
+    """A sync tool: a step, on a thread."""
+    CALLS[f"weather {outlive.current_step().name}"] += 1
+    return f"sunny in {city}"
+
+
+@weather_agent.tool_plain(requires_approval=True)
+async def delete(city: str) -> str:
+    """A dangerous tool."""
+    CALLS["delete"] += 1
+    return f"{city} is gone"
+
+
+@outlive.workflow(name="pydantic-weather")
+async def ask_weather(question: str) -> dict[str, Any]:
+    """Answers with what it counted."""
+    answer = await weather_agent.run(question)
+    used = answer.usage
+    return {"output": answer.output, "requests": used.requests, "tokens": used.output_tokens, "id": answer.run_id}
+
+
+async def asked(run: outlive.RunHandle[Any]) -> None:
+    """People have been asked."""
+
+    async def has_asked() -> bool:
+        return bool(await run.approvals())
+
+    await until(has_asked)
+
+
+async def test_agent_asks_people_streams_and_counts() -> None:
+    """Models and tools are steps with names that people can read, in the journal of the run."""
+    async with outlive.Engine("memory:") as engine:
+        run = await engine.start(ask_weather, "How is it?")
+        await asked(run)
+        await run.approve("delete", by="ann")
+        answer = await run.result()
+        tokens = [token async for token in run.stream("tokens")]
+        steps = [event.call for event in await events_of(run, StepSucceeded)]
+        published = await run.published()
+
+    assert "Rome is gone " == answer["output"] == "".join(tokens)
+    assert 3 == answer["requests"] == published["usage"]["requests"]
+    assert answer["tokens"] == published["usage"]["output_tokens"] > 0
+    assert [
+        "agent/weather.model",
+        "agent/weather.tool.weather",
+        "agent/weather.tool.weather#2",
+        "agent/weather.model#2",
+        "agent/weather.tool.delete",
+        "agent/weather.model#3",
+    ] == steps
+    assert {"model": 3, "weather weather.tool.weather": 2, "delete": 1} == CALLS
+
+
+async def test_tool_that_people_refuse_is_not_called() -> None:
+    """The model reads why."""
+    async with outlive.Engine("memory:") as engine:
+        run = await engine.start(ask_weather, "How is it?")
+        await asked(run)
+        await run.reject("delete", by="ann", comment="I live there")
+        answer = await run.result()
+
+    assert "ann did not allow this call: I live there " == answer["output"]
+    assert 0 == CALLS["delete"]
+
+
+async def test_agent_outside_of_a_run_is_an_ordinary_one() -> None:
+    """No journal, no stream and no person to ask."""
+    agent: Agent[None, str] = Agent(
+        FunctionModel(stream_function=write), name="plain", capabilities=[Durability(stream="tokens"), asks_people()]
+    )
+    agent.tool_plain(requires_approval=True)(delete)
+
+    @agent.tool_plain(name="weather")
+    async def plain_weather(city: str) -> str:
+        return f"sunny in {city}"
+
+    with pytest.raises(UserError, match=r"(?i)approv|deferred"):
+        await agent.run("How is it?")
+
+    assert {"model": 2} == CALLS
+
+
+def answering(*parts: Any) -> FunctionModel:
+    """A model that gives these answers, one after the other; an exception is raised."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        part = parts[sum(isinstance(message, ModelResponse) for message in messages)]
+        if isinstance(part, Exception):
+            raise part
+        return ModelResponse(parts=[part] if not isinstance(part, list) else part)
+
+    return FunctionModel(answer)
+
+
+AGENTS: dict[str, Agent[None, str]] = {}
+"""A workflow is at the top level of a module; the agents of these tests are not."""
+
+
+def agent_of(name: str, model: FunctionModel, *capabilities: Any) -> Agent[None, str]:
+    """An agent that `converse` knows by its name."""
+    AGENTS[name] = Agent(model, name=name, capabilities=[*(capabilities or [Durability()])])
+    return AGENTS[name]
+
+
+@outlive.workflow(name="pydantic-converse")
+async def converse(agent: str) -> str:
+    """The answer of one of the agents, or the error of its model."""
+    try:
+        return str((await AGENTS[agent].run("?")).output)
+    except ModelHTTPError as error:
+        return f"{error.status_code} {error.body}"
+
+
+@outlive.workflow(name="pydantic-converse-exactly")
+async def converse_exactly(agent: str) -> str:
+    """With all that must be the same in every replay."""
+    answer = await AGENTS[agent].run("?")
+    return f"{answer.output} {answer.usage} {answer.run_id} {answer.conversation_id}"
+
+
+@outlive.workflow(name="pydantic-converse-late")
+async def converse_with_more(agent: str) -> str:
+    """Brings a toolset that the agent was not made with."""
+    toolset: FunctionToolset[None] = FunctionToolset(id="late")
+    toolset.add_function(results_in, name="late")
+    return str((await AGENTS[agent].run("?", toolsets=[toolset])).output)
+
+
+async def result_of(agent: str) -> Any:
+    """What a run of this agent ends with."""
+    async with TestEngine() as engine:
+        run = await engine.start(converse, agent)
+        return await run.result()
+
+
+async def test_agent_survives_a_crash_at_every_commit() -> None:
+    """With the same answer, the same ids and the same usage, and no completed call made again."""
+    agent = agent_of("dice", answering(ToolCallPart("roll", {}, tool_call_id="1"), TextPart("done")))
+
+    @agent.tool_plain
+    async def roll() -> int:
+        return 6
+
+    def counted(survivor: Any) -> None:
+        CALLS["survivors"] += 1
+
+    await crash_everywhere(converse_exactly, "dice", check=counted)
+
+    assert CALLS["survivors"] > 4
+
+
+async def test_two_dangerous_calls_at_once_are_two_questions() -> None:
+    """The second has a number, and each call gets its own answer."""
+    calls = [ToolCallPart("wipe", {"disk": disk}, tool_call_id=disk) for disk in ("a", "b")]
+    agent = agent_of("wiper", answering(calls, TextPart("done")), Durability(), asks_people())
+
+    @agent.tool_plain(requires_approval=True)
+    async def wipe(disk: str) -> str:
+        CALLS[disk] += 1
+        return "wiped"
+
+    async with outlive.Engine("memory:") as engine:
+        run = await engine.start(converse, "wiper")
+        await asked(run)
+        assert ["wipe", "wipe-2"] == [entry.name for entry in await run.approvals()]
+        await run.approve("wipe-2", by="ann")
+        await run.reject("wipe", by="ann")
+        assert "done" == await run.result()
+
+    assert {"b": 1} == CALLS
+
+
+async def test_deadline_of_a_question_is_a_no() -> None:
+    """The model goes on with that answer."""
+    model = answering(ToolCallPart("wipe", {}), TextPart("done"))
+    agent = agent_of("wiper", model, Durability(), asks_people(deadline=60))
+
+    @agent.tool_plain(requires_approval=True)
+    async def wipe() -> str:
+        CALLS["wipe"] += 1
+        return "wiped"
+
+    assert "done" == await result_of("wiper")
+    assert 0 == CALLS["wipe"]
+
+
+async def test_errors_reach_the_agent_as_they_are() -> None:
+    """It decides by their class: a tool that asks for another try gets one, an error of a model is that error."""
+    error = ModelHTTPError(503, "gpt", {"why": "busy"})
+    agent = agent_of("dice", answering(ToolCallPart("roll", {}), ToolCallPart("roll", {}), error))
+
+    @agent.tool_plain
+    async def roll() -> int:
+        CALLS["roll"] += 1
+        if CALLS["roll"] == 1:
+            raise ModelRetry("once more")
+        return 6
+
+    assert "503 {'why': 'busy'}" == await result_of("dice")
+    assert 2 == CALLS["roll"]
+
+
+@outlive.step
+async def look_up(word: str) -> str:
+    """A step that a tool calls."""
+    CALLS["look_up"] += 1
+    return word.upper()
+
+
+async def test_a_tool_may_be_workflow_code() -> None:
+    """With `metadata={"outlive": False}` it waits and calls steps itself."""
+    agent = agent_of("shouter", answering(ToolCallPart("shout", {"word": "hey"}), TextPart("done")))
+
+    @agent.tool_plain(metadata={"outlive": False})
+    async def shout(word: str) -> str:
+        return await look_up(word)
+
+    assert "done" == await result_of("shouter")
+    assert {"look_up": 1} == CALLS
+
+
+async def test_options_of_a_tool_are_checked() -> None:
+    """A word that means nothing is refused, with those that mean something."""
+    agent = agent_of("shouter", answering(ToolCallPart("shout", {}), TextPart("done")))
+
+    @agent.tool_plain(metadata={"outlive": {"retries": 3}})
+    async def shout() -> str:
+        return "HEY"
+
+    with pytest.raises(outlive.RunFailed, match="it may have heartbeat_timeout, retry, timeout"):
+        await result_of("shouter")
+
+
+async def test_toolsets_that_a_run_brings_are_refused() -> None:
+    """They are not known when the agent is made, so they could not be steps."""
+    agent_of("plain", answering(TextPart("done")))
+
+    async with TestEngine() as engine:
+        run = await engine.start(converse_with_more, "plain")
+        with pytest.raises(outlive.RunFailed, match="Outlive"):
+            await run.result()
