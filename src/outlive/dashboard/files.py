@@ -17,6 +17,8 @@ from importlib.resources.abc import Traversable
 from outlive.http.static import Page
 
 FOLDER = "static"
+SHARED = ("parts/pages.js", "parts/table.js", "parts/time.js")
+"""Modules that a view would ask for only after it was loaded itself."""
 MEDIA = {
     "css": "text/css; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -65,8 +67,8 @@ class DashboardPages:
         return text.replace(f'"{FOLDER}/', f'"{FOLDER}/{self.version}/').encode()
 
     def _first_modules(self) -> list[str]:
-        """The modules that the first one imports, and those that they import."""
-        found = ["app.js"]
+        """The first module, what almost every view imports, and what these import."""
+        found = ["app.js", *SHARED]
         for path in found:
             found += [each for each in imports_in(path, self.sources[path].decode()) if each not in found]
         return found

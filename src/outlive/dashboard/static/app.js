@@ -129,6 +129,8 @@ function SignIn() {
 
 document.querySelector('#app').replaceChildren();
 render(html`<${App} />`, document.querySelector('#app'));
+// The module of the first view is loaded while the server says who one is.
+VIEWS.find((view) => match(view.path, here.value.path))?.load();
 enter().then(countDue);
 setInterval(countDue, 10_000);
 addEventListener('visibilitychange', countDue);

@@ -91,7 +91,10 @@ export class Pages {
     const id = this.id(row);
     for (const page of this.pages) {
       const index = page.items?.findIndex((each) => this.id(each) === id) ?? -1;
-      if (index >= 0) { page.items[index] = row; this.changed(); return false; }
+      if (index >= 0) {
+        if (JSON.stringify(page.items[index]) !== JSON.stringify(row)) { page.items[index] = row; this.changed(); }
+        return false;
+      }
     }
     if (this.pages.length === 0) return false;
     const top = this.pages[0];
