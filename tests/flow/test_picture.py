@@ -199,3 +199,29 @@ output: "${{ steps.last }}"
 
     assert before == {"ready": "waiting", "yes_": "pending", "no_": "pending", "last": "pending"}
     assert after == {"ready": "succeeded", "yes_": "succeeded", "no_": "skipped", "last": "succeeded"}
+
+
+async def test_a_step_that_was_taken_back_is_shown_so() -> None:
+    """And one whose attempt has failed waits for the next one, with the error."""
+    text = """
+name: picture-of-a-saga
+steps:
+  hold: { use: shop.say, with: { what: 1 }, undo: { use: shop.say, with: { what: 2 } } }
+  ready: { use: wait_for_signal, after: [hold], with: { name: go } }
+  charge: { use: shop.say, after: [ready], with: { what: declined }, retry: { attempts: 2, first: 60 } }
+output: "${{ steps.charge }}"
+"""
+    shop.clear()
+    shop.FAILURES["declined"] = [ValueError("declined"), ValueError("declined")]
+    saga = flow.parse(text)
+    async with TestEngine() as engine:
+        run = await engine.start(saga)
+        await run.signal("go")
+        await engine.settle()
+        retrying = await states(run, saga.document)
+        await engine.skip(hours=1)
+        await engine.settle()
+        ended = await states(run, saga.document)
+
+    assert ("succeeded", "retrying") == (retrying["hold"], retrying["charge"])
+    assert ("undone", "failed") == (ended["hold"], ended["charge"])

@@ -95,6 +95,7 @@ CONTRACT_MODULES = {
         "in_step",
         "intervention",
         "json_log",
+        "layout",
         "live_resources",
         "logger",
         "map",

@@ -1,4 +1,4 @@
-"""What a workflow takes and gives, as JSON Schema: for programs that start it without having its code.
+"""What a workflow takes and gives, as JSON Schema: for programs that start it, and show it, without having its code.
 
 The schema is that of plain JSON, which a person or a script writes. The type of an argument decodes it as it decodes
 what a workflow was started with, so what fits the schema can be its input as it is.
@@ -14,6 +14,7 @@ import msgspec
 from outlive._journal.arguments import Signature, resolve_hints
 from outlive._journal.modelled import is_model
 from outlive._journal.schema import find_mismatch
+from outlive._model.state_graph import StateGraph
 
 REFERENCE = "#/$defs/{name}"
 
@@ -31,6 +32,8 @@ class Described(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a run, unless the start says otherwise."""
     queue: str = ""
     """The name of the queue in which its runs wait, if they do."""
+    graph: StateGraph | None = None
+    """Of a machine: its states, for a picture."""
 
 
 def describe(signature: Signature, fn: Any, *, timeout_seconds: float | None = None, queue: str = "") -> Described:

@@ -8,6 +8,7 @@ next facts: they may join the transaction of the event that caused them.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +33,7 @@ from outlive._model.queue import Place, Queue
 
 if TYPE_CHECKING:
     from outlive._model.guard import Guard
+    from outlive._model.state_graph import StateGraph
 
 Recorded = (
     ApprovalRequested
@@ -121,6 +123,8 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     """Where its runs wait for their turn, or the name of that; None if they need not."""
     uses: frozenset[str] = frozenset()
     """The names of the steps and workflows without which a worker cannot run it; a flow has them in its document."""
+    graph: Callable[[], StateGraph] | None = None
+    """Gives its states for a picture, once all are defined; None if it is no machine."""
 
 
 class RunStep(msgspec.Struct, frozen=True, gc=False):

@@ -105,19 +105,19 @@ class Client:
         self.start, self.place = self._starter.start, self._starter.place
         """Start a run; its id. See `Engine.start`."""
         self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
-        self._definitions = Definitions(access)
-        self.find_definition = self._definitions.find
+        self.definitions = Definitions(access)
+        self.find_definition = self.definitions.find
         self.ring_schedules: Callable[[], None] = lambda: None
         """Lets the scheduler of this process look soon, if there is one."""
         self.ring_flows: Callable[[], None] = lambda: None
         """Lets the worker of this process look at the library of flows soon, if there is one."""
         self.library = Library(lambda: access.store, changed=self._ring_flows)
         """The flows in the store. See `Engine.flows`."""
-        self.workflows = self._definitions.list
+        self.workflows = self.definitions.list
         """What workers can run. See `Engine.workflows`."""
         interventions = Interventions(access, start=self._starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
-        self.fork = Forker(access, ids=ids, definitions=self._definitions, interventions=interventions).fork
+        self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._finder = finder = Finder(access)
         self.list, self.count = finder.list, finder.count
@@ -167,7 +167,7 @@ class Client:
         self, workflow: str, arguments: object = None, *, version: int | None = None, **options: Any
     ) -> str:
         """Start a run of a workflow whose code is not here; its id. See `Engine.start_by_name`."""
-        chosen, described = await self._definitions.find(workflow, version)
+        chosen, described = await self.definitions.find(workflow, version)
         data = checked_input(workflow, described, arguments)
         return await self._starter.start_described(workflow, chosen, described, data, **options)
 

@@ -1,4 +1,4 @@
-"""What workers can run, for programs that do not have the code: names, versions, and schemas.
+"""What workers can run, for programs that do not have the code: names, versions, schemas, and the states of machines.
 
 A worker describes its workflows once, a moment after it has started, in a cell that all processes share. It stays there
 when the worker is gone: a run may be started while no worker is up.
@@ -15,11 +15,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from outlive._define.registry import RESERVED, Registry
 from outlive._journal.arguments import Signature
 from outlive._journal.described import Described, describe, find_argument_mismatch, input_of
 from outlive._model import definition_key, given
+from outlive._model.state_graph import StateGraph
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive._tasks import own_task
@@ -90,7 +92,10 @@ class Describer:
 
     async def describe(self) -> None:
         """Write what is new or has changed, if anything."""
-        own = described_in(self._registry)
+        own = {
+            definition_key(spec.name, spec.version): replace(described_of(spec), graph=_graph_of(spec))
+            for spec in self._registry.workflows()
+        }
 
         def add(held: bytes | None, _: int) -> tuple[bytes, None]:
             known = _read(held)
@@ -117,6 +122,11 @@ def described_of(spec: WorkflowSpec) -> Described:
         found = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds, queue=queue)
         _DESCRIBED[spec.signature] = found
     return found
+
+
+def _graph_of(spec: WorkflowSpec) -> StateGraph | None:
+    """The states of a machine of this process. Not kept with what it takes: a program may define them step by step."""
+    return None if spec.graph is None else spec.graph()
 
 
 def _read(held: bytes | None) -> dict[str, Described]:
@@ -146,6 +156,15 @@ class Definitions:
             )
             for key in names
         ]
+
+    async def graph(self, name: str, version: int) -> StateGraph | None:
+        """The states of a machine, of this process or as a worker has described them; None if it is none, or if no
+        worker has described it."""
+        for spec in self._access.registry.workflows():
+            if (spec.name, spec.version) == (name, version):
+                return _graph_of(spec)
+        held = _read(await self._access.store.read_cell(CELL)).get(definition_key(name, version))
+        return None if held is None else held.graph
 
     async def _known(self) -> dict[str, Described]:
         held: dict[str, Described] = await self._access.store.change_cell(

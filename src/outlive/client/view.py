@@ -26,7 +26,9 @@ from outlive.client.streams import StreamItem
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError
 
 if TYPE_CHECKING:
+    from outlive._model.state_graph import StateGraph
     from outlive.client.client import Client
+    from outlive.client.graphs import FlowGraph, MachineGraph
 
 TREE_RUNS_MAX = 10_000
 """How many runs of one tree are listed."""
@@ -97,6 +99,25 @@ class View:
     async def events(self, run: Run, *, after: int, limit: int) -> list[JournalEntry]:
         """At most `limit` events of the journal of a run's tree behind an event; payloads are JSON."""
         return await self._client.journals.read(run, after, redacted=True, limit=limit)
+
+    async def graph(self, run_id: str) -> FlowGraph | MachineGraph | None:
+        """The steps of a flow, or the states of a machine, with where a run is in them.
+
+        None if its workflow is a function, and if neither the library nor a worker has described it.
+
+        Raises:
+            RunNotFoundError: there is none.
+        """
+        from outlive.client.graphs import graph_of_run
+
+        async def read_journal() -> list[AnyEvent]:
+            return [event for _, event in await self.history(run_id)]
+
+        return await graph_of_run(self._client, await self.run(run_id), read_journal)
+
+    async def state_graph(self, workflow: str, version: int) -> StateGraph | None:
+        """The states of a machine; None if it is none, or if no worker has described it."""
+        return await self._client.definitions.graph(workflow, version)
 
     async def origin_of(self, run_id: str) -> str | None:
         """The run that this one was forked from; None if it was not."""

@@ -24,9 +24,13 @@ class StepState(enum.Enum):
     RUNNING = "running"
     """It was begun, or is about to be."""
     WAITING = "waiting"
-    """Its next attempt, a timer, a signal or a person has to come."""
+    """A timer, a signal or a person has to come."""
+    RETRYING = "retrying"
+    """An attempt has failed, and the next one is to come."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    UNDONE = "undone"
+    """It had succeeded, and was taken back because its flow failed later on."""
     SKIPPED = "skipped"
     """It did not run: its condition was false, nothing that ran has needed it, or the run ended before."""
 
@@ -36,6 +40,8 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
 
     state: StepState = StepState.PENDING
     attempts: int = 0
+    visits: int = 0
+    """How often a run has come to it: a state of a machine may have its turn again."""
     took_seconds: float | None = None
     note: str = ""
     """One sentence: the error, or what it waits for."""
@@ -78,6 +84,11 @@ def nodes_of(plan: Plan) -> list[Node]:
         )
         for id, step in steps.items()
     ]
+
+
+def arrows_of(nodes: Iterable[Node]) -> list[tuple[str, str]]:
+    """From which step to which."""
+    return [(other, node.id) for node in nodes for other in node.needs]
 
 
 def _ordered(ids: Iterable[str], steps: Mapping[str, object]) -> tuple[str, ...]:

@@ -10,25 +10,29 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from outlive._define.flow.graph import NO_RUN, Node, StepState, StepView, Views
+from outlive._define.flow.graph import NO_RUN, Node, StepState, StepView, Views, arrows_of
+from outlive._define.layout import HEIGHT, Box, arrange
 
-WIDTH_MIN, LETTER, HEIGHT = 160, 9, 46
-GAP_X, GAP_Y, EDGE = 70, 26, 30
+WIDTH_MIN, LETTER = 160, 9
 
 COLOURS = {
     StepState.PENDING: "#ffffff",
     StepState.RUNNING: "#cfe3ff",
     StepState.WAITING: "#fff0c2",
+    StepState.RETRYING: "#ffe0b8",
     StepState.SUCCEEDED: "#d5f0d8",
     StepState.FAILED: "#f8cfcf",
+    StepState.UNDONE: "#ecd9f3",
     StepState.SKIPPED: "#eeeeee",
 }
 MARKS = {
     StepState.PENDING: ".",
     StepState.RUNNING: ">",
     StepState.WAITING: "~",
+    StepState.RETRYING: "~",
     StepState.SUCCEEDED: "+",
     StepState.FAILED: "x",
+    StepState.UNDONE: "<",
     StepState.SKIPPED: "-",
 }
 _STYLE = (
@@ -60,54 +64,38 @@ def _spelled(text: str) -> str:
 
 
 def svg(name: str, nodes: Sequence[Node], views: Views = NO_RUN) -> str:
-    """The flow as an SVG image: one column for each depth, the steps in the order of the document."""
-    columns: dict[int, list[Node]] = {}
-    for node in nodes:
-        columns.setdefault(node.depth, []).append(node)
+    """The flow as an SVG image: what a step waits for is above it."""
     wide = max([WIDTH_MIN, *(LETTER * max(len(node.id), len(node.use)) for node in nodes)])
-    places = {
-        node.id: (EDGE + depth * (wide + GAP_X), EDGE + row * (HEIGHT + GAP_Y))
-        for depth, column in columns.items()
-        for row, node in enumerate(column)
-    }
-    width = 2 * EDGE + (max(columns) + 1) * (wide + GAP_X) - GAP_X
-    height = 2 * EDGE + max(map(len, columns.values())) * (HEIGHT + GAP_Y) - GAP_Y
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    drawn = arrange({node.id: wide for node in nodes}, arrows_of(nodes))
+    size = f'viewBox="0 0 {drawn.width} {drawn.height}" width="{drawn.width}" height="{drawn.height}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
             f"<title>{_text(name)}</title><style>{_STYLE}</style>",
             '<defs><marker id="tip" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
             '<polygon points="0 0,9 4,0 8"/></marker></defs>',
-            *(_arrow(places[other], places[node.id], wide) for node in nodes for other in node.needs),
-            *(_box(node, places[node.id], wide, views.get(node.id)) for node in nodes),
+            *(f'<path d="{arrow.path}" marker-end="url(#tip)"/>' for arrow in drawn.arrows),
+            *(_box(node, drawn.boxes[node.id], views.get(node.id)) for node in nodes),
             "</svg>\n",
         ]
     )
 
 
-def _box(node: Node, place: tuple[int, int], wide: int, view: StepView | None) -> str:
-    x, y = place
-    middle = x + wide // 2
+def _box(node: Node, box: Box, view: StepView | None) -> str:
+    middle = box.x + box.width // 2
     mark = "" if node.is_needed else ' class="unneeded"'
     colour = COLOURS[StepState.PENDING if view is None else view.state]
     title = "" if view is None else f"<title>{_text(f'{view.state.value} {view.note}'.strip())}</title>"
     return (
-        f'<g>{title}<rect{mark} fill="{colour}" x="{x}" y="{y}" width="{wide}" height="{HEIGHT}" rx="8"/>'
-        f'<text x="{middle}" y="{y + 21}">{_text(node.id)}{" ?" if node.is_conditional else ""}</text>'
-        f'<text class="use" x="{middle}" y="{y + 37}">{_text(node.use)}</text></g>'
+        f'<g>{title}<rect{mark} fill="{colour}" x="{box.x}" y="{box.y}" width="{box.width}" height="{HEIGHT}" rx="8"/>'
+        f'<text x="{middle}" y="{box.y + 21}">{_text(node.id)}{" ?" if node.is_conditional else ""}</text>'
+        f'<text class="use" x="{middle}" y="{box.y + 37}">{_text(node.use)}</text></g>'
     )
 
 
 def _text(text: str) -> str:
     """Text and nothing else; XML has no control characters."""
     return escape("".join(sign if sign.isprintable() else " " for sign in text))
-
-
-def _arrow(start: tuple[int, int], end: tuple[int, int], wide: int) -> str:
-    x, y, to_x, to_y = start[0] + wide, start[1] + HEIGHT // 2, end[0], end[1] + HEIGHT // 2
-    line = f"M{x} {y} C{x + GAP_X // 2} {y} {to_x - GAP_X // 2} {to_y} {to_x} {to_y}"
-    return f'<path d="{line}" marker-end="url(#tip)"/>'
 
 
 def lines(nodes: Sequence[Node], views: Views | None = None) -> list[str]:
@@ -134,6 +122,6 @@ def said(view: StepView) -> str:
         words.append(f"attempt {view.attempts}")
     if view.took_seconds is not None:
         words.append(f"{view.took_seconds:.2f} s" if view.took_seconds < 100 else f"{view.took_seconds:.0f} s")
-    # Before its next attempt the note is the error of the last one; else it names what the step waits for.
-    link = " for " if view.state is StepState.WAITING and not view.attempts else ": "
+    # Of a step that waits, the note names what it waits for; else it is an error.
+    link = " for " if view.state is StepState.WAITING else ": "
     return ", ".join(words) + (f"{link}{' '.join(view.note.split())}" if view.note else "")

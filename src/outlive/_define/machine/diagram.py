@@ -1,4 +1,4 @@
-"""Where the arrows of a machine go, and the machine as Mermaid text.
+"""Where the arrows of a machine go, and the machine as Mermaid text and as data.
 
 Where a state goes is known from its definition or from `-> Literal[S.A, S.B]`. A handler that does not say so is read:
 the states that its code mentions are drawn with a question mark. That is a guess, and only pictures make it.
@@ -15,6 +15,7 @@ from types import CodeType
 
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
+from outlive._model.state_graph import StateBox, StateGraph
 
 _PLAIN = re.compile(r"(?!state_\d)[A-Za-z_][A-Za-z0-9_]*")
 _TAKEN = {
@@ -58,6 +59,18 @@ def _id_of(name: str, number: int) -> str:
 def _label(name: str) -> str:
     printable = "".join(sign if sign.isprintable() else " " for sign in name)
     return re.sub(r"[^A-Za-z0-9_ ]", lambda found: f"#{ord(found[0])};", printable)
+
+
+def graph_of(plan: Plan) -> StateGraph:
+    """The machine as data for pictures."""
+    return StateGraph(plan.start.name, tuple(_box_of(member.name, plan) for member in plan.states))
+
+
+def _box_of(name: str, plan: Plan) -> StateBox:
+    arrows = arrows_of(name, plan)
+    kind = plan.kinds.get(name)
+    word = "exit" if name in plan.exits else "" if kind is None else kind.word
+    return StateBox(name, word, tuple(to for to, _ in arrows), tuple(to for to, is_known in arrows if not is_known))
 
 
 def arrows_of(name: str, plan: Plan) -> list[tuple[str, bool]]:

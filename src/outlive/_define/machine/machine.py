@@ -11,7 +11,7 @@ from outlive._define.live_resources import plain_resources
 from outlive._define.machine.batch import BatchState
 from outlive._define.machine.building import Function, StateBuilder, check_states
 from outlive._define.machine.checks import check_definition, is_same, problems_of
-from outlive._define.machine.diagram import mermaid
+from outlive._define.machine.diagram import graph_of, mermaid
 from outlive._define.machine.driver import Plan, driver_of
 from outlive._define.machine.joins import Join
 from outlive._define.machine.kinds import Delay, Kind, LoopState, StepState, TimerState
@@ -19,7 +19,7 @@ from outlive._define.machine.observer import HOOKS, Observer, hooks_of
 from outlive._define.machine.picture import svg
 from outlive._define.machine.split import Branch, SplitState
 from outlive._define.machine.stream import StreamState
-from outlive._define.machine.wire import MachineResult, MachineSignature, ResultCodec, StateResult
+from outlive._define.machine.wire import MachineResult, MachineSignature, ResultCodec, StateResult, result_type
 from outlive._define.registry import where as defined_at
 from outlive._define.resources import Resource, Resources
 from outlive._define.step import Step
@@ -147,6 +147,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         drive.__module__ = caller.f_globals.get("__name__", __name__)
         drive.__name__ = drive.__qualname__ = name
         drive.__doc__ = f"The machine {name}."
+        drive.__annotations__ = {"data": data, "return": result_type(exits, data)}
         drive.defined_at = f"{caller.f_code.co_filename}:{caller.f_lineno}"  # type: ignore[attr-defined]
         result = ResultCodec(states, self._data)
         spec = WorkflowSpec(
@@ -163,6 +164,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             observers=self._observers,
             retry=check_retry(where, retry),
             queue=check_queue(where, queue),
+            graph=lambda: graph_of(self.plan),
         )
         Workflow.__init__(self, spec, given.kinds(where, "signals", signals))
         self._register(given.kinds(where, "approvals", approvals), schedule, on_event)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -79,6 +79,12 @@ class ResultCodec:
                 what, f"a result of a machine over {self._states.__qualname__}", str(error)
             ) from error
         return MachineResult(state, self._data.decode(stored.data, what))
+
+
+def result_type(exits: Collection[enum.Enum], data: Any) -> Any:
+    """The type of what `ResultCodec` stores, for the description of a machine."""
+    names: Any = Literal[tuple(state.name for state in exits)] if exits else str
+    return msgspec.defstruct("MachineResult", [("state", names), ("data", data)])
 
 
 # -- Arguments ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from outlive._define.flow.graph import Node, StepState, StepView
 from outlive._journal.event import (
     AnyEvent,
@@ -31,7 +33,8 @@ from outlive._journal.event import (
 from outlive._model import Run, RunStatus, Wait
 from outlive.client.why import wait_shown
 
-_OVER = frozenset((StepState.SUCCEEDED, StepState.FAILED, StepState.SKIPPED))
+_OVER = frozenset((StepState.SUCCEEDED, StepState.FAILED, StepState.UNDONE, StepState.SKIPPED))
+UNDO = ".undo"
 _CALLS = (
     AttemptFailed,
     ApprovalRequested,
@@ -50,6 +53,12 @@ _CALLS = (
 def step_of(call: str) -> str:
     """The step of the flow that a call belongs to: `charge` of `charge`, `charge#2`, `charge/@timer` and `charge.7`."""
     return call.partition("/")[0].partition("#")[0].partition(".")[0]
+
+
+def undone_by(call: str) -> str:
+    """The step that a call takes back: `charge` of `1/charge.undo#2`; empty if it takes back none."""
+    name = call.rpartition("/")[2].partition("#")[0]
+    return name.removesuffix(UNDO) if name.endswith(UNDO) else ""
 
 
 def is_of_item(call: str) -> bool:
@@ -71,6 +80,8 @@ class Progress:
         self._children: dict[int, tuple[str, int]] = {}
         """Child runs: the step, and when it began."""
         self._detached: dict[str, tuple[str, int]] = {}
+        self._asked: dict[str, str] = {}
+        """Approvals: the step that asked for each."""
 
     def read(self, events: Iterable[AnyEvent]) -> None:
         """Take in more events."""
@@ -86,6 +97,9 @@ class Progress:
 
     def _read_own(self, event: AnyEvent) -> None:
         if isinstance(event, _CALLS):
+            if undone_by(event.call):
+                self._read_undo(event)
+                return
             self._touched.add(step_of(event.call))
             if is_of_item(event.call):
                 return
@@ -97,8 +111,10 @@ class Progress:
                 self._end(step_of(event.call), StepState.FAILED, event.took, attempts=event.attempt, note=note)
             case AttemptFailed():
                 note = f"{event.failure.type}: {event.failure.message}"
-                view = StepView(state=StepState.WAITING, attempts=event.attempt, note=note)
+                view = StepView(state=StepState.RETRYING, attempts=event.attempt, note=note)
                 self._retried[step_of(event.call)] = view
+            case ApprovalRequested():
+                self._asked[event.name] = step_of(event.call)
             case DetachedStarted():
                 self._detached[event.run_id] = step_of(event.call), event.at
             case DetachedEnded() if event.run_id in self._detached:
@@ -107,6 +123,12 @@ class Progress:
                 self._end(id, state, event.at - began_at, note=event.failure.message if event.failure else "")
             case _:
                 """It says nothing about a step."""
+
+    def _read_undo(self, event: AnyEvent) -> None:
+        if isinstance(event, StepSucceeded):
+            id = undone_by(event.call)
+            known = self._ended.get(id, StepView())
+            self._ended[id] = replace(known, state=StepState.UNDONE, note="taken back, as the flow failed later on")
 
     def _read_child(self, event: AnyEvent) -> None:
         id, began_at = self._children[event.run]
@@ -123,7 +145,7 @@ class Progress:
 
     def views(self, run: Run) -> dict[str, StepView]:
         """The state of every step, given the row of the run."""
-        waits = {step_of(wait.name): wait for wait in run.waits}
+        waits = {self._asked.get(wait.name, step_of(wait.name)): wait for wait in run.waits}
         others = [wait for id, wait in waits.items() if id not in {node.id for node in self._nodes}]
         followers: dict[str, list[str]] = {node.id: [] for node in self._nodes}
         for node in self._nodes:
@@ -144,7 +166,10 @@ class Progress:
             is_next = views[node.id].state is StepState.PENDING and is_free and node.id not in unsure
             if is_next and not run.status.is_terminal:
                 wait = waits.get(node.id) or (others[0] if len(others) == 1 else None)
-                views[node.id] = self._open_view(node, wait, run.status)
+                # Of a run that waits for named steps only, no other step is open: one without an event has ended.
+                is_over = run.status is RunStatus.WAITING and waits and not others and node.id not in known
+                view = StepView(state=StepState.SUCCEEDED) if is_over else self._open_view(node, wait, run.status)
+                views[node.id] = StepView() if is_over and node.is_conditional else view
         return {node.id: views[node.id] for node in self._nodes}
 
     def _view(self, node: Node, run: Run, *, is_passed: bool) -> StepView:

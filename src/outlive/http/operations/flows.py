@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 import outlive.errors as e
+from outlive._define.flow.document import Document
+from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.problems import FlowError, FlowInputError
 from outlive.client.flows.records import FlowDraft, FlowRevision
 from outlive.client.flows.verbs import FlowInfo
@@ -19,12 +21,13 @@ from outlive.http.wire.runs import Reasoned, Started
 MISSING = (e.FlowNotFoundError, e.InvalidArgumentError)
 CHANGES = (*MISSING, e.StaleFlowError, FlowError)
 Revision = Annotated[int, Meta(ge=0)] | None
+DocumentText = Annotated[str, Meta(min_length=1, max_length=1024 * 1024)]
 
 
 class ApplyFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A document to check and publish, or to keep as a draft."""
 
-    document: Annotated[str, Meta(min_length=1, max_length=1024 * 1024)]
+    document: DocumentText
     """The text: YAML or JSON."""
     note: Text = ""
     """Why."""
@@ -138,6 +141,10 @@ class DocumentView(Struct, frozen=True):
     """0 for a draft."""
     hash: str
     text: str
+    input: dict[str, Any] | None
+    """The JSON Schema of what a run of it is given; null if it takes any JSON."""
+    vars: dict[str, Any] | None
+    """The JSON Schema of the variables that a start may give, an object by name; null if it has none."""
 
 
 @operation("GET", "/flows", scope="viewer", raises=(e.FlowDamagedError,))
@@ -163,7 +170,8 @@ async def get_flow(call: Call, name: Name) -> FlowView:
 async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView:
     """The document of a flow: of the published revision unless another one, or the draft, is asked for."""
     found = await call.engine.flows.get(name, revision=query.revision, draft=query.draft)
-    return DocumentView(found.name, found.revision, found.hash, found.text)
+    document = found.document
+    return DocumentView(found.name, found.revision, found.hash, found.text, input_of(document), _vars_of(document))
 
 
 @operation("GET", "/flows/{name}/history", scope="viewer", raises=MISSING)
@@ -251,6 +259,23 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
         **options,
     )
     return Started(run.id)
+
+
+def input_of(document: Document) -> dict[str, Any] | None:
+    """The JSON Schema of what a run of a flow is given."""
+    return input_schema(document) or None
+
+
+def _vars_of(document: Document) -> dict[str, Any] | None:
+    """None of them is required: the environment of the server may have those that a start does not give."""
+    properties: dict[str, Any] = {}
+    for name, variable in document.vars.items():
+        if not variable.secret:
+            schema = variable_schema(variable)
+            plain = dict(schema) if isinstance(schema, dict) else {"type": schema} if isinstance(schema, str) else {}
+            default = {} if variable.default is UNSET else {"default": variable.default}
+            properties[name] = plain | default
+    return {"type": "object", "properties": properties, "additionalProperties": False} if properties else None
 
 
 def _view(it: FlowInfo) -> FlowView:

@@ -1,0 +1,91 @@
+"""Flows and machines as graphs, with where a run is in them or without: what pictures are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from outlive._define.flow.graph import NO_RUN, Node, StepView, nodes_of
+from outlive._define.flow.plan import Plan
+from outlive._define.flow.problems import FlowError
+from outlive._define.flow.reading import read
+from outlive._model import Run
+from outlive._model.run import HASHES_FROM
+from outlive.client.flows.progress import Progress
+from outlive.client.flows.verbs import Flows
+from outlive.client.state_progress import StateProgress
+from outlive.errors import FlowDamagedError
+
+if TYPE_CHECKING:
+    from outlive._define.flow.document import Document
+    from outlive._journal.event import AnyEvent
+    from outlive._model.state_graph import StateGraph
+    from outlive.client.client import Client
+
+ReadJournal = Callable[[], Awaitable["Sequence[AnyEvent]"]]
+"""Gives the journal of a run with its payloads as JSON. Only runs that have a graph are read."""
+
+
+class FlowGraph(NamedTuple):
+    """The steps of a flow."""
+
+    name: str
+    nodes: Sequence[Node]
+    lines: Mapping[str, int]
+    """Where each step begins in the text of the document, counted from 1; nothing for one that has no text."""
+    views: Mapping[str, StepView] = NO_RUN
+    """Where a run is, by step; empty without a run."""
+
+
+class MachineGraph(NamedTuple):
+    """The states of a machine."""
+
+    name: str
+    graph: StateGraph
+    views: Mapping[str, StepView] = NO_RUN
+    """Where a run is, by state; empty without a run."""
+    taken: frozenset[tuple[str, str]] = frozenset()
+    """The arrows that the run has gone along."""
+
+
+def graph_of_document(document: Document, text: str = "") -> FlowGraph:
+    """The steps of a document, with their lines in its text.
+
+    Raises:
+        FlowError: they wait for each other, or name steps that there are not.
+    """
+    return FlowGraph(document.name, nodes_of(Plan(document)), lines_of(document, text))
+
+
+def lines_of(document: Document, text: str) -> dict[str, int]:
+    """The line of each step in the text of a document."""
+    try:
+        positions = read(text).positions
+    except FlowError:  # The text was damaged, or is that of another release.
+        return {}
+    lines = {id: positions.of_key(("steps", id)).line for id in document.steps}
+    return {id: line for id, line in lines.items() if line}
+
+
+async def graph_of_run(client: Client, run: Run, read_journal: ReadJournal) -> FlowGraph | MachineGraph | None:
+    """The graph of a run with where the run is in it."""
+    if run.version >= HASHES_FROM:
+        return await _graph_of_flow_run(client, run, read_journal)
+    graph = await client.definitions.graph(run.workflow, run.version)
+    if graph is None:
+        return None
+    states = StateProgress(run.workflow, graph, run.number)
+    states.read(await read_journal())
+    views = states.views(run)
+    return MachineGraph(run.workflow, graph, views, frozenset(states.taken))
+
+
+async def _graph_of_flow_run(client: Client, run: Run, read_journal: ReadJournal) -> FlowGraph | None:
+    try:
+        document, text = await Flows(client).document_of(run)
+    except FlowDamagedError:  # It was started from a file, and is in no library.
+        return None
+    found = graph_of_document(document, text)
+    progress = Progress(found.nodes, run.number)
+    progress.read(await read_journal())
+    return found._replace(views=progress.views(run))

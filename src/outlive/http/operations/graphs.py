@@ -1,0 +1,142 @@
+"""Flows and machines as graphs, for pictures; and checking a document, which stores nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+import outlive.errors as e
+from outlive._define.flow.problems import FlowError, Problem, dotted
+from outlive.client.flows.reading import read_document
+from outlive.client.graphs import MachineGraph, graph_of_document
+from outlive.http.operation import Call, operation
+from outlive.http.operations.flows import MISSING, DocumentText, FlowQuery, input_of
+from outlive.http.operations.runs import check_workflow
+from outlive.http.wire.graphs import GraphView, graph_view
+from outlive.http.wire.page import Name
+
+
+class CheckFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A document to check."""
+
+    document: DocumentText
+    """The text: YAML or JSON."""
+
+
+class ProblemView(Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a document, or should be better."""
+
+    code: str
+    """Which rule it breaks."""
+    message: str
+    suggestion: str
+    """What to do; may be empty."""
+    path: str
+    """Where it is in the data: `steps.charge.with.cents`."""
+    line: int
+    """Where it is in the text, counted from 1; 0 if that is not known."""
+    column: int
+    is_warning: bool
+    """The flow can run all the same."""
+
+
+class CheckedView(Struct, frozen=True, kw_only=True):
+    """What is to be said of a document."""
+
+    is_fine: bool
+    """It can be published; there may be warnings."""
+    name: str
+    """What the flow is called; empty if it cannot be read."""
+    problems: list[ProblemView]
+    """All of them, in the order of the text."""
+    graph: GraphView | None
+    """Its steps; null if it cannot be read."""
+    input: dict[str, Any] | None
+    """The JSON Schema of its input; null if it takes any JSON."""
+
+
+class VersionQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which version."""
+
+    version: Annotated[int, Meta(ge=0)] | None = None
+    """The newest unless given."""
+
+
+@operation("POST", "/checks/flow", scope="viewer", reach="nothing")
+async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
+    """Say everything that is wrong with a document, each with its line, and draw it; nothing is stored, nothing runs.
+
+    Steps that this server does not have are warnings: workers may have them.
+    """
+    try:
+        found = read_document(body.document, checks=False)
+    except FlowError as error:
+        return _checked(error.problems)
+    try:
+        problems: Sequence[Problem] = read_document(body.document).warnings
+    except FlowError as error:
+        problems = error.problems
+    try:
+        graph = graph_view(graph_of_document(found.document, found.text))
+    except FlowError:  # Steps that wait for each other; that is among the problems.
+        graph = None
+    return _checked(problems, found.document.name, graph, input_of(found.document))
+
+
+@operation("GET", "/flows/{name}/graph", scope="viewer", raises=(*MISSING, FlowError))
+async def flow_graph(call: Call, name: Name, query: FlowQuery) -> GraphView:
+    """The steps of a flow as boxes and arrows, with the line of each in the document."""
+    found = await call.engine.flows.get(name, revision=query.revision, draft=query.draft)
+    return graph_view(graph_of_document(found.document, found.text))
+
+
+@operation("GET", "/workflows/{name}/graph", scope="viewer", reach="workflow", raises=(e.UnknownWorkflowError,))
+async def workflow_graph(call: Call, name: Name, query: VersionQuery) -> GraphView:
+    """The states of a machine as boxes and arrows, as its workers have described them. That of a function is empty."""
+    check_workflow(call, name)
+    versions = [it.version for it in await call.engine.workflows() if it.name == name]
+    if not versions or (query.version is not None and query.version not in versions):
+        raise e.UnknownWorkflowError(name, query.version, sorted(versions), [])
+    graph = await call.view.state_graph(name, max(versions) if query.version is None else query.version)
+    return graph_view(None if graph is None else MachineGraph(name, graph), name)
+
+
+@operation("GET", "/runs/{run_id}/graph", scope="viewer", reach="run", raises=(e.RunNotFoundError,))
+async def run_graph(call: Call, run_id: str) -> GraphView:
+    """The steps of a run's flow, or the states of its machine, with where the run is in them.
+
+    The graph of a function is empty. So is that of a flow whose document is not in the library, and that of a machine
+    which no worker has described.
+    """
+    found = await call.view.graph(run_id)
+    return graph_view(found, "" if found is not None else (await call.view.run(run_id)).workflow)
+
+
+def _checked(
+    problems: Sequence[Problem],
+    name: str = "",
+    graph: GraphView | None = None,
+    takes: dict[str, Any] | None = None,
+) -> CheckedView:
+    in_order = sorted(problems, key=lambda each: (each.line, each.column))
+    return CheckedView(
+        is_fine=all(each.is_warning for each in problems),
+        name=name,
+        problems=[_problem(each) for each in in_order],
+        graph=graph,
+        input=takes,
+    )
+
+
+def _problem(it: Problem) -> ProblemView:
+    return ProblemView(
+        code=it.code,
+        message=it.message,
+        suggestion=it.suggestion,
+        path=dotted(it.path),
+        line=it.line,
+        column=it.column,
+        is_warning=it.is_warning,
+    )

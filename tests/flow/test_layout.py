@@ -1,0 +1,101 @@
+"""Where the boxes and arrows of a picture go."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import pairwise
+
+from outlive._define.layout import HEIGHT, Layout, arrange
+
+
+def layout_of(*arrows: str, extra: str = "") -> Layout:
+    """A picture of arrows that are written `a>b`."""
+    pairs = [(start, end) for start, _, end in (arrow.partition(">") for arrow in arrows)]
+    names = dict.fromkeys([name for pair in pairs for name in pair] + extra.split())
+    return arrange(dict.fromkeys(names, 100), pairs)
+
+
+def rows_of(drawn: Layout) -> list[list[str]]:
+    """The names in each layer, from left to right."""
+    rows: dict[int, list[tuple[int, str]]] = {}
+    for name, box in drawn.boxes.items():
+        rows.setdefault(box.y, []).append((box.x, name))
+    return [[name for _, name in sorted(row)] for _, row in sorted(rows.items())]
+
+
+def test_a_box_is_below_all_that_lead_to_it() -> None:
+    """Also below the one that is farthest away; what nothing leads to is at the top."""
+    drawn = layout_of("a>b", "b>c", "a>c", extra="alone")
+
+    assert [["a", "alone"], ["b"], ["c"]] == [sorted(row) for row in rows_of(drawn)]
+
+
+def test_boxes_of_a_layer_do_not_overlap_and_are_inside() -> None:
+    """In graphs of chance, with circles and loops; and the same graph has the same picture."""
+    for seed in range(20):
+        chance = random.Random(seed)
+        names = [f"n{number}" for number in range(12)]
+        widths = {name: chance.randrange(80, 260) for name in names}
+        arrows = [(chance.choice(names), chance.choice(names)) for _ in range(18)]
+
+        drawn = arrange(widths, arrows)
+
+        for row in rows_of(drawn):
+            boxes = [drawn.boxes[name] for name in row]
+            assert all(before.x + before.width < after.x for before, after in pairwise(boxes))
+            assert all(box.x >= 0 and box.x + box.width <= drawn.width for box in boxes)
+        assert drawn.height == max(box.y + HEIGHT for box in drawn.boxes.values()) + min(
+            box.y for box in drawn.boxes.values()
+        )
+        assert arrows == [(arrow.start, arrow.end) for arrow in drawn.arrows]
+        assert drawn == arrange(dict(widths), list(arrows))
+
+
+def test_arrows_that_can_do_without_crossing_do_not_cross() -> None:
+    """The order of the document is changed for that."""
+    drawn = layout_of("a>d", "b>c", "a>x", "b>y")
+
+    first, second = rows_of(drawn)
+    sides = {"d": "a", "x": "a", "c": "b", "y": "b"}
+    assert [sides[name] for name in second] == [name for name in first for _ in range(2)]
+
+
+def test_a_long_arrow_goes_round_the_boxes_between() -> None:
+    """It passes their layer beside them."""
+    drawn = layout_of("a>b", "b>c", "a>c")
+
+    passing = next(arrow.path for arrow in drawn.arrows if (arrow.start, arrow.end) == ("a", "c"))
+    bend = int(re.findall(r"C\S+ \S+ \S+ \S+ (\d+) ", passing)[0])
+    box = drawn.boxes["b"]
+    assert bend < box.x or bend > box.x + box.width
+
+
+def test_a_circle_is_drawn_from_its_first_box_down() -> None:
+    """The arrow back begins above its box, and ends below the first one, beside the arrow down; a loop is at the
+    right."""
+    drawn = layout_of("a>b", "b>a", "b>b")
+
+    assert [["a"], ["b"]] == rows_of(drawn)
+    down, back, loop = [[int(number) for number in re.findall(r"\d+", arrow.path)] for arrow in drawn.arrows]
+    assert down[1] < down[-1]
+    assert back[1] > back[-1]
+    assert down[0] != back[-2]
+    assert loop[0] == drawn.boxes["b"].x + drawn.boxes["b"].width
+    assert max(loop[::2]) < drawn.width
+
+
+def test_a_picture_of_many_boxes_has_arrows_without_bends() -> None:
+    """What would take too long is left out; every arrow is there."""
+    names = [f"n{number}" for number in range(120)]
+    arrows = [*pairwise(names), *((names[0], name) for name in names[2:])]
+
+    drawn = arrange(dict.fromkeys(names, 100), arrows)
+
+    assert len(arrows) == len(drawn.arrows)
+    assert 1 == drawn.arrows[-1].path.count("C")
+
+
+def test_nothing_is_a_picture_too() -> None:
+    """An empty graph has no box, and no error."""
+    assert {} == arrange({}, []).boxes

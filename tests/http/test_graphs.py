@@ -1,0 +1,251 @@
+"""Flows and machines as graphs, over HTTP: of a document, of a machine, and of a run with where it is."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import Machine, Retry
+from outlive._define.registry import Registry
+from outlive.client.definitions import Describer
+from outlive.http import Api
+from outlive.testing import TestEngine
+from tests.engine.inside import store_of
+from tests.engine.support import registry_of
+from tests.http import shop
+from tests.http.caller import Caller
+
+FLOW = """\
+name: graph-flow
+input: { cents: { type: integer, minimum: 1 } }
+vars:
+  region: { type: string, default: north }
+  key: { type: string, secret: true, env: KEY }
+steps:
+  look: { use: noop, with: { what: "${{ input.cents }}" } }
+  ask:
+    use: approval
+    after: [look]
+    with: { name: pay, title: "Pay?" }
+  rare: { use: noop, if: "${{ input.cents > 100 }}", after: [look], must_run: true }
+  pay: { use: noop, after: [ask, rare] }
+output: "${{ steps.pay }}"
+"""
+
+
+class S(enum.Enum):
+    """Of an order."""
+
+    BEGIN = 1
+    WAIT = 2
+    CHOOSE = 3
+    PAY = 4
+    DONE = 5
+    LOST = 6
+
+
+@dataclass
+class Order:
+    """What the machine carries."""
+
+    cents: int = 1
+    note: str = ""
+
+
+graph_machine = Machine("graph_machine", S, data=Order, start=S.BEGIN, exits=[S.DONE, S.LOST])
+
+
+@graph_machine.state(S.BEGIN, to=[S.WAIT], undo=lambda order: None)
+async def begin(order: Order) -> S:
+    """Begins."""
+    return S.WAIT
+
+
+@graph_machine.workflow(S.WAIT, to=[S.CHOOSE])
+async def wait(order: Order) -> S:
+    """Waits for a signal."""
+    order.cents = await outlive.wait_for_signal("cents")
+    return S.CHOOSE
+
+
+@graph_machine.router(S.CHOOSE, to=[S.WAIT, S.PAY])
+def choose(order: Order) -> S:
+    """Waits again for less than nothing."""
+    return S.WAIT if order.cents < 0 else S.PAY
+
+
+@graph_machine.state(S.PAY, to=[S.DONE, S.LOST], retry=Retry(attempts=2, first=60))
+async def pay(order: Order) -> S:
+    """Fails while the bank is closed."""
+    if not shop.Flag.is_up:
+        raise shop.Refusal("closed")
+    return S.DONE
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine() as engine:
+        yield engine
+    shop.Flag.is_up = True
+
+
+@pytest.fixture
+def api(engine: TestEngine) -> Caller:
+    """Its API."""
+    return Caller(Api(engine))
+
+
+def states(graph: dict[str, Any]) -> dict[str, str]:
+    """Where a run is, by box."""
+    return {node["id"]: node["state"] for node in graph["nodes"]}
+
+
+async def test_a_flow_is_a_graph_with_the_lines_of_its_document(api: Caller) -> None:
+    """Published, or a draft; arrows go from what a step waits for."""
+    await api.post("/api/v1/flows", {"document": FLOW})
+    await api.post("/api/v1/drafts", {"document": f"# A line.\n{FLOW.replace('Pay?', 'Pay now?')}"})
+
+    found = (await api.get("/api/v1/flows/graph-flow/graph")).data
+    draft = (await api.get("/api/v1/flows/graph-flow/graph?draft=true")).data
+    missing = await api.get("/api/v1/flows/graph-flow/graph?revision=7")
+
+    nodes = {node["id"]: node for node in found["nodes"]}
+    assert ("flow", {"look": 7, "ask": 8, "rare": 12, "pay": 13}) == (
+        found["kind"],
+        {id: node["line"] for id, node in nodes.items()},
+    )
+    assert [8, 9, 13, 14] == [node["line"] for node in draft["nodes"]]
+    assert ("approval", ["look"], True) == (
+        nodes["ask"]["kind"],
+        nodes["ask"]["needs"],
+        nodes["rare"]["is_conditional"],
+    )
+    assert {("look", "ask"), ("look", "rare"), ("ask", "pay"), ("rare", "pay")} == {
+        (arrow["start"], arrow["end"]) for arrow in found["arrows"]
+    }
+    assert nodes["look"]["y"] < nodes["ask"]["y"] == nodes["rare"]["y"] < nodes["pay"]["y"]
+    assert (404, "FlowNotFoundError") == (missing.status, missing.error)
+
+
+async def test_a_document_says_what_a_run_of_it_takes(api: Caller) -> None:
+    """As JSON Schema, without secrets: a start cannot give these."""
+    await api.post("/api/v1/flows", {"document": FLOW})
+
+    found = (await api.get("/api/v1/flows/graph-flow/document")).data
+
+    assert {"cents": {"type": "integer", "minimum": 1}} == found["input"]["properties"]
+    assert {"region": {"type": "string", "default": "north"}} == found["vars"]["properties"]
+
+
+async def test_a_document_is_checked_and_not_stored(api: Caller) -> None:
+    """All mistakes with line, column and suggestion; what can be read is drawn."""
+    wrong = FLOW.replace("after: [ask, rare]", "after: [aks]").replace("input.cents >", "input.sents >")
+
+    fine = (await api.post("/api/v1/checks/flow", {"document": FLOW})).data
+    found = (await api.post("/api/v1/checks/flow", {"document": wrong})).data
+    broken = (await api.post("/api/v1/checks/flow", {"document": "name: [\n"})).data
+    flows = (await api.get("/api/v1/flows")).data
+
+    assert (True, [], "graph-flow", 4) == (fine["is_fine"], fine["problems"], fine["name"], len(fine["graph"]["nodes"]))
+    assert {"cents"} == set(fine["input"]["properties"])
+    assert [(12, False), (13, False)] == [(it["line"], it["is_warning"]) for it in found["problems"]]
+    assert "did you mean ask?" == found["problems"][1]["suggestion"]
+    assert "steps.pay.after[0]" == found["problems"][1]["path"]
+    assert (False, "", None) == (broken["is_fine"], broken["name"], broken["graph"])
+    assert 1 <= broken["problems"][0]["line"] <= 2
+    assert [] == flows["items"]
+
+
+async def test_the_graph_of_a_run_of_a_flow_has_its_state(api: Caller, engine: TestEngine) -> None:
+    """And the arrows that it has gone along."""
+    await api.post("/api/v1/flows", {"document": FLOW})
+    await engine.settle()
+    await api.post("/api/v1/flows/graph-flow/runs", {"input": {"cents": 5}, "id": "g-1"})
+    await engine.settle()
+    waiting = (await api.get("/api/v1/runs/g-1/graph")).data
+    await api.post("/api/v1/runs/g-1/approvals/pay/approve", {"by": "ann"})
+    await engine.settle()
+    ended = (await api.get("/api/v1/runs/g-1/graph")).data
+
+    found = {node["id"]: node for node in waiting["nodes"]}
+    assert ("waiting", 8, "pending") == (found["ask"]["state"], found["ask"]["line"], found["pay"]["state"])
+    assert "approval 'pay'" in found["ask"]["note"]
+    assert ("succeeded", "skipped", "succeeded") == tuple(states(ended)[id] for id in ("ask", "rare", "pay"))
+    assert {("look", "ask"), ("ask", "pay")} == {(it["start"], it["end"]) for it in ended["arrows"] if it["is_taken"]}
+
+
+async def test_a_machine_is_a_graph_with_the_state_of_a_run(api: Caller, engine: TestEngine) -> None:
+    """Routers leave no event: they are passed when the next state is known."""
+    alone = (await api.get("/api/v1/workflows/graph_machine/graph")).data
+    run = await engine.start(graph_machine, Order(), id="m-1")
+    await engine.settle()
+    first = (await api.get("/api/v1/runs/m-1/graph")).data
+    await run.signal("cents", -1)
+    await engine.settle()
+    again = (await api.get("/api/v1/runs/m-1/graph")).data
+    shop.Flag.is_up = False
+    await run.signal("cents", 7)
+    await engine.settle()
+    retrying = (await api.get("/api/v1/runs/m-1/graph")).data
+    shop.Flag.is_up = True
+    await run.result()
+    ended = (await api.get("/api/v1/runs/m-1/graph")).data
+
+    nodes = {node["id"]: node for node in alone["nodes"]}
+    assert ("machine", None, True, True) == (
+        alone["kind"],
+        nodes["WAIT"]["state"],
+        nodes["BEGIN"]["is_start"],
+        nodes["LOST"]["is_exit"],
+    )
+    assert ("succeeded", "waiting", "pending") == tuple(states(first)[name] for name in ("BEGIN", "WAIT", "PAY"))
+    assert ("waiting", "succeeded") == (states(again)["WAIT"], states(again)["CHOOSE"])
+    assert 2 == next(node["visits"] for node in again["nodes"] if node["id"] == "WAIT")
+    assert ("CHOOSE", "WAIT") in {(it["start"], it["end"]) for it in again["arrows"] if it["is_taken"]}
+    paying = next(node for node in retrying["nodes"] if node["id"] == "PAY")
+    assert ("retrying", 1, "tests.http.shop.Refusal: closed") == (paying["state"], paying["attempts"], paying["note"])
+    assert ("succeeded", "succeeded", "pending") == tuple(states(ended)[name] for name in ("PAY", "DONE", "LOST"))
+
+
+async def test_what_a_machine_did_is_shown_as_taken_back(api: Caller, engine: TestEngine) -> None:
+    """And the state in which it failed has failed."""
+    shop.Flag.is_up = False
+    run = await engine.start(graph_machine, Order(), id="m-2")
+    await run.signal("cents", 7)
+    with pytest.raises(outlive.errors.OutliveError):
+        await run.result()
+
+    ended = (await api.get("/api/v1/runs/m-2/graph")).data
+
+    assert ("undone", "failed", "pending") == tuple(states(ended)[name] for name in ("BEGIN", "PAY", "DONE"))
+
+
+async def test_a_server_without_the_code_has_the_graph_that_a_worker_described() -> None:
+    """With the schema of what the machine takes."""
+    async with TestEngine(registry=Registry(), worker=False) as server:
+        await Describer(store_of(server), registry_of(graph_machine)).describe()
+        api = Caller(Api(server))
+        graph = (await api.get("/api/v1/workflows/graph_machine/graph")).data
+        described = (await api.get("/api/v1/workflows/graph_machine")).data["items"][0]
+
+    assert ["BEGIN", "WAIT", "CHOOSE", "PAY", "DONE", "LOST"] == [node["id"] for node in graph["nodes"]]
+    assert "Order" in described["arguments"]["$defs"]
+    assert {"DONE", "LOST"} == set(described["result"]["$defs"]["MachineResult"]["properties"]["state"]["enum"])
+
+
+async def test_a_function_has_an_empty_graph(api: Caller, engine: TestEngine) -> None:
+    """So has a run of it; what is not known is 404."""
+    await engine.start(shop.api_order, 5, id="f-1")
+    run = (await api.get("/api/v1/runs/f-1/graph")).data
+    workflow = (await api.get("/api/v1/workflows/api_order/graph")).data
+    unknown = await api.get("/api/v1/workflows/api_nothing/graph")
+
+    assert ("function", []) == (run["kind"], run["nodes"])
+    assert ("function", "api_order") == (workflow["kind"], workflow["name"])
+    assert (404, "UnknownWorkflowError") == (unknown.status, unknown.error)
