@@ -19,6 +19,7 @@ from outlive._model.payload import Blob
 from outlive._replay.ask import current_execution
 from outlive._store.contract import Action, Outcome, Store
 from outlive.client.acting import ACTING, AuditedStore
+from outlive.client.admission import Admission, Unlimited
 from outlive.client.lookups import Lookups
 from outlive.errors import EngineClosedError, EngineForkedError, NotDurableError, OtherLoopError, RunNotFoundError
 
@@ -62,8 +63,11 @@ class Access:
         registry: Registry,
         worker: OwnWorker | None,
         hooks: Hooks = NO_HOOKS,
+        admission: Admission | None = None,
     ) -> None:
         self._store: Store | None = store
+        self.admission: Admission = admission or Unlimited()
+        """Asked by every verb that starts runs."""
         self.find = Lookups(store).find
         """The run of an id, if there is one; those who ask at the same time ask together."""
         self._looking = 0

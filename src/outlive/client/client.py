@@ -29,6 +29,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
 from outlive.client.acting import doing
+from outlive.client.admission import Admission
 from outlive.client.approval import Approvals
 from outlive.client.asks import Asks
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, WorkflowFilters, for_each
@@ -95,8 +96,11 @@ class Client:
         commits: Commits,
         worker: OwnWorker | None,
         hooks: Hooks = NO_HOOKS,
+        admission: Admission | None = None,
     ) -> None:
-        self.access = access = Access(store, packer=packer, registry=registry, worker=worker, hooks=hooks)
+        self.access = access = Access(
+            store, packer=packer, registry=registry, worker=worker, hooks=hooks, admission=admission
+        )
         self.shown = Shown(access, redaction)
         """Runs and journals as people may see them."""
         self._waiters = waiters
@@ -169,14 +173,16 @@ class Client:
         """Start a run of a workflow whose code is not here; its id. See `Engine.start_by_name`."""
         chosen, described = await self.definitions.find(workflow, version)
         data = checked_input(workflow, described, arguments)
-        return await self._starter.start_described(workflow, chosen, described, data, **options)
+        async with self.access.admission.start(options.get("id")):
+            return await self._starter.start_described(workflow, chosen, described, data, **options)
 
     async def start_flow(self, flow: Workflow[..., Any], input: Any, named: dict[str, Any], **options: Any) -> str:
         """Start a run of a flow whose steps need not be here; its id. See `Flows.start`."""
         spec = flow.spec
         arguments = spec.signature.encode((input,), named)
         described = Described(arguments={}, timeout_seconds=spec.timeout_seconds, queue=own_place(spec).queue)
-        return await self._starter.start_described(spec.name, spec.version, described, arguments, **options)
+        async with self.access.admission.start(options.get("id")):
+            return await self._starter.start_described(spec.name, spec.version, described, arguments, **options)
 
     # -- What a run has done ---------------------------------------------------------------------------------
 
@@ -202,10 +208,11 @@ class Client:
         copy = tree_in(text, source="the exported run")
         root_id = copy.root.id if id is None else check_run_id(id)
         await check_copy(copy, scratch)
-        with doing("import", root_id):
-            # First: the run must not be here without the document that it goes on with.
-            await bring_documents(self.library, copy.documents, source="the exported run")
-            await write_copy(store, copy, root_id=root_id)
+        async with self.access.admission.start(root_id):
+            with doing("import", root_id):
+                # First: the run must not be here without the document that it goes on with.
+                await bring_documents(self.library, copy.documents, source="the exported run")
+                await write_copy(store, copy, root_id=root_id)
         self.access.ring()
         return root_id
 

@@ -93,8 +93,9 @@ class Forker:
         blobs = await store.get_blobs(sorted(ids)) if ids else {}
         fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=number)
         change = await in_callback(lambda: fork.change(events, at, results, input, reason, now_at=store.now()))
-        with doing("fork", origin.id, reason):
-            outcomes = await self._access.store.commit([change])
+        async with self._access.admission.start(new_id):
+            with doing("fork", origin.id, reason):
+                outcomes = await self._access.store.commit([change])
         if outcomes[0][0] is Outcome.CONFLICT:
             raise RunExistsError(new_id, "another run has this id", "use another id for the fork")
         self._access.ring()

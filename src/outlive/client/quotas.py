@@ -1,28 +1,39 @@
 """Quotas: how much the callers of a namespace may start.
 
-A quota lies in a cell of the namespace's own store, so it counts for all engines on it. An engine looks at it, and
-counts in the store, about once a second; in between it counts its own starts. So several engines together may go past a
-quota by what they start in a second, and starts do not wait for a count each.
+A quota lies in a cell of the namespace's own store, so it counts for all engines on it, together and exactly: a second
+cell lists the starts that are under way. A start first reserves its place there, in one transaction, then creates its
+run, then gives the place back. Whether there is room is judged by the runs that are in the store and the starts that
+are not in it yet. The cell has a version, and a place that was given back keeps the version of that moment: a start
+that looked at the store before may not have seen that run, and counts the place too.
+
+An engine that finds no quota looks again after a second; without one, starts cost nothing more.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from outlive._define.middleware import Middleware, Next, StartCall
 from outlive._model import RunFilter, given
 from outlive._store.contract import Store
 from outlive.client.bulk import OPEN
 from outlive.client.client import Client
-from outlive.errors import QuotaExceededError
+from outlive.errors import QuotaExceededError, StoreError
 
 CELL = "outlive.quota"
+UNDER_WAY = "outlive.quota.starts"
 LOOK_MICROSECONDS = 1_000_000
+FORGET_MICROSECONDS = 10_000_000
+"""After how long a start that is under way is taken for lost: its process died before it could say how it ended."""
+TRIES_MAX = 50
+"""How often a start looks again while others that are under way might still leave it room."""
 MINUTE_MICROSECONDS = 60_000_000
 
 
@@ -69,41 +80,116 @@ class Quotas:
         return await usage_in(self._client.access.store)
 
 
+class Place(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """Starts that are under way, or were a moment ago."""
+
+    number: int
+    count: int
+    at: int
+    left: int = 0
+    """The version of the cell when they were in the store, or had failed; 0 until then."""
+
+
+class Under(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the cell holds: the starts that are under way in all engines."""
+
+    version: int = 0
+    places: tuple[Place, ...] = ()
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What became of a reservation: a number, or the quota that is used up; `is_sure` if nothing that is under way
+    could change that."""
+
+    number: int = 0
+    used_up: str = ""
+    is_sure: bool = True
+
+
 class QuotaGuard(Middleware):
     """Refuses starts beyond the quota."""
 
     def __init__(self, store: Callable[[], Store], *, namespace: str) -> None:
         self._store = store
         self._namespace = namespace
-        self._looking = asyncio.Lock()
-        self._looked_at = 0
-        self._left: dict[str, int] = {}
+        self._free_until = 0
+        """Until then no quota is looked for, because there was none."""
 
     async def on_start(self, start: StartCall, call_next: Next) -> Any:
-        """Around every start.
+        """Around every start of a workflow whose code is here."""
+        async with self.start(start.id):
+            return await call_next()
 
-        Raises:
-            QuotaExceededError: there are as many as there may be. A run that is there already is found all the same.
-        """
+    @asynccontextmanager
+    async def start(self, *run_ids: str | None) -> AsyncIterator[None]:
+        """See `Admission`."""
+        place = await self._reserve(run_ids) if run_ids else 0
+        try:
+            yield
+        finally:
+            if place:
+                # If the store is away, the place is forgotten after a while.
+                with suppress(StoreError):
+                    await self._store().change_cell(UNDER_WAY, partial(_leave, place))
+
+    async def _reserve(self, run_ids: Sequence[str | None]) -> int:
         store = self._store()
-        if store.now() - self._looked_at > LOOK_MICROSECONDS:
-            await self._look(store)
-        used_up = next((name for name, left in self._left.items() if left <= 0), None)
-        if used_up is not None and await store.find_run(start.id) is None:
-            raise QuotaExceededError(self._namespace, used_up.replace("_", " "))
-        for name in self._left:
-            self._left[name] -= 1
-        return await call_next()
-
-    async def _look(self, store: Store) -> None:
-        async with self._looking:
-            if store.now() - self._looked_at <= LOOK_MICROSECONDS:
-                return  # Another start has looked meanwhile.
+        if store.now() < self._free_until:
+            return 0
+        verdict = Verdict()
+        for _ in range(TRIES_MAX):
+            seen = under_in(await store.read_cell(UNDER_WAY)).version
             usage = await usage_in(store)
-            have = {"open_runs": usage.open_runs, "starts_per_minute": usage.starts_in_a_minute}
-            most = {name: getattr(usage.quota, name) for name in have}
-            self._left = {name: most[name] - used for name, used in have.items() if used is not None}
-            self._looked_at = store.now()
+            left = left_of(usage)
+            if not left:
+                self._free_until = store.now() + LOOK_MICROSECONDS
+                return 0
+            verdict = await store.change_cell(UNDER_WAY, partial(_reserve, seen, left, len(run_ids)))
+            if verdict.is_sure:
+                break
+        if verdict.number:
+            return verdict.number
+        if await self._are_there(run_ids):
+            return 0
+        raise QuotaExceededError(self._namespace, verdict.used_up.replace("_", " "))
+
+    async def _are_there(self, run_ids: Sequence[str | None]) -> bool:
+        known = [run_id for run_id in run_ids if run_id is not None]
+        return len(known) == len(run_ids) == len(await self._store().find_runs(known))
+
+
+def _reserve(seen: int, left: dict[str, int], count: int, held: bytes | None, now_at: int) -> tuple[bytes, Verdict]:
+    """Reserve a place for starts, if there is room; `seen` is the version before the store was counted."""
+    under = under_in(held)
+    places = [place for place in under.places if now_at - place.at < FORGET_MICROSECONDS]
+    uncounted = sum(place.count for place in places if not 0 < place.left <= seen)
+    used_up = next((name for name, most in left.items() if most < count + uncounted), "")
+    if used_up:
+        return held or b"", Verdict(used_up=used_up, is_sure=not uncounted or left[used_up] < count)
+    version = under.version + 1
+    return _packed(version, [*places, Place(version, count, now_at)]), Verdict(number=version)
+
+
+def _leave(number: int, held: bytes | None, now_at: int) -> tuple[bytes, None]:
+    """Say that starts are in the store, or have failed."""
+    under = under_in(held)
+    version = under.version + 1
+    return _packed(version, [replace(it, left=version) if it.number == number else it for it in under.places]), None
+
+
+def _packed(version: int, places: Sequence[Place]) -> bytes:
+    return msgspec.json.encode(Under(version, tuple(places)))
+
+
+def under_in(data: bytes | None) -> Under:
+    """The starts that are under way."""
+    return msgspec.json.decode(data, type=Under) if data else Under()
+
+
+def left_of(usage: Usage) -> dict[str, int]:
+    """How much is left of each quota; nothing for what has no limit."""
+    have = {"open_runs": usage.open_runs, "starts_per_minute": usage.starts_in_a_minute}
+    return {name: getattr(usage.quota, name) - used for name, used in have.items() if used is not None}
 
 
 async def usage_in(store: Store) -> Usage:

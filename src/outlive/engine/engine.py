@@ -159,7 +159,7 @@ class Engine(Served, Secured, Configured):
         clock: Clock | None = None,
     ) -> None:
         self.url = url = in_namespace(url, namespace)
-        guards = [] if namespace is None else [QuotaGuard(lambda: self._store, namespace=namespace)]
+        self._quota = None if namespace is None else QuotaGuard(lambda: self._store, namespace=namespace)
         self.limits = given.option("Engine", "limits", limits, Limits)
         self._retry = check_retry("Engine", retry)
         self._recovery = given.option("Engine", "recovery", recovery, Recovery)
@@ -180,7 +180,7 @@ class Engine(Served, Secured, Configured):
         self._clock = clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
         self._resources = LiveResources(check_given(resources))
-        self._hooks = hooks_of(middleware, guards)
+        self._hooks = hooks_of(middleware, [] if self._quota is None else [self._quota])
         self._redaction = Redaction(redact)
         self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._has_flows = given.flag("Engine", "flows", flows)
@@ -396,6 +396,7 @@ class Engine(Served, Secured, Configured):
             commits=self._committer,
             worker=self._sessions,
             hooks=self._hooks,
+            admission=self._quota,
         )
 
     @property

@@ -17,7 +17,14 @@ from outlive._model.schedule import tick_text
 from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive.engine import Engine
-from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, SecretError, StoreUnavailableError
+from outlive.errors import (
+    CommitUnknownError,
+    EngineClosedError,
+    OutliveError,
+    QuotaExceededError,
+    SecretError,
+    StoreUnavailableError,
+)
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
 from outlive.http.nesting import DEPTH_MAX, is_deeper
 from outlive.http.signature import ID, check_signature, check_token
@@ -78,6 +85,9 @@ class Webhooks:
             return
         except Refused as refused:
             await answer(send, refused.status, {"error": refused.error}, refused.headers)
+        except QuotaExceededError:
+            again = "there is no room for more runs now; send the same request again later"
+            await answer(send, 429, {"error": again}, {"retry-after": "5"})
         except (StoreUnavailableError, CommitUnknownError, EngineClosedError) as error:
             log.warning("webhook %s was not answered: %s", request.path, error)
             again = "the store is away; send the same request again"

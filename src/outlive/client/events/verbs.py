@@ -238,7 +238,8 @@ class Events:
         store = self._access.store
         if connection is not None:
             return [await store.request_start(connection, each) for each in births]
-        outcomes = [outcome for outcome, _ in await store.commit(births)]
+        async with self._access.admission.start(*(each.runs[0].id for each in births)):
+            outcomes = [outcome for outcome, _ in await store.commit(births)]
         self._access.ring()
         return outcomes
 

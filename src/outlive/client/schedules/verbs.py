@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, get_args
 
 from msgspec.structs import replace
@@ -187,12 +188,9 @@ class Schedules:
         while True:
             now, nonce = self._access.store.now(), self._client.nonce()
             run_id = id or f"{run_id_of(name, now)}.{nonce & 0xFFFFFF:06x}"
-            blocking = await change_schedule(
-                self._access.store,
-                name,
-                lambda stored, runs: self._triggered(name, stored, runs, overlap, run_id=run_id, now=now, nonce=nonce),  # noqa: B023
-                nonce=self._client.nonce,
-            )
+            start = partial(self._triggered, name, overlap=overlap, run_id=run_id, now=now, nonce=nonce)
+            async with self._access.admission.start(run_id):
+                blocking = await change_schedule(self._access.store, name, start, nonce=self._client.nonce)
             if not blocking:
                 self._access.ring()
                 return RunHandle(self._client, run_id)
@@ -204,8 +202,8 @@ class Schedules:
         name: str,
         stored: StoredSchedule,
         runs: Mapping[str, Run],
-        overlap: TriggerOverlap | None,
         *,
+        overlap: TriggerOverlap | None,
         run_id: str,
         now: int,
         nonce: int,
