@@ -95,7 +95,7 @@ async def claimed(engine: TestEngine, **options: Any) -> Task:
 
 
 async def test_a_task_is_claimed_and_completed(engine: TestEngine) -> None:
-    """And `why` says whom the run waits for. (SF-T1, SF-T3, FB-G1)"""
+    """And `why` says whom the run waits for. [SF-T1 SF-T3 FB-G1]"""
     run = await engine.start(thumbnail, "a.png", id="t-1")
     await engine.settle()
     assert (await run.why()).startswith("it waits for a remote worker of queue gpu to claim step resize (task ")
@@ -117,8 +117,8 @@ async def test_a_task_is_claimed_and_completed(engine: TestEngine) -> None:
 
 
 async def test_tasks_come_in_order_from_the_queue_that_is_asked(engine: TestEngine) -> None:
-    """An empty queue gives nothing when the wait is over, and a step that was not asked for stays. (SF-T2, 4, 5, 6,
-    FB-G2)"""
+    """An empty queue gives nothing when the wait is over, and a step that was not asked for stays.
+    [SF-T2 SF-T4 SF-T5 SF-T6 FB-G2]"""
     run = await engine.start(crops, [1, 2, 3])
     await engine.settle()
     before = engine.clock.now()
@@ -137,7 +137,7 @@ async def test_tasks_come_in_order_from_the_queue_that_is_asked(engine: TestEngi
 
 @pytest.mark.every_store
 async def test_a_lease_that_has_run_out_gives_the_task_to_another(place: Place) -> None:
-    """With the progress of the first one, whose answer is refused; on every store. (FB-G3, FB-G4, FB-G6)"""
+    """With the progress of the first one, whose answer is refused; on every store. [FB-G3 FB-G4 FB-G6]"""
     async with TestEngine(place.url) if place.url != "memory:" else TestEngine() as engine:
         run = await engine.start(thumbnail, "a.png")
         first = await claimed(engine, lease_seconds=10)

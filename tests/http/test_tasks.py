@@ -46,7 +46,7 @@ async def engine() -> AsyncIterator[TestEngine]:
 
 
 async def test_a_task_is_worked_on_over_http(engine: TestEngine) -> None:
-    """Claim, heartbeat, complete; all that a worker may do wrong is said with a status. (FB-G6)"""
+    """Claim, heartbeat, complete; all that a worker may do wrong is said with a status. [FB-G6]"""
     api = Caller(Api(engine))
     run = await engine.start(doubled, [21])
     await engine.settle()
