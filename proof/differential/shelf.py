@@ -20,7 +20,10 @@ class Shelf:
     def change_cell(self, name: str, change: CellChange[T], now: int) -> T:
         """What it is to hold, unless it raises."""
         after, answer = change(self.cells.get(name), now)
-        self.cells[name] = after
+        if after is None:
+            self.cells.pop(name, None)
+        else:
+            self.cells[name] = after
         return answer
 
     def append(self, run_id: str, row: CheckpointRow) -> bool:

@@ -20,6 +20,7 @@ from proof.simulation.plan import ATTEMPTS_MAX, Plan, draw
 from proof.simulation.play import registry
 from proof.simulation.process import Parts, Process
 from proof.simulation.program import each_order
+from proof.simulation.retention import hurried, rules_of
 from proof.simulation.server import Server
 from proof.simulation.users import Users
 from proof.simulation.weather import Weather
@@ -55,7 +56,7 @@ class Episode:
         self.plan = plan
         self.world = world = World(plan.seed)
         self.weather = Weather(world, plan.rates, plan.fixed)
-        self.server = Server(world, rings=plan.rings)
+        self.server = Server(world, rings=plan.rings, keeping=plan.keeping)
         self.ledger = Ledger(world, self.server.nonces, self.server.is_live, self.server.paused_for)
         self.server.is_stepping = self.ledger.is_stepping
         self.ledger.begun_in_queue = self._check_queues
@@ -72,6 +73,7 @@ class Episode:
             sees_dead=plan.sees_dead,
             false_alarms=plan.false_alarms,
             is_named=plan.is_named,
+            retention=rules_of(plan.keeping),
             has_schedules=bool(plan.schedules),
         )
         self._lives: Counter[int] = Counter()
@@ -117,7 +119,8 @@ class Episode:
         log.addHandler(handler)
         was_propagating, log.propagate = log.propagate, False
         try:
-            self._play()
+            with hurried(self.plan.keeping):
+                self._play()
         except Exception as error:
             # A store that is asked for what no store can do, a book that makes no sense: a bug here or in the engine.
             self.world.complain(f"the simulation broke off: {error!r} in {_place(error)}")
@@ -148,6 +151,8 @@ class Episode:
             self.users.schedulers.open(scheduled)
         for purge in self.plan.purges:
             self.users.purgers.open(purge)
+        if self.plan.keeping is not None:
+            self.users.keepers.open(self.plan.keeping)
         for pause in self.plan.pauses:
             self.users.pausers.open_whole(pause)
         self.nemesis.expect(self.plan.strikes)
@@ -156,7 +161,8 @@ class Episode:
         self.nemesis.heal()
         self.ledger.is_poisonous = False
         self._look()
-        world.run_until(self.plan.fault_seconds + HEALED_SECONDS_MAX, lambda: self.judge.is_over)
+        kept = 0.0 if self.plan.keeping is None else self.plan.keeping.kept_seconds + self.plan.keeping.grace_seconds
+        world.run_until(self.plan.fault_seconds + HEALED_SECONDS_MAX + kept, lambda: self.judge.is_over)
         if not world.violations:
             self.judge.judge(self.plan.cases)
 

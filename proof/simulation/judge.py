@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -53,6 +54,8 @@ class Judge:
         self._ledger = ledger
         self._users = users
         self._packer = Packer(Limits())
+        self._blobs: Mapping[str, bytes] = server.state.blobs
+        """Where the payloads lie that are looked at."""
         self._registry = registry(has_rare=True)
         self._machines = MachineJudge(world, ledger.effects, self._value)
         self._booked: list[tuple[str, int]] = []
@@ -64,28 +67,36 @@ class Judge:
     def is_over(self) -> bool:
         """Whether every run has ended and every user has an answer."""
         are_over = all(row.next_at is None for row in self._server.state.schedules.values())
-        return not self._server.state.active and self._users.is_answered and are_over
+        is_over = not self._server.state.active and self._users.is_answered and are_over
+        return is_over and self._server.retention.is_over
 
     def judge(self, cases: list[Case]) -> None:
         """Complain about everything that is not as it must be."""
-        complain = self._world.complain
+        complain, state = self._world.complain, self._server.state
         if not self.is_over:
             for tree in self._server.state.active.values():
                 complain(f"run {tree.root.id} has not ended: {tree.root}")
             for row in self._server.state.schedules.values():
                 if row.next_at is not None:
                     complain(f"schedule {row.name} is not over")
+            if not self._server.retention.is_over:
+                complain("runs are left, or blobs of them, that retention should have deleted")
             if not self._users.is_answered:
                 complain(f"never answered: {', '.join(self._users.open_requests)}")
             return
         for problem in at_once(check_store(self._server.store)):
             complain(f"fsck: {problem}")
         for book in self._server.books.values():
+            # Of a run that was deleted the blobs may be gone too, and of rows that a snapshot has put away.
+            has_lost = book.journal not in state.trees or any(isinstance(it, SnapshotTaken) for it in book.events)
+            self._blobs = {**self._server.retention.blobs, **state.blobs} if has_lost else state.blobs
             self._read(book)
             self._replay(book)
+        self._blobs = {**self._server.retention.blobs, **state.blobs}
         for case in cases:
             self._judge_case(case)
         self._users.schedulers.judge(self._known_runs().values())
+        self._server.retention.judge(self._users.keepers.started, self._server.deletions.gone, self._value)
 
     def _known_runs(self) -> dict[str, Run]:
         """All runs, also those that were deleted."""
@@ -94,7 +105,7 @@ class Judge:
     def _unpack(self, payload: Payload) -> Stored:
         if payload.blob:
             self._world.sometimes["payload in a blob"] += 1
-        return self._packer.unpack(payload, self._server.state.blobs)
+        return self._packer.unpack(payload, self._blobs)
 
     def _value(self, payload: Payload) -> Any:
         return msgspec.json.decode(bytes(self._unpack(payload)))

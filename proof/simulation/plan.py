@@ -22,6 +22,8 @@ ATTEMPTS_MAX = 4
 """A run that kills more workers than this, one after the other, is quarantined."""
 KINDS = ("kill", "kill", "pause", "stop", "outage", "clog", "jump", "store jump", "late keeper")
 FUSE_MAX = 60
+DELETES_PER_SECOND = 2
+"""How many runs a worker with rules of retention deletes in a second at most."""
 WORKFLOWS = ("simulated.play", "simulated.rare", *MACHINES)
 
 
@@ -98,6 +100,18 @@ class Purging(msgspec.Struct, omit_defaults=True):
     """How long ago they must have ended, by the clock of the store."""
 
 
+class Keeping(msgspec.Struct, omit_defaults=True):
+    """A rule of retention that every worker has, and the starts of the runs that it is for."""
+
+    starts: list[float]
+    kept_seconds: float
+    """How long they stay when they have ended."""
+    grace_seconds: float
+    """How long a blob stays that no row names."""
+    jumped_seconds: float = 0.0
+    """How far the clock of the store is set forward, in all: so much earlier a rule may come."""
+
+
 class Plan(msgspec.Struct, omit_defaults=True):
     """One episode."""
 
@@ -121,6 +135,7 @@ class Plan(msgspec.Struct, omit_defaults=True):
     pauses: list[WholePause] = []
     schedules: list[Scheduled] = []
     purges: list[Purging] = []
+    keeping: Keeping | None = None
     strikes: list[Strike] = []
     fixed: list[FixedTrip] = []
     fault_seconds: float = FAULT_SECONDS
@@ -162,7 +177,24 @@ def draw(seed: int) -> Plan:
         schedules=_schedules(seed),
     )
     plan.purges = _purges(seed, plan)
+    plan.keeping = _keeping(seed, plan)
+    if plan.keeping is not None:
+        plan.limits |= {"payload_inline_bytes_max": 100, "deletes_per_second_max": DELETES_PER_SECOND}
     return plan
+
+
+def _keeping(seed: int, plan: Plan) -> Keeping | None:
+    """In one seed of ten workers delete runs that ended some time ago, and the blobs of these.
+
+    That time is longer than a user may have to ask before a start is acknowledged, because who starts a run again that
+    was deleted starts another one; and blobs stay for longer than a request may be under way.
+    """
+    chance = random.Random(f"retention of outlive simulation {seed}")
+    if chance.random() > 0.1:
+        return None
+    jumped = sum(strike.seconds for strike in plan.strikes if strike.kind == "store jump" and strike.seconds > 0)
+    starts = sorted(chance.random() * 8 for _ in range(chance.choice((15, 30))))
+    return Keeping(starts, FAULT_SECONDS + 10 + jumped, 30 + jumped, jumped)
 
 
 def _purges(seed: int, plan: Plan) -> list[Purging]:

@@ -19,7 +19,7 @@ from outlive._define.registry import Registry
 from outlive._define.saga import saga
 from outlive._define.step import step
 from outlive._define.talking import get
-from outlive._define.workflow import workflow
+from outlive._define.workflow import Workflow, workflow
 from outlive._model import Retry
 from outlive._runtime.tree.attempt import Attempt
 from outlive.errors import StepFailed, StepInterrupted, StepTimeoutError
@@ -144,6 +144,13 @@ async def fragile(tag: str, millis: int) -> str:
     if tag not in _ledger().repaired:
         raise Broken(tag)
     return tag
+
+
+@step(name="simulated.say")
+async def say(text: str) -> str:
+    """What it is given."""
+    await effect(20)
+    return text
 
 
 @step(name="simulated.poison")
@@ -308,6 +315,12 @@ async def play(program: str) -> str:
     return json.dumps(await _play(json.loads(program)))
 
 
+@workflow(name="simulated.brief", strict_arguments=True)
+async def brief(text: str) -> str:
+    """What a step makes of a text that lies in a blob."""
+    return await say(text)
+
+
 document = flow.parse("""
 name: simulated-flow
 steps:
@@ -363,9 +376,10 @@ QUEUED = dict(zip(QUEUES, (play_one, play_two, play_keyed, play_mine, play_rated
 def registry(*, has_rare: bool) -> Registry:
     """What a worker can run."""
     made = Registry()
-    for it in (play, document, *QUEUED.values(), *([rare] if has_rare else [])):
+    workflows: list[Workflow[..., Any]] = [play, brief, document, *QUEUED.values(), *([rare] if has_rare else [])]
+    for it in workflows:
         made.add_workflow(it.spec)
     add_machines(made)
-    for known in (work, once, unbook, book, item, echo, advance, poison, post, speak, fragile):
+    for known in (work, once, unbook, book, item, echo, advance, poison, post, speak, fragile, say):
         made.add_step(known.spec)
     return made

@@ -8,7 +8,7 @@ line to the store are simulated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from outlive._define.registry import Registry
 from outlive._lease.contract import Leases
 from outlive._model import Limits
+from outlive._model.retention import Keep
 from outlive._runtime.session.sessions import WorkerSessions
 from outlive.engine import Engine
 from outlive.errors import StoreUnavailableError
@@ -49,6 +50,8 @@ class Parts:
     """Whether workers see that a neighbour has died, as those of one machine do."""
     false_alarms: float
     """How likely a look at the neighbours takes a living one for dead."""
+    retention: Sequence[Keep]
+    """What every worker deletes, and when."""
     has_schedules: bool
     """Whether workers look for schedules. Where there are none, looks would only give old plans another course."""
     is_named: bool
@@ -125,6 +128,7 @@ class Process:
                 grace_seconds=1.0,
                 limits=self._parts.limits,
                 overlaps=self._parts.overlaps,
+                retention=self._parts.retention if self.has_worker else (),
                 schedules=self._parts.has_schedules,
                 flows=False,
                 leases=self._new_leases,

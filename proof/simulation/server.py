@@ -37,7 +37,9 @@ from outlive.testing.crash.journal import title
 from proof.simulation.book import Book
 from proof.simulation.deletions import DeletionAudit
 from proof.simulation.loop import SimulatedLoop
+from proof.simulation.plan import Keeping
 from proof.simulation.queues import QueueAudit
+from proof.simulation.retention import RetentionAudit
 from proof.simulation.weather import Fate
 from proof.simulation.world import World
 
@@ -49,7 +51,7 @@ _PAUSES = (MessageKind.PAUSE, MessageKind.RESUME)
 class Server:
     """The one store that all simulated processes share."""
 
-    def __init__(self, world: World, *, rings: bool = True) -> None:
+    def __init__(self, world: World, *, rings: bool = True, keeping: Keeping | None = None) -> None:
         self._world = world
         self.state = MemoryState()
         self.store = MemoryStore(clock=world.now, state=self.state)
@@ -70,6 +72,7 @@ class Server:
         """Trees that each process knows to be paused, in which epoch, and since when."""
         self.queues = QueueAudit(world, self.roots)
         self.deletions = DeletionAudit(world, self.state)
+        self.retention = RetentionAudit(world, self.state, keeping)
         self.looked: Callable[[], None] = lambda: None
         """Called after each write that was looked at."""
         self._read: dict[tuple[SimulatedLoop, int], set[int]] = {}
@@ -78,7 +81,7 @@ class Server:
         """What is durable and was not answered: the process that wrote it must look before it writes it again."""
         self.is_stepping: Callable[[SimulatedLoop, Book], bool] = lambda loop, book: False
         """Whether a process runs a step of a tree, as the ledger knows it."""
-        self.cell_changed: Callable[[SimulatedLoop | None, str, bytes, Any], None] = lambda *args: None
+        self.cell_changed: Callable[[SimulatedLoop | None, str, bytes | None, Any], None] = lambda *args: None
         """Called with what became of a cell, what was answered, and the process that gets the answer, if any does."""
 
     # -- Pauses ----------------------------------------------------------------------------------------------
@@ -190,15 +193,20 @@ class Server:
             return self._commit(loop, args[0])
         revisions = {name: row.revision for name, row in self.state.schedules.items()}
         trees = self.deletions.begin(args[0]) if verb == "delete_trees" else {}
-        answer = at_once(getattr(self.store, verb)(*args, **options))
+        blobs = dict(self.state.blobs) if verb == "delete_blobs" else {}
+        answer = at_once(getattr(self.store.examiner if verb == "list_cells" else self.store, verb)(*args, **options))
         if verb == "read_journal":
             self._read.setdefault((loop, args[0]), set()).add(len(answer))
         elif verb == "change_cell":
-            self.cell_changed(loop if is_heard else None, args[0], self.state.cells[args[0]], answer)
+            self.cell_changed(loop if is_heard else None, args[0], self.state.cells.get(args[0]), answer)
+            self.retention.cell_changed(args[0], self.state.cells.get(args[0]))
         elif verb == "claim_runs":
             self._claimed(loop, args, options, answer)
         elif verb == "delete_trees":
             self.deletions.end(trees, answer, ended_before=options["ended_before"])
+            self.retention.trees_deleted([trees[journal] for journal in answer])
+        elif verb == "delete_blobs":
+            self.retention.blobs_deleted(blobs)
         elif verb == "append_streams":
             self._appended(loop, args[0], answer)
         elif verb == "change_schedules":

@@ -7,7 +7,7 @@ have written. A simulator that does not find these would not find their like eit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from outlive._journal.event import AnyEvent, StepSucceeded
 from outlive._model.queue import QueueState
 from outlive._replay.command import RunStep
 from outlive._runtime.commit.retry import CommitRetry
+from outlive._runtime.services import pruner
 from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.live import LiveTree
 from outlive._store import streams
@@ -172,6 +173,21 @@ def _without_need() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _without_turns() -> Iterator[None]:
+    """A worker deletes what its rules let go whenever it looks, whoever else does that too."""
+
+    def take(self: pruner.Pruner, data: bytes | None, now: int) -> tuple[bytes, pruner.Turns]:
+        return data or b"", pruner.turns_in(data)
+
+    with replaced(pruner.Pruner, "_take", take), replaced(pruner.Pruner, "_left", lambda self, turns, now: 0.0):
+        yield
+
+
+async def _forget_references(self: MemoryStore, ids: Collection[str]) -> None:
+    """Which blobs are in use is read, and not remembered."""
+
+
 SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "fence": _without_fence,
     "read-back": partial(replaced, CommitRetry, "read_back", _never_read_back),
@@ -187,14 +203,16 @@ SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "share": _without_share,
     "rate": _without_rate,
     "need": _without_need,
+    "turns": _without_turns,
+    "blobs": partial(replaced, MemoryStore, "keep_blobs", _forget_references),
     **MACHINE_SWITCHES,
 }
 """What can be switched off: the compare-and-swap of the store; reading back a commit whose outcome is unknown, either
 taking it for not done or taking it for done; the durable budget of attempts; the marks of appends to streams; that one
 settlement of a promise counts; that asks with one key are one; that a fork has all results; that only the owner appends
 to a stream; that a change of a schedule is made of what is there; that a queue gives all its slots, to one worker no
-more than its share, and to all no more than the rate; that nothing is deleted that an open run needs; and what
-`machines.switches` has."""
+more than its share, and to all no more than the rate; that nothing is deleted that an open run needs; that the
+workers take turns in deleting; that blobs stay which rows name; and what `machines.switches` has."""
 
 
 def without(name: str | None) -> AbstractContextManager[None]:

@@ -29,6 +29,7 @@ from outlive.errors import (
     StoreUnavailableError,
 )
 from proof.simulation.forks import Forkers
+from proof.simulation.keepers import Keepers
 from proof.simulation.ledger import Ledger
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.machines.play import PLAYED, shown_end
@@ -99,6 +100,7 @@ class Users:
         self.pausers = Pausers(world, self._later)
         self.schedulers = Schedulers(world, self._later, roots)
         self.purgers = Purgers(world, self._later)
+        self.keepers = Keepers(self._later)
 
     @property
     def is_answered(self) -> bool:

@@ -167,9 +167,11 @@ def _own_life(events: list[AnyEvent]) -> list[AnyEvent]:
 
 
 async def collect_streams(into: Evidence, names: Iterable[tuple[str, str]]) -> None:
-    """Read these streams, given by run and name."""
+    """Read these streams, given by run and name. Those of a run that is stuck have no end, and are left out."""
     async with outlive.Engine(into.trial.url, worker=False) as engine:
         for run_id, name in names:
+            if run_id in into.runs and not into.runs[run_id].status.is_terminal:
+                continue
             items = engine.get(run_id).stream(name, positions=True)
             into.streams[run_id, name] = [(it.call, it.epoch, it.attempt, it.value) async for it in items]
 

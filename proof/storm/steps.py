@@ -8,6 +8,7 @@ from typing import Any
 
 import outlive
 from proof.storm.effects import effect
+from proof.storm.insistence import insist
 from proof.storm.op import Booked, Op
 from proof.storm.places import statement
 
@@ -169,9 +170,10 @@ async def emit_all(place: int, value: int) -> int:
 
 @outlive.step(name="storm.need_repair")
 async def need_repair(place: int, number: int) -> None:
-    """Fails for good until a client has left a repair in the store."""
+    """Fails for good until a client has left a repair in the store. That the store is away is not what it fails of."""
+    checkpoints = outlive.current_engine().checkpoints
     with effect(place):
-        if not await outlive.current_engine().checkpoints.load_run(f"repair-{number}"):
+        if not await insist(lambda: checkpoints.load_run(f"repair-{number}")):
             raise ValueError("planned: it needs a repair")
 
 

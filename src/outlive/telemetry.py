@@ -195,6 +195,7 @@ class Counters:
     runs_archived: int = counted("Runs that retention wrote to an archive here, before it deleted them.")
     archive_failures: int = counted("How often an archive could not be written, so that nothing was deleted.")
     blobs_deleted: int = counted("Blobs that no row referred to, and that were deleted here.")
+    cells_removed: int = counted("Cells of limits, breakers, bursts and links that said nothing any more.")
     steps_skipped: int = counted("Steps that a person had skipped.")
     steps_started: int = counted("Attempts begun.")
     steps_retried: int = counted("Attempts that failed and will be followed by another one.")

@@ -265,7 +265,7 @@ class LosesAChange(Defective):
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         after, answer = change(self._state.cells.get(name), self.now())
         await asyncio.sleep(0)
-        self._state.cells[name] = after
+        self._state.cells[name] = after or b""
         return answer
 
 

@@ -289,3 +289,45 @@ def test_what_cannot_be_a_limit_is_refused(wrong: str) -> None:
 def test_a_bucket_without_a_burst_holds_a_second() -> None:
     """Rounded up, so that it holds something."""
     assert [1, 3, 10] == [TokenBucket(rate).burst for rate in (0.2, 2.5, 10)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30 * SECOND), st.integers(1, 3), st.booleans()), min_size=1, max_size=12),
+    st.integers(0, 40 * SECOND),
+    st.integers(1, 3),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_state_that_can_be_forgotten_answers_as_an_empty_one(
+    calls: list[tuple[int, int, bool]], later: int, cost: int
+) -> None:
+    """From the instant on that it names; so its cell can be removed, and no call more is let through."""
+    limit, state = RateLimit("api", TokenBucket(1, burst=3), FixedWindow(4, seconds=10)), LimitState()
+    for at, spent, may_wait in sorted(calls):
+        state, _ = limit.ask(state, cost=spent, now_at=AT + at, wait_max=5 * SECOND * may_wait)
+    dated = limit.dated(state)
+    now_at = max(dated.forgotten_at, AT + later)
+
+    assert dated.forgotten_at > AT
+    assert limit.ask(dated, cost=cost, now_at=now_at)[1] == limit.ask(LimitState(), cost=cost, now_at=now_at)[1]
+
+
+def test_only_tiers_of_our_own_say_when_they_can_be_forgotten() -> None:
+    """Of others it is not known, and their cells stay."""
+
+    class Strange:
+        label, capacity = "strange", 5
+
+        def earliest(self, level: tuple[int, int], cost: int, now_at: int) -> int:
+            return now_at
+
+        def charge(self, level: tuple[int, int], cost: int, at: int) -> tuple[int, int]:
+            return at, cost
+
+        def refund(self, level: tuple[int, int], cost: int) -> tuple[int, int]:
+            return level
+
+    limit = RateLimit("api", TokenBucket(1), Strange())
+    state, _ = limit.ask(LimitState(), cost=1, now_at=AT)
+
+    assert 0 == limit.dated(state).forgotten_at
+    assert AT < RateLimit("api", TokenBucket(1)).dated(state).forgotten_at

@@ -27,7 +27,7 @@ class LosesWhatHappensMeanwhile(Defective):
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         data, answer = change(self._state.cells.get(name), self.now())
         await asyncio.sleep(0)
-        self._state.cells[name] = data
+        self._state.cells[name] = data or b""
         return answer
 
 
@@ -38,7 +38,8 @@ class KeepsCellsToItself(Defective):
 
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         cells: dict[str, bytes] = self.__dict__.setdefault("cells", {})
-        cells[name], answer = change(cells.get(name), self.now())
+        after, answer = change(cells.get(name), self.now())
+        cells[name] = after or b""
         return answer
 
 
@@ -59,7 +60,8 @@ class WritesBeforeItAsks(Defective):
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         before = self._state.cells.get(name)
         self._state.cells.setdefault(name, b"")
-        self._state.cells[name], answer = change(before, self.now())
+        after, answer = change(before, self.now())
+        self._state.cells[name] = after or b""
         return answer
 
 
@@ -70,7 +72,20 @@ class WipesWhatRaises(Defective):
 
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         before = self._state.cells.pop(name, None)
-        self._state.cells[name], answer = change(before, self.now())
+        after, answer = change(before, self.now())
+        if after is not None:
+            self._state.cells[name] = after
+        return answer
+
+
+class KeepsAnEmptyCell(Defective):
+    """A cell that is to hold nothing is there all the same."""
+
+    found_by = "test_cell_that_is_to_hold_nothing_is_gone"
+
+    async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
+        after, answer = change(self._state.cells.get(name), self.now())
+        self._state.cells[name] = after or b""
         return answer
 
 

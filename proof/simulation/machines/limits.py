@@ -43,8 +43,9 @@ class LimitAudit:
         """The rooms and permits of a process that no attempt has used."""
         self._opened_at = 0
 
-    def changed(self, loop: SimulatedLoop | None, name: str, data: bytes, answer: Any) -> None:
-        """A process has asked a cell, which holds these bytes now; None if the answer never reaches it."""
+    def changed(self, loop: SimulatedLoop | None, name: str, data: bytes | None, answer: Any) -> None:
+        """A process has asked a cell, which holds these bytes now; None if the answer never reaches it. A cell that was
+        removed holds none."""
         given, now_at = answer if isinstance(answer, tuple) else (None, 0)
         if isinstance(given, Room):
             self._check_room(given.at)
@@ -54,7 +55,7 @@ class LimitAudit:
         elif isinstance(given, Permit):
             self._check_permit(given, now_at)
             self._give(loop, name, now_at)
-        if name == BREAKER_CELL:
+        if name == BREAKER_CELL and data is not None:
             self._look(msgspec.json.decode(data, type=BreakerState))
 
     def _give(self, loop: SimulatedLoop | None, name: str, at: int) -> None:

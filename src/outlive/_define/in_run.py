@@ -11,10 +11,13 @@ from typing import Any, Generic, TypeVar, TypeVarTuple, overload
 from uuid import UUID
 from uuid import uuid4 as _uuid4
 
+from outlive._define.gathered import start_gathered
 from outlive._define.in_step import CURRENT_STEP
+from outlive._define.talking import OtherRun
 from outlive._define.workflow import Bound, Startable, bound
 from outlive._journal.value import codec_for
 from outlive._model import check_run_id, child_id, given
+from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.instant import instant_of
 from outlive._replay.ask import (
     cancel_detached,
@@ -28,8 +31,9 @@ from outlive._replay.ask import (
     this_execution,
 )
 from outlive._replay.ending import result_of
+from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import ConfigurationError, NotInRunError
+from outlive.errors import ConfigurationError, InvalidArgumentError, NotInRunError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -112,24 +116,39 @@ async def start(
     id: str | None = None,
     tags: dict[str, str] | None = None,
     timeout: given.Span | None = None,
+    debounce: Debounce | None = None,
+    throttle: Throttle | None = None,
 ) -> Child[R]:
     """Start another run from a workflow.
 
     Without `detached` it is a child in this tree: it ends, at the latest, with its parent. Detached it is a tree of its
-    own, maybe on another worker, and outlives its parent; `id` and `tags` are for detached runs.
+    own, maybe on another worker, and outlives its parent; `id`, `tags`, `debounce` and `throttle` are for detached
+    runs.
+
+    Args:
+        id: the same id again is the same run; made of this call unless given.
+        debounce: many starts of a key, from wherever they come, are one run with the arguments of the last. See
+            `Engine.start`.
+        throttle: the starts of a key within a while are the run that the first of them has started.
     """
     execution = this_execution("start")
     wanted = bound(workflow, args)
     spec = wanted.workflow.spec
     seconds = given.some_seconds("outlive.start", "timeout", timeout)
     if not given.flag("outlive.start", "detached", detached):
-        if id is not None or tags is not None:
-            raise ConfigurationError("id= and tags= are for runs of their own: outlive.start(..., detached=True)")
+        if any(it is not None for it in (id, tags, debounce, throttle)):
+            raise ConfigurationError(
+                "id=, tags=, debounce= and throttle= are for runs of their own: outlive.start(..., detached=True)"
+            )
         call = start_child(execution, spec, wanted.args, wanted.kwargs, timeout_seconds=seconds)
         return Child(
             child_id(execution.root_id, call.command.run),
             lambda: child_result(execution, call),
             lambda: execution.cancel_child(call, "cancelled by its parent"),
+        )
+    if debounce is not None or throttle is not None:
+        return await _start_gathered(
+            execution, wanted, gathering("outlive.start", debounce, throttle), id, tags, seconds
         )
     run_id = await start_detached(
         execution,
@@ -141,6 +160,23 @@ async def start(
         timeout_seconds=seconds,
     )
     return Child(run_id, lambda: _detached_result(wanted, run_id), lambda: cancel_detached(execution, run_id))
+
+
+async def _start_gathered(
+    execution: Execution,
+    wanted: Bound[R],
+    gather: Debounce | Throttle,
+    id: str | None,
+    tags: dict[str, str] | None,
+    seconds: float | None,
+) -> Child[R]:
+    if id is not None:
+        advice = "leave it out: with debounce= or throttle= the key says which run it is"
+        raise InvalidArgumentError("outlive.start", "id", id, advice)
+    labels = given.tags("outlive.start", tags)
+    run_id = await start_gathered(execution, wanted, gather, tags=labels, timeout_seconds=seconds)
+    kind = wanted.workflow.spec.signature.result
+    return Child(run_id, lambda: OtherRun[R](run_id, kind).result(), lambda: cancel_detached(execution, run_id))
 
 
 async def _detached_result(wanted: Bound[R], run_id: str) -> R:

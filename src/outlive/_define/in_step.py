@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -33,6 +33,10 @@ class Verbs(Protocol):
 
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """See `Engine.signal`."""
+
+    @property
+    def start(self) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """See `Engine.start`."""
 
     async def cancel(self, run_id: str, *, reason: str = "") -> None:
         """See `Engine.cancel`."""

@@ -47,6 +47,8 @@ _AGAIN = Retry(
     on=(StoreUnavailableError, CommitUnknownError, EngineClosedError),
 )
 """For ever, as long as it is the store that is away: what the run wants to say is not lost for that."""
+OWN_OPTIONS = StepOptions(retry=_AGAIN)
+"""Of a step with which a workflow talks to other runs."""
 _ADVICE = "a workflow (in a step use outlive.current_engine())"
 
 
@@ -209,13 +211,12 @@ async def _send_cancel(run_id: str, reason: str) -> None:
 
 def _own_step(name: str, fn: Callable[..., Coroutine[Any, Any, Any]]) -> StepSpec:
     assert inspect.iscoroutinefunction(fn)
-    options = StepOptions(retry=_AGAIN)
     return StepSpec(
         name=name,
         fn=fn,
         signature=Signature(fn, name),
         is_async=True,
-        options=options,
+        options=OWN_OPTIONS,
         registered=(OutliveError,),
     )
 

@@ -112,6 +112,10 @@ class TokenBucket:
         """See `Tier`."""
         return level[0] - cost * self._token, 0
 
+    def forgotten_at(self, level: Level) -> int:
+        """The instant from which on it is full, and so as if it had never been used."""
+        return -(-level[0] // _FINE)
+
 
 @dataclass(frozen=True, slots=True)
 class FixedWindow:
@@ -165,12 +169,18 @@ class FixedWindow:
         windows, spent = divmod(level[1] - cost, self.limit)
         return level[0] + windows * round(self.seconds * _MICROSECONDS), spent
 
+    def forgotten_at(self, level: Level) -> int:
+        """The instant from which on its window is over, and so as if it had never been used."""
+        return level[0] + round(self.seconds * _MICROSECONDS)
+
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a limit remembers, by the labels of its tiers: a tier that was changed begins empty."""
 
     spent: dict[str, Level] = {}
     lined_up: dict[str, Level] = {}
+    forgotten_at: int = 0
+    """The instant from which on it says no more than an empty one. 0: that is not known."""
 
 
 class Room(NamedTuple):
@@ -270,6 +280,17 @@ class RateLimit:
             if tier.label in state.lined_up
         }
         return LimitState(state.spent, lined_up)
+
+    def dated(self, state: LimitState) -> LimitState:
+        """The state with the instant from which on it can be forgotten, which only tiers of our own know."""
+        known: list[int] = []
+        for tier in self.tiers:
+            if not isinstance(tier, TokenBucket | FixedWindow):
+                return state
+            known += [
+                tier.forgotten_at(book[tier.label]) for book in (state.spent, state.lined_up) if tier.label in book
+            ]
+        return LimitState(state.spent, state.lined_up, max(known, default=0))
 
     def earliest(self, state: LimitState, cost: int, now_at: int) -> int:
         """The first instant from now on at which this fits, whatever is lined up."""

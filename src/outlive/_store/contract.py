@@ -195,7 +195,7 @@ class Transaction(Protocol):
 
 
 T = TypeVar("T")
-CellChange = Callable[[bytes | None, int], tuple[bytes, T]]
+CellChange = Callable[[bytes | None, int], tuple[bytes | None, T]]
 """What to make of a cell: given what it holds and the instant, what it is to hold, and an answer."""
 
 
@@ -210,9 +210,10 @@ class CellStore(Protocol):
         """Change what a named cell holds, in one transaction; what `change` answers.
 
         `change` is given what the cell holds (None for one that was never written) and the store's clock, and says
-        what it is to hold. Changes of one cell happen one after the other, in all processes, and each sees what the
-        one before has written. `change` must be quick and pure: it is called in the transaction, on whatever thread
-        that is, and again if the transaction has to be. If it raises, the cell stays as it is and the error is raised.
+        what it is to hold: None for nothing, and then it is as if it was never written. Changes of one cell happen one
+        after the other, in all processes, and each sees what the one before has written. `change` must be quick and
+        pure: it is called in the transaction, on whatever thread that is, and again if the transaction has to be. If it
+        raises, the cell stays as it is and the error is raised.
         If the cell holds something else than before, `audit` is written to the audit log with it.
 
         Raises:

@@ -182,7 +182,7 @@ class AuditedStore:
             return await self._inner.change_cell(name, change)
         changed: list[bool] = []
 
-        def note(held: bytes | None, now_at: int) -> tuple[bytes, T]:
+        def note(held: bytes | None, now_at: int) -> tuple[bytes | None, T]:
             after, answer = change(held, now_at)
             changed[:] = [after != held]
             return after, answer

@@ -180,9 +180,15 @@ class Links:
         raise ApprovalNotFoundError(run_id, name, [f"{entry.run_id} {entry.name}" for entry in waiting])
 
 
-def _use(held: bytes | None, now_at: int) -> tuple[bytes, None]:
+def _use(held: bytes | None, now_at: int) -> tuple[bytes | None, None]:
     record = _read(held)
-    return (held or b"") if record is None else msgspec.json.encode(replace(record, used_at=now_at)), None
+    return held if record is None else msgspec.json.encode(replace(record, used_at=now_at)), None
+
+
+def is_over(held: bytes, now_at: int) -> bool:
+    """Whether the cell of a link is that of one which has expired: it is refused with its record and without it."""
+    record = _read(held)
+    return record is not None and record.expires_at <= now_at
 
 
 def _read(held: bytes | None) -> LinkRecord | None:

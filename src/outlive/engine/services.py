@@ -8,6 +8,7 @@ from outlive._model.retention import Keep, KeepAudit
 from outlive._runtime.environment import Environment
 from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._runtime.services.blob_collector import BlobCollector
+from outlive._runtime.services.cell_collector import CellCollector
 from outlive._runtime.services.flow_loader import FlowLoader, Redefine
 from outlive._runtime.services.pruner import Pruner
 from outlive._runtime.services.scheduler import Scheduler
@@ -67,4 +68,5 @@ def services_of(
         rate = environment.limits.deletes_per_second_max
         services.append(Pruner(store, rules, clock=clock, counters=counters, deletes_per_second_max=rate))
         services.append(BlobCollector(store, packer=environment.packer, counters=counters))
+        services.append(CellCollector(store, counters=counters))
     return services

@@ -20,6 +20,7 @@ from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
 STORE_RETRY_SECONDS = 0.5
+BREAKERS, LIMITS = "breaker/", "limit/"
 
 T = TypeVar("T")
 StepOf = Callable[[Any, int], tuple[Any, T]]
@@ -48,7 +49,7 @@ class Cells:
 
         def change(data: bytes | None, now_at: int) -> tuple[bytes, T]:
             state, answer = step(_fresh(of) if data is None else _read(data, kind, of), now_at)
-            return _encode(state), answer
+            return _encode(of.dated(state) if isinstance(of, RateLimit) else state), answer
 
         while True:
             try:
@@ -77,8 +78,20 @@ def _read(data: bytes, kind: type[Any], of: Breaker | RateLimit) -> Any:
         return _fresh(of)
 
 
+def is_forgettable(name: str, data: bytes, now_at: int) -> bool:
+    """Whether a cell of the store is one of a breaker or a limit, and says no more than if it were not there."""
+    try:
+        if name.startswith(BREAKERS):
+            return msgspec.json.decode(data, type=BreakerState) == BreakerState()
+        if name.startswith(LIMITS):
+            return 0 < msgspec.json.decode(data, type=LimitState).forgotten_at <= now_at
+    except msgspec.MsgspecError:
+        """Written by another release."""
+    return False
+
+
 def _name(of: Breaker | RateLimit) -> str:
-    return f"{'breaker' if isinstance(of, Breaker) else 'limit'}/{of.name}"
+    return f"{BREAKERS if isinstance(of, Breaker) else LIMITS}{of.name}"
 
 
 def _fresh(of: Breaker | RateLimit) -> BreakerState | LimitState:

@@ -9,6 +9,8 @@ arguments (`outlive._define.batch`). They are read here. If that fails, nothing 
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from outlive._define.batch import BATCH
@@ -16,6 +18,7 @@ from outlive._journal.codec import creation_in
 from outlive._journal.packing import Packer
 from outlive._model import Run, RunFilter
 from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.services.turns import read_turns, take_turn
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive._store.deleting import BLOB_GRACE
 from outlive.telemetry import Counters, log
@@ -41,17 +44,6 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether all were."""
 
 
-_decode = msgspec.json.Decoder(Round).decode
-
-
-def round_in(data: bytes | None) -> Round:
-    """What the cell says; what cannot be read says nothing, and a round begins."""
-    try:
-        return _decode(data) if data else Round()
-    except msgspec.MsgspecError:
-        return Round()
-
-
 class BlobCollector:
     """Deletes blobs without an owner. Safe in every worker of a store at once."""
 
@@ -63,10 +55,10 @@ class BlobCollector:
     async def run_once(self) -> float:
         """Take a turn, if it is time for one; seconds until the next."""
         now = self._store.now()
-        seen = round_in(await self._store.read_cell(CELL))
+        seen = read_turns(Round, await self._store.read_cell(CELL))
         if seen.next_at > now:
             return (seen.next_at - now) / MICROSECONDS
-        taken: Round | None = await self._store.change_cell(CELL, _take)
+        taken: Round | None = await self._store.change_cell(CELL, partial(take_turn, Round, TURN_SECONDS))
         if taken is None:
             return PAUSE_SECONDS
         after = await self._go_on(taken)
@@ -110,10 +102,3 @@ class BlobCollector:
         blobs = await self._store.get_blobs([payload.blob]) if payload.blob else {}
         (plan,), _ = BATCH.signature.decode(self._packer.unpack(payload, blobs))
         await self._store.keep_blobs({chunk.payload.blob for chunk in plan.chunks if chunk.payload.blob})
-
-
-def _take(data: bytes | None, now: int) -> tuple[bytes, Round | None]:
-    seen = round_in(data)
-    if seen.next_at > now:
-        return data or b"", None
-    return msgspec.json.encode(msgspec.structs.replace(seen, next_at=now + round(TURN_SECONDS * MICROSECONDS))), seen

@@ -262,8 +262,12 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         """Nothing can happen in the middle of it."""
         before = self._state.cells.get(name)
-        self._state.cells[name], answer = change(before, self.now())
-        if audit is not None and self._state.cells[name] != before:
+        after, answer = change(before, self.now())
+        if after is None:
+            self._state.cells.pop(name, None)
+        else:
+            self._state.cells[name] = after
+        if audit is not None and after != before:
             append_audit(self._state, [audit], self.now())
         return answer
 

@@ -96,9 +96,12 @@ async def _change_locked(session: Session, calls: list[CellCall], rows: list[Any
     now_at = max(row["now"] for row in rows)
     actions: list[Action] = []
     answers = [_change(after, call, now_at, actions) for call in calls]
-    changed = [name for name in before if after[name] != before[name]]
+    changed = {name: after[name] for name in before if after[name] != before[name] and after[name] is not None}
     if changed:
-        await session.fetch("put_cells", changed, [after[name] for name in changed])
+        await session.fetch("put_cells", list(changed), list(changed.values()))
+    # Also those that were only made to be locked.
+    if empty := [name for name in before if after[name] is None]:
+        await session.fetch("delete_cells", empty)
     if actions:
         await append_audit(session, actions, now)
     return answers

@@ -15,7 +15,10 @@ def _change_cell(session: Session, call: tuple[str, CellChange[Any], Action | No
     before = read_cell(session, name)
     after, answer = change(before, session.clock())
     if after != before:
-        session.execute("put_cell", name, after)
+        if after is None:
+            session.execute("delete_cell", name)
+        else:
+            session.execute("put_cell", name, after)
         if audit is not None:
             put_audit(session, [audit])
     return answer

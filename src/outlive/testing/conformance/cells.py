@@ -93,6 +93,21 @@ class CellsConformance(Facet):
 
         assert found == sorted(names)
 
+    async def test_cell_that_is_to_hold_nothing_is_gone(self, store: Store, other: Store) -> None:
+        """As if it was never written, for every store; changes that come meanwhile happen one after the other."""
+
+        def remove(before: bytes | None, now_at: int) -> tuple[None, bytes | None]:
+            return None, before
+
+        await store.change_cell("cell", lambda *_: (b"x", None))
+        assert [await store.change_cell("cell", remove), await other.change_cell("cell", remove)] == [b"x", None]
+        assert [await other.read_cell("cell"), await store.examiner.list_cells(limit=5)] == [None, []]
+        assert await other.change_cell("cell", look) is None
+
+        each = [add, remove] * 6
+        await asyncio.gather(*((store, other)[n % 3 == 0].change_cell("busy", change) for n, change in enumerate(each)))
+        assert await store.read_cell("busy") in (None, *(b"%d" % number for number in range(1, 7)))
+
     async def test_change_gets_the_time_of_the_store(self, store: Store, clock: ManualClock) -> None:
         """And not that of the caller."""
         first = await store.change_cell("clock", lambda before, now_at: (b"", now_at))

@@ -1,0 +1,90 @@
+"""Removes cells that say nothing any more, in every worker: page by page, once a day.
+
+Of most kinds of cells there are few: one for each queue, one for each flow. Some have names that come from data, and
+would become more and more: a rate limit or a breaker for each customer, the bursts of a workflow, links of approvals. A
+cell of these kinds goes when it says no more than if it had never been written. That is judged in the transaction that
+removes it, so a cell that is used at that moment stays.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from outlive._model.burst import CELLS as BURSTS
+from outlive._model.burst import bursts_data, bursts_in
+from outlive._runtime.clock import MICROSECONDS
+from outlive._runtime.gate.cells import BREAKERS, LIMITS, is_forgettable
+from outlive._runtime.services.turns import read_turns, take_turn
+from outlive._store.contract import Store
+from outlive.client.acting import LINK_CELLS
+from outlive.client.decision_links import is_over
+from outlive.telemetry import Counters, log
+
+CELL = "outlive.cells"
+FAMILIES = sorted((BREAKERS, LIMITS, BURSTS, LINK_CELLS))
+"""What the names of cells begin with that may go, in the order in which they are walked over."""
+ROUND = 24 * 3_600 * MICROSECONDS
+TURN_SECONDS = 60.0
+PAUSE_SECONDS = 0.5
+CELLS_AT_ONCE = 100
+
+
+class Walk(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a walk over the cells has come."""
+
+    next_at: int = 0
+    """When the next turn is; while a worker has one, when that is taken from it."""
+    after: str = ""
+    """The cell behind which it goes on."""
+
+
+class CellCollector:
+    """Removes what can be forgotten. Safe in every worker of a store at once."""
+
+    name = "cell collector"
+
+    def __init__(self, store: Store, *, counters: Counters) -> None:
+        self._store, self._counters = store, counters
+
+    async def run_once(self) -> float:
+        """Take a turn, if it is time for one; seconds until the next."""
+        now = self._store.now()
+        seen = read_turns(Walk, await self._store.read_cell(CELL))
+        if seen.next_at > now:
+            return (seen.next_at - now) / MICROSECONDS
+        taken: Walk | None = await self._store.change_cell(CELL, partial(take_turn, Walk, TURN_SECONDS))
+        if taken is None:
+            return PAUSE_SECONDS
+        after = await self._go_on(taken.after)
+        pause = ROUND if after is None else round(PAUSE_SECONDS * MICROSECONDS)
+        walk = Walk(next_at=self._store.now() + pause, after=after or "")
+        await self._store.change_cell(CELL, lambda *_: (msgspec.json.encode(walk), None))
+        return pause / MICROSECONDS
+
+    async def _go_on(self, after: str) -> str | None:
+        """Look at the next cells; the last of them, or None if there are no more."""
+        family = next((it for it in FAMILIES if it >= after or after.startswith(it)), None)
+        if family is None:
+            return None
+        names = await self._store.examiner.list_cells(after=max(after, family), limit=CELLS_AT_ONCE)
+        own = [name for name in names if name.startswith(family)]
+        removed = [name for name in own if await self._store.change_cell(name, partial(_forgotten, name))]
+        self._counters.cells_removed += len(removed)
+        if removed:
+            log.info("%d cells were removed that said nothing any more, of %s", len(removed), family)
+        if len(own) == CELLS_AT_ONCE:
+            return own[-1]
+        return next((it for it in FAMILIES if it > family), None)
+
+
+def _forgotten(name: str, data: bytes | None, now_at: int) -> tuple[bytes | None, bool]:
+    """What a cell is to hold, and whether it was removed."""
+    if data is None:
+        return None, False
+    if name.startswith(BURSTS):
+        left = bursts_in(data, now_at)
+        return (bursts_data(left), False) if left else (None, True)
+    is_forgotten = is_over(data, now_at) if name.startswith(LINK_CELLS) else is_forgettable(name, data, now_at)
+    return (None, True) if is_forgotten else (data, False)

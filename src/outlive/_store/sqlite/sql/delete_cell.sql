@@ -1,0 +1,2 @@
+-- Cell ?1 holds nothing from now on.
+DELETE FROM outlive_cells WHERE name = ?1
