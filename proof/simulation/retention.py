@@ -48,7 +48,7 @@ def hurried(it: Keeping | None) -> Iterator[None]:
 
 
 def rules_of(it: Keeping | None) -> list[Keep]:
-    """What every worker is told."""
+    """The rules of every worker."""
     if it is None:
         return []
     with replaced(rules, "KEEP_SECONDS_MIN", 0.0):
@@ -93,7 +93,7 @@ class RetentionAudit:
         self._turn_until = next_at if is_taken else None
 
     def trees_deleted(self, trees: list[Tree]) -> None:
-        """Trees that were deleted, whoever did it."""
+        """Trees that were deleted, by a rule or by a person."""
         if self._it is None:
             return
         left = references_of(self._state.trees.values())

@@ -175,7 +175,7 @@ def _without_need() -> Iterator[None]:
 
 @contextmanager
 def _without_turns() -> Iterator[None]:
-    """A worker deletes what its rules let go whenever it looks, whoever else does that too."""
+    """A worker deletes what its rules let go whenever it looks, also while another worker does."""
 
     def take(self: pruner.Pruner, data: bytes | None, now: int) -> tuple[bytes, pruner.Turns]:
         return data or b"", pruner.turns_in(data)

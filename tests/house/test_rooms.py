@@ -91,6 +91,7 @@ CONTRACT_MODULES = {
         "batch",
         "decide",
         "delivery",
+        "gathered",
         "in_run",
         "in_step",
         "intervention",

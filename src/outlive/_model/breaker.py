@@ -27,6 +27,8 @@ from msgspec.structs import replace
 from outlive._model import given
 
 _MICROSECONDS = 1_000_000
+BREAKER_CELLS = "breaker/"
+"""What the names of cells begin with in which shared breakers lie."""
 SPACING = 50_000
 """Refused calls come back one after the other, this far apart, and so find out how the first of them went."""
 TRIAL_LOOK = 1_000_000
@@ -55,6 +57,15 @@ class BreakerState(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many calls were refused since it opened."""
     trials: dict[str, int] = {}
     """While it is half open: the permits under way, and when each counts as failed if it is not renewed."""
+
+
+def is_as_new(data: bytes) -> bool:
+    """Whether the cell of a breaker says no more than if it were not there. One that has ever opened does: its epoch
+    tells answers that come late from others."""
+    try:
+        return msgspec.json.decode(data, type=BreakerState) == BreakerState()
+    except msgspec.MsgspecError:
+        return False
 
 
 class Permit(NamedTuple):

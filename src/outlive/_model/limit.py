@@ -37,6 +37,8 @@ _MICROSECONDS = 1_000_000
 _NANOSECONDS = 1_000_000_000
 _FINE = _NANOSECONDS // _MICROSECONDS
 
+LIMIT_CELLS = "limit/"
+"""What the names of cells begin with in which shared limits lie."""
 Level = tuple[int, int]
 """What a tier remembers: for a bucket the nanosecond at which it is full again; for a window its beginning, and what
 was spent in it."""
@@ -181,6 +183,14 @@ class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     lined_up: dict[str, Level] = {}
     forgotten_at: int = 0
     """The instant from which on it says no more than an empty one. 0: that is not known."""
+
+
+def is_forgotten(data: bytes, now_at: int) -> bool:
+    """Whether the cell of a limit says no more than an empty one; what cannot be read may say something."""
+    try:
+        return 0 < msgspec.json.decode(data, type=LimitState).forgotten_at <= now_at
+    except msgspec.MsgspecError:
+        return False
 
 
 class Room(NamedTuple):

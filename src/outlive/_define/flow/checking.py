@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, inspect
 
 from outlive._define.flow import declarations
+from outlive._define.flow.collecting import collection_paused
 from outlive._define.flow.document import Document, FlowStep, canonical
 from outlive._define.flow.expression import (
     ANY,
@@ -58,10 +59,11 @@ def parse_document(text: str | bytes, file: str = "", *, known: Known, strict: b
     Raises:
         FlowError: it cannot run; with everything that is wrong with it. A warning is wrong only if `strict`.
     """
-    reading = read(text, file)
-    document = document_of(reading)
-    refuse(check(document, known, reading.positions), file, strict=strict)
-    return canonical(document)
+    with collection_paused():
+        reading = read(text, file)
+        document = document_of(reading)
+        refuse(check(document, known, reading.positions), file, strict=strict)
+        return canonical(document)
 
 
 def refuse(problems: Iterable[Problem], file: str = "", *, strict: bool = False) -> list[Problem]:

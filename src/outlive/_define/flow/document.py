@@ -274,13 +274,22 @@ def from_canonical(text: bytes) -> Document:
 
 def version_of(document: Document) -> int:
     """The version of the workflow that runs this document: the first 48 bits of the hash of its content."""
-    digest = hashlib.sha256(canonical_json(document)).digest()
-    return int.from_bytes(digest[: HASH_BITS // 8], "big")
+    return version_in(canonical_json(document))
+
+
+def version_in(text: bytes) -> int:
+    """The same, of a document that `canonical_json` wrote."""
+    return int.from_bytes(hashlib.sha256(text).digest()[: HASH_BITS // 8], "big")
 
 
 def hash_of(document: Document) -> str:
     """The same as 12 hex digits, for people."""
-    return f"{version_of(document):0{HASH_BITS // 4}x}"
+    return shown_version(version_of(document))
+
+
+def shown_version(version: int) -> str:
+    """A version as 12 hex digits."""
+    return f"{version:0{HASH_BITS // 4}x}"
 
 
 def seconds_of(span: float | str) -> float:

@@ -13,7 +13,15 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.flow.document import Document, canonical, hash_of, seconds_of, version_of
+from outlive._define.flow.collecting import collection_paused
+from outlive._define.flow.document import (
+    Document,
+    canonical_json,
+    from_canonical,
+    seconds_of,
+    shown_version,
+    version_in,
+)
 from outlive._define.flow.driver import driver_of
 from outlive._define.flow.given import given_input, given_vars, vars_here
 from outlive._define.flow.overrides import overridden
@@ -44,12 +52,15 @@ class Flow(Workflow[..., Any]):
     """
 
     def __init__(self, document: Document, *, file: str = "") -> None:
-        self.document = document = canonical(document)
-        self.hash = hash_of(document)
+        text = canonical_json(document)
+        self.document = document = from_canonical(text)
+        version = version_in(text)
+        self.hash = shown_version(version)
         """What people know this document by: 12 hex digits."""
         self.file = file
         self._secrets = references_of(document)
-        self._plan = Plan(document)
+        with collection_paused():
+            self._plan = Plan(document)
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         drive = driver_of(self._begin)
         drive.__module__ = "outlive.flow"
@@ -58,7 +69,7 @@ class Flow(Workflow[..., Any]):
         drive.defined_at = file or f"flow {document.name} {self.hash}"  # type: ignore[attr-defined]
         spec = WorkflowSpec(
             name=document.name,
-            version=version_of(document) or 1,
+            version=version or 1,
             fn=drive,
             signature=FlowSignature(self, drive),
             timeout_seconds=None if document.timeout is None else seconds_of(document.timeout),

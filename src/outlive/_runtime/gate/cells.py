@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from outlive._model.breaker import Breaker, BreakerState
-from outlive._model.limit import LimitState, RateLimit
+from outlive._model.breaker import BREAKER_CELLS, Breaker, BreakerState
+from outlive._model.limit import LIMIT_CELLS, LimitState, RateLimit
 from outlive._runtime.clock import Clock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
@@ -20,7 +20,6 @@ from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.telemetry import log
 
 STORE_RETRY_SECONDS = 0.5
-BREAKERS, LIMITS = "breaker/", "limit/"
 
 T = TypeVar("T")
 StepOf = Callable[[Any, int], tuple[Any, T]]
@@ -78,20 +77,8 @@ def _read(data: bytes, kind: type[Any], of: Breaker | RateLimit) -> Any:
         return _fresh(of)
 
 
-def is_forgettable(name: str, data: bytes, now_at: int) -> bool:
-    """Whether a cell of the store is one of a breaker or a limit, and says no more than if it were not there."""
-    try:
-        if name.startswith(BREAKERS):
-            return msgspec.json.decode(data, type=BreakerState) == BreakerState()
-        if name.startswith(LIMITS):
-            return 0 < msgspec.json.decode(data, type=LimitState).forgotten_at <= now_at
-    except msgspec.MsgspecError:
-        """Written by another release."""
-    return False
-
-
 def _name(of: Breaker | RateLimit) -> str:
-    return f"{BREAKERS if isinstance(of, Breaker) else LIMITS}{of.name}"
+    return f"{BREAKER_CELLS if isinstance(of, Breaker) else LIMIT_CELLS}{of.name}"
 
 
 def _fresh(of: Breaker | RateLimit) -> BreakerState | LimitState:

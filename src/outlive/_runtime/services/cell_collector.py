@@ -12,10 +12,11 @@ from functools import partial
 
 import msgspec
 
+from outlive._model.breaker import BREAKER_CELLS, is_as_new
 from outlive._model.burst import CELLS as BURSTS
 from outlive._model.burst import bursts_data, bursts_in
+from outlive._model.limit import LIMIT_CELLS, is_forgotten
 from outlive._runtime.clock import MICROSECONDS
-from outlive._runtime.gate.cells import BREAKERS, LIMITS, is_forgettable
 from outlive._runtime.services.turns import read_turns, take_turn
 from outlive._store.contract import Store
 from outlive.client.acting import LINK_CELLS
@@ -23,7 +24,7 @@ from outlive.client.decision_links import is_over
 from outlive.telemetry import Counters, log
 
 CELL = "outlive.cells"
-FAMILIES = sorted((BREAKERS, LIMITS, BURSTS, LINK_CELLS))
+FAMILIES = sorted((BREAKER_CELLS, LIMIT_CELLS, BURSTS, LINK_CELLS))
 """What the names of cells begin with that may go, in the order in which they are walked over."""
 ROUND = 24 * 3_600 * MICROSECONDS
 TURN_SECONDS = 60.0
@@ -86,5 +87,10 @@ def _forgotten(name: str, data: bytes | None, now_at: int) -> tuple[bytes | None
     if name.startswith(BURSTS):
         left = bursts_in(data, now_at)
         return (bursts_data(left), False) if left else (None, True)
-    is_forgotten = is_over(data, now_at) if name.startswith(LINK_CELLS) else is_forgettable(name, data, now_at)
-    return (None, True) if is_forgotten else (data, False)
+    if name.startswith(BREAKER_CELLS):
+        says_nothing = is_as_new(data)
+    elif name.startswith(LIMIT_CELLS):
+        says_nothing = is_forgotten(data, now_at)
+    else:
+        says_nothing = is_over(data, now_at)
+    return (None, True) if says_nothing else (data, False)

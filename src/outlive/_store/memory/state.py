@@ -44,6 +44,13 @@ class MemoryState:
         self.audit: list[AuditRow] = []
         self.tables = Tables()
 
+    def put_cell(self, name: str, data: bytes | None) -> None:
+        """A cell holds this from now on; None for nothing."""
+        if data is None:
+            self.cells.pop(name, None)
+        else:
+            self.cells[name] = data
+
     def save(self, journals: Iterable[int]) -> Callable[[], None]:
         """A way back to how things are now, if no other trees than these and new ones change meanwhile."""
         lists = (dict(self.trees), dict(self.active), dict(self.runs), dict(self.blobs), self.messages)

@@ -263,10 +263,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         """Nothing can happen in the middle of it."""
         before = self._state.cells.get(name)
         after, answer = change(before, self.now())
-        if after is None:
-            self._state.cells.pop(name, None)
-        else:
-            self._state.cells[name] = after
+        self._state.put_cell(name, after)
         if audit is not None and after != before:
             append_audit(self._state, [audit], self.now())
         return answer
