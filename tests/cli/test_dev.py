@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
@@ -209,6 +210,18 @@ def test_what_cannot_be_run_is_a_mistake(names: list[str], words: str) -> None:
 
     assert 2 == result.exit_code, result.output
     assert words in result.output
+
+
+@pytest.mark.parametrize("command", ["dev", "serve"])
+def test_without_the_extra_it_says_what_to_install(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, before a worker is started."""
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+
+    result = CliRunner().invoke(main, [command, "--store", "sqlite:nothing.db"])
+
+    assert (2, 1) == (result.exit_code, len(result.output.splitlines())), result.output
+    assert "run: pip install 'outlive[server]'" in result.output
+    assert not Path("nothing.db").exists()
 
 
 def test_the_store_lies_beside_what_is_named(tmp_path: Path) -> None:

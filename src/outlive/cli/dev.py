@@ -49,6 +49,7 @@ def dev(
     """
     from outlive.dev.place import PlaceError, Places
     from outlive.dev.session import Session, Wanted
+    from outlive.errors import OutliveError
     from outlive.http.server import new_server
 
     try:
@@ -75,7 +76,10 @@ def dev(
         options["url"] = default
     if options.get("url", "").startswith("memory:"):
         raise Mistake("a store in memory belongs to its process; give --store sqlite:app.db")
-    new_server(None)  # It refuses without the extra, before anything is started.
+    try:
+        new_server(None)  # It refuses without the extra, before anything is started.
+    except OutliveError as error:
+        raise Mistake(str(error)) from error
     log_to_stderr("warning", "text")
     wanted = Wanted(
         places=named,

@@ -72,7 +72,7 @@ def new_server(
         uvicorn = import_module("uvicorn")
         h11 = import_module("uvicorn.protocols.http.h11_impl")
     except ImportError:
-        raise MissingExtraError("outlive serve", "uvicorn", "server") from None
+        raise MissingExtraError("the server", "uvicorn", "server") from None
     config = uvicorn.Config(
         app,
         host=address,
