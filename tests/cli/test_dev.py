@@ -93,6 +93,7 @@ def test_a_run_goes_on_in_the_code_that_was_saved(command: Begin, tmp_path: Path
     dev = command("dev", "app.py", "--port", "0")
     place = place_in(dev)
     first = pid_in(says(dev, "runs order"))
+    says(dev, """outlive run app.py:order '{"name": ...}'""")
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
         engine.start_by_name("order", ["a"], id="a")
     ledger.open_gate()
@@ -161,7 +162,7 @@ def test_flows_are_published_as_they_are_saved(command: Begin, tmp_path: Path) -
     dev = command("dev", "flows", "--port", "0")
     place = place_in(dev)
     says(dev, "flow hi published as revision 1")
-    says(dev, "runs ")
+    says(dev, "runs hi")
 
     document.write_text(text.replace("use: noop", "uses: noop"))
     says(dev, "hi.flow.yaml:3")

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import signal
 import socket
 import sys
 import traceback
 from contextlib import suppress
+from inspect import Parameter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,18 +21,22 @@ from typing import Any
 import click
 
 import outlive
+from outlive._define.workflow import Workflow
 from outlive.cli.app import load
 from outlive.cli.edge import settings_with
+from outlive.cli.flow_files import read_file
 from outlive.cli.worker import engine_for, engine_from, enter, leave_soon, log_to_stderr
 from outlive.dev.message import GO, Imported, Loaded, Message, Ready, Refused, Stopped, encode
 from outlive.dev.place import Places, documents_in
 from outlive.dev.watch import imported_files
 from outlive.engine import Engine
+from outlive.engine.url import shown
 
 GRACE_SECONDS = 1.0
 """How long steps may finish before the next process takes over; a step that needs longer runs again there."""
 REPORT_SECONDS = 1.0
 PUBLISHER = "outlive dev"
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 class Program:
@@ -53,18 +59,21 @@ class Program:
         else:
             self.engine = engine_from(places.app, found, {"grace_seconds": GRACE_SECONDS})
             self._notes = []
-        self.documents = [(file, _checked(file)) for file in documents_in(places.flows)]
+        self.documents = [(file, read_file(file, warns=False)) for file in documents_in(places.flows)]
+        self._example = example_of(places.app, module, store=_unknown_to_run(self.engine.url, places))
 
     def described(self, files: set[str]) -> Loaded:
         """What the other process wants to know of it."""
         from outlive._define.registry import RESERVED
 
         engine = self.engine
-        names = (definition.rpartition("@")[0] for definition in engine._registry.definitions())
+        names = {definition.rpartition("@")[0] for definition in engine._registry.definitions()}
+        names |= {read.document.name for _, read in self.documents}
         return Loaded(
             store=engine.url,
             redact=sorted(engine._redaction.fields),
-            workflows=sorted({name for name in names if not name.startswith(RESERVED)}),
+            workflows=sorted(name for name in names if not name.startswith(RESERVED)),
+            example=self._example,
             files=sorted(files | {str(file.resolve()) for file, _ in self.documents}),
         )
 
@@ -72,8 +81,8 @@ class Program:
         """Publish the documents that are not what the store has; what a person should know of it, line by line."""
         notes = list(self._notes)
         before = {info.name: info.revision for info in await self.engine.flows.list()}
-        for file, text in self.documents:
-            info = await self.engine.flows.apply(text, by=PUBLISHER)
+        for file, read in self.documents:
+            info = await self.engine.flows.apply(read.text, by=PUBLISHER)
             if before.get(info.name) != info.revision:
                 notes.append(f"{file}: flow {info.name} published as revision {info.revision}")
         return notes
@@ -88,10 +97,22 @@ def _own_engine(app: str | None, module: ModuleType | None) -> list[str]:
     return [note] if note else []
 
 
-def _checked(file: Path) -> str:
-    from outlive.cli.flow_files import read_file
+def _unknown_to_run(url: str, places: Places) -> str | None:
+    """The store, if `outlive run` would take another one."""
+    configured = settings_with({})["store"] or places.default_store()
+    return None if url == configured else shown(url) if url.startswith("sqlite:") else "URL"
 
-    return read_file(file, warns=False).text
+
+def example_of(app: str | None, module: ModuleType | None, *, store: str | None) -> str:
+    """A command that starts a run of the first workflow of a program; empty if it has none of its own."""
+    own = [] if module is None else [it for it in vars(module).values() if isinstance(it, Workflow)]
+    if app is None or not own:
+        return ""
+    needed = [it.name for it in own[0].spec.signature.parameters if it.default is it.empty and it.kind in _NAMED]
+    words = ["outlive", "run", f"{app.partition(':')[0]}:{own[0].spec.name}"]
+    if needed:
+        words.append(f"'{{{', '.join(f'{json.dumps(name)}: ...' for name in needed)}}}'")
+    return " ".join([*words, *(["--store", store] if store else [])])
 
 
 class Line:

@@ -19,6 +19,9 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     redact: list[str]
     """The names of fields that the program's own engine hides."""
     workflows: list[str]
+    """With the flows of the documents."""
+    example: str
+    """A command that starts a run of one of them; empty if there is none."""
     files: list[str]
     """The files that were imported, and the documents."""
 

@@ -37,6 +37,7 @@ class Supervisor:
     ) -> None:
         self._arguments, self._watch, self._say, self._on_load = arguments, watch, say, on_load
         self._current: WorkerProcess | None = None
+        self._has_shown_example = False
 
     async def run(self) -> None:
         """Keep it until cancelled."""
@@ -105,6 +106,9 @@ class Supervisor:
         for note in ready.notes:
             self._say(note)
         self._say(f"{because}worker process {following.pid} runs {_workflows(found)}")
+        if found.example and not self._has_shown_example:
+            self._has_shown_example = True
+            self._say(f"start a run from another terminal: {found.example}")
 
     def _refuse(self, found: Refused) -> None:
         self._say(found.error)
