@@ -87,6 +87,38 @@ async def pay(order: Order) -> S:
     return S.DONE
 
 
+class C(enum.Enum):
+    """Round and round."""
+
+    NEXT = 1
+    ROUND = 2
+    OUT = 3
+
+
+class Rounds:
+    """How often the circle was gone round."""
+
+    count = 0
+
+
+graph_circle = Machine("graph_circle", C, start=C.NEXT, exits=[C.OUT], snapshot_after=5)
+
+
+@graph_circle.state(C.NEXT, to=[C.ROUND])
+async def begin_round() -> C:
+    """Goes on."""
+    return C.ROUND
+
+
+@graph_circle.workflow(C.ROUND, to=[C.NEXT, C.OUT])
+async def end_round() -> C:
+    """Waits after a dozen rounds."""
+    Rounds.count += 1
+    if Rounds.count > 12:
+        await outlive.wait_for_signal("out")
+    return C.NEXT
+
+
 @pytest.fixture
 async def engine() -> AsyncIterator[TestEngine]:
     """An engine."""
@@ -237,6 +269,20 @@ async def test_a_server_without_the_code_has_the_graph_that_a_worker_described()
     assert ["BEGIN", "WAIT", "CHOOSE", "PAY", "DONE", "LOST"] == [node["id"] for node in graph["nodes"]]
     assert "Order" in described["arguments"]["$defs"]
     assert {"DONE", "LOST"} == set(described["result"]["$defs"]["MachineResult"]["properties"]["state"]["enum"])
+
+
+async def test_a_snapshot_stands_for_what_came_before_it(api: Caller, engine: TestEngine) -> None:
+    """The graph begins where the machine stood, and counts from there."""
+    Rounds.count = 0
+    await engine.start(graph_circle, id="c-1")
+    await engine.settle()
+
+    found = (await api.get("/api/v1/runs/c-1/graph")).data
+
+    history = (await api.get("/api/v1/runs/c-1/history")).data
+    assert "SnapshotTaken" == history["items"][0]["type"]
+    assert {"ROUND": "waiting", "NEXT": "succeeded", "OUT": "pending"} == states(found)
+    assert max(node["visits"] for node in found["nodes"]) < Rounds.count
 
 
 async def test_a_function_has_an_empty_graph(api: Caller, engine: TestEngine) -> None:
