@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from outlive._define.flow.graph import NO_RUN, Node, StepView, nodes_of
 from outlive._define.flow.plan import Plan
-from outlive._define.flow.problems import FlowError
+from outlive._define.flow.positions import Positions
+from outlive._define.flow.problems import FlowError, Problem
 from outlive._define.flow.reading import read
+from outlive._define.flow.validating import document_of
 from outlive._model import Run
 from outlive._model.run import HASHES_FROM
 from outlive.client.flows.progress import Progress
+from outlive.client.flows.reading import check_document
 from outlive.client.flows.verbs import Flows
 from outlive.client.state_progress import StateProgress
 from outlive.errors import FlowDamagedError
@@ -54,17 +57,45 @@ def graph_of_document(document: Document, text: str = "") -> FlowGraph:
     Raises:
         FlowError: they wait for each other, or name steps that there are not.
     """
-    return FlowGraph(document.name, nodes_of(Plan(document)), lines_of(document, text))
-
-
-def lines_of(document: Document, text: str) -> dict[str, int]:
-    """The line of each step in the text of a document."""
     try:
         positions = read(text).positions
     except FlowError:  # The text was damaged, or is that of another release.
-        return {}
+        positions = Positions()
+    return _graph_of(document, positions)
+
+
+def _graph_of(document: Document, positions: Positions) -> FlowGraph:
     lines = {id: positions.of_key(("steps", id)).line for id in document.steps}
-    return {id: line for id, line in lines.items() if line}
+    return FlowGraph(document.name, nodes_of(Plan(document)), {id: line for id, line in lines.items() if line})
+
+
+class CheckedText(NamedTuple):
+    """What is to be said of the text of a document."""
+
+    problems: Sequence[Problem]
+    """Mistakes and warnings."""
+    document: Document | None = None
+    """None if the text cannot be read."""
+    graph: FlowGraph | None = None
+    """None also if steps wait for each other."""
+
+
+def check_text(text: str) -> CheckedText:
+    """Everything that is wrong with a text, and the graph of what can be read. Nothing of it runs."""
+    try:
+        reading = read(text)
+        document = document_of(reading)
+    except FlowError as error:
+        return CheckedText(error.problems)
+    try:
+        problems: Sequence[Problem] = check_document(document, reading.positions)
+    except FlowError as error:
+        problems = error.problems
+    try:
+        graph = _graph_of(document, reading.positions)
+    except FlowError:  # It is among the problems.
+        graph = None
+    return CheckedText(problems, document, graph)
 
 
 async def graph_of_run(client: Client, run: Run, read_journal: ReadJournal) -> FlowGraph | MachineGraph | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 import outlive.errors as e
 from outlive._define.flow.problems import FlowError, Problem, dotted
-from outlive.client.flows.reading import read_document
-from outlive.client.graphs import MachineGraph, graph_of_document
+from outlive.client.graphs import MachineGraph, check_text, graph_of_document
 from outlive.http.operation import Call, operation
 from outlive.http.operations.flows import MISSING, DocumentText, FlowQuery, input_of
 from outlive.http.operations.runs import check_workflow
@@ -70,19 +68,15 @@ async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
 
     Steps that this server does not have are warnings: workers may have them.
     """
-    try:
-        found = read_document(body.document, checks=False)
-    except FlowError as error:
-        return _checked(error.problems)
-    try:
-        problems: Sequence[Problem] = read_document(body.document).warnings
-    except FlowError as error:
-        problems = error.problems
-    try:
-        graph = graph_view(graph_of_document(found.document, found.text))
-    except FlowError:  # Steps that wait for each other; that is among the problems.
-        graph = None
-    return _checked(problems, found.document.name, graph, input_of(found.document))
+    found = check_text(body.document)
+    in_order = sorted(found.problems, key=lambda each: (each.line, each.column))
+    return CheckedView(
+        is_fine=all(each.is_warning for each in found.problems),
+        name="" if found.document is None else found.document.name,
+        problems=[_problem(each) for each in in_order],
+        graph=None if found.graph is None else graph_view(found.graph),
+        input=None if found.document is None else input_of(found.document),
+    )
 
 
 @operation("GET", "/flows/{name}/graph", scope="viewer", raises=(*MISSING, FlowError))
@@ -112,22 +106,6 @@ async def run_graph(call: Call, run_id: str) -> GraphView:
     """
     found = await call.view.graph(run_id)
     return graph_view(found, "" if found is not None else (await call.view.run(run_id)).workflow)
-
-
-def _checked(
-    problems: Sequence[Problem],
-    name: str = "",
-    graph: GraphView | None = None,
-    takes: dict[str, Any] | None = None,
-) -> CheckedView:
-    in_order = sorted(problems, key=lambda each: (each.line, each.column))
-    return CheckedView(
-        is_fine=all(each.is_warning for each in problems),
-        name=name,
-        problems=[_problem(each) for each in in_order],
-        graph=graph,
-        input=takes,
-    )
 
 
 def _problem(it: Problem) -> ProblemView:
