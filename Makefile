@@ -35,7 +35,7 @@ DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit e2e slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs bench pythons site lock clean
+.PHONY: help demo test lint type unit e2e slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs malformed bench pythons site lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -102,6 +102,9 @@ schema: $(DEV) ## Send N=100 requests of each kind to every operation of the HTT
 
 verbs: $(DEV) ## Kill the server of the HTTP API in every operation, KILLS=10 times; the request sent again has the same answer.
 	.venv/bin/python -m proof.http.verbs --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),10) --seed $(SEED) $(ARGS)
+
+malformed: $(DEV) ## Send N=10000 malformed, oversized, slow and truncated requests to a server, beside clients that behave.
+	.venv/bin/python -m proof.http.malformed --requests $(if $(filter command line environment,$(origin N)),$(N),10000) --seed $(SEED) $(ARGS)
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)

@@ -74,12 +74,11 @@ class Request:
             return await self._whole(bytes_max)
 
     async def _whole(self, bytes_max: int) -> bytes:
-        too_large = Refused(413, f"the body is larger than {bytes_max:,} bytes")
         length = self.headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal():
             raise Refused(400, "the header Content-Length is no number")
         if len(length) > DIGITS_MAX or int(length) > bytes_max:
-            raise too_large
+            raise _too_large(bytes_max)
         parts: list[bytes] = []
         size = 0
         while True:
@@ -89,9 +88,15 @@ class Request:
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > bytes_max:
-                raise too_large
+                raise _too_large(bytes_max)
             if not message.get("more_body"):
                 return b"".join(parts)
+
+
+def _too_large(bytes_max: int) -> Refused:
+    # Not a name in the function that raises it: the error, its traceback and that frame would refer to each other, and
+    # the parts that have arrived would stay until the garbage collector comes by.
+    return Refused(413, f"the body is larger than {bytes_max:,} bytes")
 
 
 async def answer(send: Send, status: int, data: Any, headers: Mapping[str, str] | None = None) -> None:

@@ -13,12 +13,11 @@ from importlib import import_module
 from typing import Any
 
 from outlive.errors import ConfigurationError, MissingExtraError
-from outlive.http.connection import HEADER_SECONDS, READ_SECONDS, guarded
+from outlive.http.connection import HEAD_BYTES_MAX, HEADER_SECONDS, READ_SECONDS, guarded
 from outlive.http.principal import is_loopback
 
 PORT = 7717
 PORTS_TRIED = 20
-HEADER_BYTES_MAX = 32 * 1024
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 1024
 CONNECTIONS_MAX = 4_000
@@ -89,7 +88,7 @@ def new_server(
         limit_concurrency=connections_max,
         timeout_keep_alive=keep_alive_seconds,
         timeout_graceful_shutdown=STOP_SECONDS,
-        h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
     )
     return uvicorn.Server(config)
 

@@ -1,7 +1,11 @@
-"""The API about itself."""
+"""The API about itself.
+
+Documents are made when they are first asked for. That takes some tenths of a second, so a thread does it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 
 import msgspec
@@ -14,13 +18,13 @@ from outlive.http.page import STYLE, page_of
 @operation("GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)
 async def openapi(call: Call) -> Content:
     """The OpenAPI 3.1 document of this API."""
-    return Content(JSON, document_bytes())
+    return Content(JSON, await asyncio.to_thread(document_bytes))
 
 
 @operation("GET", "/docs", scope="viewer", reach="nothing", media="text/html")
 async def docs(call: Call) -> Content:
     """This API for people: every operation on one page, which needs no other host."""
-    return Content("text/html; charset=utf-8", _page())
+    return Content("text/html; charset=utf-8", await asyncio.to_thread(_page))
 
 
 @operation("GET", "/docs.css", scope="viewer", reach="nothing", media="text/css")
