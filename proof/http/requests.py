@@ -191,6 +191,7 @@ WANTED: dict[str, Prepare] = {
     "remove_sink": _on_sink,
     "forget_triggers": _on_trigger,
     "apply_flow": _apply,
+    "check_flow": _plain({"document": program.FLOW}),
     "save_draft": _apply,
     "publish_flow": _on_flow({}, draft=True),
     "discard_draft": _on_flow(draft=True),
