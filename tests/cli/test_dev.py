@@ -159,10 +159,13 @@ def test_flows_are_published_as_they_are_saved(command: Begin, tmp_path: Path) -
     document = folder / "hi.flow.yaml"
     text = 'name: hi\nsteps:\n  greet: { use: noop, with: { text: "Hi" } }\noutput: "${{ steps.greet.text }}"\n'
     document.write_text(text)
+    (folder / "buy.flow.yaml").write_text("name: buy\nsteps:\n  pay: { use: shop.pay }\n")
     dev = command("dev", "flows", "--port", "0")
     place = place_in(dev)
+    says(dev, "no step or workflow is registered as 'shop.pay'; no worker of this command can run the flow")
+    says(dev, "outlive dev app.py FLOWS")
     says(dev, "flow hi published as revision 1")
-    says(dev, "runs hi")
+    assert says(dev, "runs hi").endswith(" runs hi\n")
 
     document.write_text(text.replace("use: noop", "uses: noop"))
     says(dev, "hi.flow.yaml:3")

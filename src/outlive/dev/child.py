@@ -24,7 +24,7 @@ import outlive
 from outlive._define.workflow import Workflow
 from outlive.cli.app import load
 from outlive.cli.edge import settings_with
-from outlive.cli.flow_files import read_file
+from outlive.cli.flow_files import ReadFile, read_file
 from outlive.cli.worker import engine_for, engine_from, enter, leave_soon, log_to_stderr
 from outlive.dev.message import GO, Imported, Loaded, Message, Ready, Refused, Stopped, encode
 from outlive.dev.place import Places, documents_in
@@ -60,6 +60,11 @@ class Program:
             self.engine = engine_from(places.app, found, {"grace_seconds": GRACE_SECONDS})
             self._notes = []
         self.documents = [(file, read_file(file, warns=False)) for file in documents_in(places.flows)]
+        lacking = [(read, problem) for _, read in self.documents if (problem := _lacking(read))]
+        self._not_run_here = {read.document.name for read, _ in lacking}
+        self._notes += [f"{problem}; no worker of this command can run the flow" for _, problem in lacking]
+        if lacking and places.app is None:
+            self._notes.append("name the program that defines the steps: outlive dev app.py FLOWS")
         self._example = example_of(places.app, module, store=_unknown_to_run(self.engine.url, places))
 
     def described(self, files: set[str]) -> Loaded:
@@ -68,7 +73,7 @@ class Program:
 
         engine = self.engine
         names = {definition.rpartition("@")[0] for definition in engine._registry.definitions()}
-        names |= {read.document.name for _, read in self.documents}
+        names |= {read.document.name for _, read in self.documents} - self._not_run_here
         return Loaded(
             store=engine.url,
             redact=sorted(engine._redaction.fields),
@@ -95,6 +100,18 @@ def _own_engine(app: str | None, module: ModuleType | None) -> list[str]:
         f"{app} has an Engine of its own; `outlive dev {app}:{names[0]}` uses that one and its store" if names else ""
     )
     return [note] if note else []
+
+
+def _lacking(read: ReadFile) -> str:
+    """The first step of a document that the program does not define, in words; empty if it defines them all."""
+    from outlive._define.flow.problems import FlowError
+    from outlive.client.flows.reading import read_document
+
+    try:
+        read_document(read.text, file=read.file, knows_steps=True)
+    except FlowError as error:
+        return error.problems[0].shown(read.file).partition(", and no built-in is called so")[0]
+    return ""
 
 
 def _unknown_to_run(url: str, places: Places) -> str | None:

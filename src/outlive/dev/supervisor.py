@@ -20,6 +20,8 @@ SOON_SECONDS = 2.0
 """A process that ends sooner than this after its start would end again and again."""
 PAUSE_SECONDS = 2.0
 """How long the next one waits then, unless a file changes."""
+WORKFLOWS_MAX = 8
+"""How many workflows are named."""
 NAMES_MAX = 3
 """How many changed files are named."""
 
@@ -121,7 +123,9 @@ class Supervisor:
 
 
 def _workflows(found: Loaded) -> str:
-    return ", ".join(found.workflows) or "no workflow yet"
+    names = found.workflows
+    more = f" and {len(names) - WORKFLOWS_MAX} more" if len(names) > WORKFLOWS_MAX else ""
+    return (", ".join(names[:WORKFLOWS_MAX]) or "no workflow yet") + more
 
 
 def _listed(files: list[str]) -> str:
