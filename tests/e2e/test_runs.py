@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 import outlive
 from outlive.events import ApprovalRequested
-from tests.e2e import shop
+from tests.e2e import hour, shop
 from tests.e2e.reading import check_view
 from tests.e2e.site import Site
 
@@ -65,9 +66,35 @@ def test_the_overview_leads_to_what_needs_a_person(site: Site, show: Show) -> No
     expect(page.get_by_role("link", name="approvals due 1")).to_be_visible()
     expect(page.get_by_role("link", name="workers 1")).to_be_visible()
     expect(page.get_by_role("img", name="5 succeeded, 2 failed")).to_be_visible()
-    check_view(page, "overview")
     page.get_by_role("link", name="failed 2").click()
     expect(page.get_by_role("row")).to_have_count(3)
+
+
+@pytest.mark.browser
+def test_an_hour_of_a_shop_is_readable(tmp_path: Path, page: Page) -> None:
+    """The overview and the list with the runs of an hour, in all states; a bar leads to the runs of its minute."""
+    url = f"sqlite:{tmp_path / 'hour.db'}"
+    hour.fill(url)
+    with Site(url) as site:
+        page.goto(f"{site.url}#/")
+        chart = page.get_by_role("img", name="Runs of the last hour")
+        expect(chart).to_be_visible()
+        expect(page.get_by_role("link", name="approvals due 2")).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text="emails")).to_contain_text("2")
+        check_view(page, "overview")
+        page.goto(f"{site.url}#/runs")
+        expect(page.get_by_role("row").filter(has_text="refund-2")).to_be_visible()
+        check_view(page, "runs")
+        page.goto(f"{site.url}#/schedules")
+        expect(page.get_by_role("img", name="The next fires")).to_be_visible()
+        check_view(page, "schedules")
+        page.goto(f"{site.url}#/queues/emails")
+        expect(page.get_by_role("link", name="in line")).to_be_visible()
+        check_view(page, "queue")
+        page.go_back()
+        page.goto(f"{site.url}#/")
+        chart.click(position={"x": 400, "y": 60})
+        page.wait_for_url("**/#/runs?since=*&until=*")
 
 
 @pytest.mark.browser
@@ -77,7 +104,6 @@ def test_runs_are_found_by_id_tag_and_error(site: Site, show: Show) -> None:
     page = show("/runs")
     rows, field = page.get_by_role("row"), page.get_by_role("searchbox")
     expect(rows).to_have_count(10)
-    check_view(page, "runs")
 
     for text, count in (("order-3", 2), ("tenant=umbrella", 3), ("error:Declined", 3)):
         field.fill(text)
