@@ -62,11 +62,13 @@ function View() {
 function Shell({ children }) {
   const { path } = here.value;
   const views = VIEWS.filter((view) => view.name && (!view.needs || can(view.needs)));
-  const menu = useSignal(false);
-  useEffect(() => { menu.value = false; }, [path]);
+  const rest = views.filter((view) => view.more);
+  const [menu, more] = [useSignal(false), useSignal(false)];
+  useEffect(() => { menu.value = false; more.value = false; }, [path]);
   useKeys({
     '?': ['list the keys', () => { helpOpen.value = true; }],
     '/': ['find', () => { paletteOpen.value = true; }],
+    Escape: ['close the menu', () => { menu.value = false; more.value = false; }],
     'mod+k': ['find', () => { paletteOpen.value = !paletteOpen.value; }],
     ...Object.fromEntries(views.filter((view) => view.key).map((view) => [`g ${view.key}`, [view.name.toLowerCase(), () => go(view.path)]])),
   });
@@ -75,7 +77,11 @@ function Shell({ children }) {
   <header class="top">
     <a class="logo" href="#/"><${Mark} />outlive</a>
     <button class="menu" aria-expanded=${menu.value} aria-controls="nav" onClick=${() => { menu.value = !menu.value; }}>${views.find(isHere)?.name ?? 'Menu'}</button>
-    <nav id="nav" aria-label="views" class=${menu.value ? 'open' : ''}>${views.map((view) => html`<a key=${view.path} href=${href(view.path)} aria-current=${isHere(view) ? 'page' : undefined}>${view.name}${view.path === '/approvals' && due.value > 0 && html`<span class="badge">${due.value >= 100 ? '99+' : due.value}</span>`}</a>`)}</nav>
+    <nav id="nav" aria-label="views" class=${menu.value ? 'open' : ''}>
+      ${views.filter((view) => !view.more).map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}
+      ${rest.length > 0 && html`<span class="more"><button class="quiet" aria-expanded=${more.value} aria-controls="more" aria-current=${rest.some(isHere) ? 'true' : undefined} onClick=${() => { more.value = !more.value; }}>${rest.find(isHere)?.name ?? 'More'}</button>
+        <span id="more" class=${more.value ? 'open' : ''}>${rest.map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}</span></span>`}
+    </nav>
     <button class="find" onClick=${() => { paletteOpen.value = true; }}><span>Find a run, tag, error</span><kbd>/</kbd></button>
     <${Theme} />
     ${key.value && html`<button class="quiet" title=${`${me.value?.name}: ${me.value?.scopes.join(', ')}`} onClick=${() => { useKey(''); me.value = null; enter(); }}>Sign out</button>`}
@@ -85,6 +91,8 @@ function Shell({ children }) {
   ${paletteOpen.value && html`<${Palette} />`}
   ${helpOpen.value && html`<${Help} />`}`;
 }
+
+const ViewLink = ({ view, isHere }) => html`<a href=${href(view.path)} aria-current=${isHere ? 'page' : undefined}>${view.name}${view.path === '/approvals' && due.value > 0 && html`<span class="badge">${due.value >= 100 ? '99+' : due.value}</span>`}</a>`;
 
 const Mark = () => html`<svg width="18" height="18" viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"><path d="M2 12h4.5l2.5-7 5 14 2.8-7H22" /></svg>`;
 

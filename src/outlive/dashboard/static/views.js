@@ -1,5 +1,5 @@
-// All views: the route of each, and its module, which is loaded when it is first shown. `name` puts a view into the navigation,
-// `key` behind `g` on the keyboard, `needs` names the operation of the API without which it makes no sense.
+// All views: the route of each, and its module, which is loaded when it is first shown. `name` puts a view into the navigation
+// (`more`: into its menu), `key` behind `g` on the keyboard, `needs` names the operation of the API without which it makes no sense.
 export const VIEWS = [
   { path: '/', name: 'Overview', key: 'o', load: () => import('./views/overview.js') },
   { path: '/runs', name: 'Runs', key: 'r', needs: 'list_runs', load: () => import('./views/runs.js') },
@@ -7,9 +7,9 @@ export const VIEWS = [
   { path: '/schedules/:name', load: () => import('./views/schedules.js') },
   { path: '/queues', name: 'Queues', key: 'q', needs: 'list_queues', load: () => import('./views/queues.js') },
   { path: '/queues/:name', load: () => import('./views/queues.js') },
-  { path: '/batches', name: 'Batches', key: 'b', needs: 'get_batch', load: () => import('./views/batches.js') },
+  { path: '/batches', name: 'Batches', more: true, key: 'b', needs: 'get_batch', load: () => import('./views/batches.js') },
   { path: '/batches/:id', load: () => import('./views/batches.js') },
-  { path: '/workers', name: 'Workers', key: 'w', needs: 'list_workers', load: () => import('./views/workers.js') },
-  { path: '/recovery', name: 'Recovery', key: 'v', needs: 'list_incomplete', load: () => import('./views/recovery.js') },
-  { path: '/audit', name: 'Audit', key: 'u', needs: 'list_actions', load: () => import('./views/audit.js') },
+  { path: '/workers', name: 'Workers', more: true, key: 'w', needs: 'list_workers', load: () => import('./views/workers.js') },
+  { path: '/recovery', name: 'Recovery', more: true, key: 'v', needs: 'list_incomplete', load: () => import('./views/recovery.js') },
+  { path: '/audit', name: 'Audit', more: true, key: 'u', needs: 'list_actions', load: () => import('./views/audit.js') },
 ];

@@ -25,7 +25,7 @@ function filtersOf(query) {
   return found;
 }
 
-const what = (run) => run.failure?.message ? `${run.failure.type.split('.').pop()}: ${run.failure.message}` : run.reason || run.waits.map((wait) => `${wait.kind} ${wait.name} ${wait.detail}`.trim()).join(', ');
+const what = (run) => run.failure?.message ? `${run.failure.type.split('.').pop()}: ${run.failure.message}` : run.reason || (run.status === 'pending' && run.queue && `in line in ${run.queue}`) || run.waits.map((wait) => `${wait.kind} ${wait.name} ${wait.detail}`.trim()).join(', ');
 
 const COLUMNS = [
   { name: 'id', value: (run) => run.id, cell: (run) => html`<span class="mono run-id" title=${run.id}>${run.id}</span>` },
