@@ -1,6 +1,8 @@
 """The check of a flow before anything runs: what a good one passes, warnings, and what it costs."""
 
+import gc
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -238,3 +240,12 @@ def test_a_thousand_steps_are_checked_in_no_time() -> None:
         seconds.append(time.process_time() - began)
 
     assert min(seconds) < 0.2
+
+
+@pytest.mark.parametrize("text", ["name: collected\nsteps: { a: { use: noop } }", "name: ["], ids=["right", "wrong"])
+def test_the_garbage_collector_goes_on_after_a_document(text: str) -> None:
+    """It is paused while a document is read, because that is faster; one that cannot be read pauses it no longer."""
+    with suppress(FlowError):
+        parse_document(text, known=known_here())
+
+    assert gc.isenabled()
