@@ -4,7 +4,8 @@
 
 * the median of a claim of 10 runs with `per_key=1`, among few runs in line and among many with many keys;
 * starts a second into a queue from one client without a worker, 1,000 at a time;
-* runs a second of one step (W1) and of ten (W2), with a queue and without one.
+* runs a second of one step (W1) and of ten (W2), with a queue and without one, in turns; and how much of the time of a
+  CPU they take in this process, because that hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import asyncio
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,8 +42,19 @@ AT_ONCE = 1_000
 STARTS = 20_000
 RUNS = 5_000
 LONG_RUNS = 2_000
+ROUNDS = 5
+T = TypeVar("T")
 NOTHING = Payload(v=msgspec.Raw(b"[]"))
 line = outlive.Queue(QUEUE)
+
+
+class Pace(NamedTuple):
+    """How fast runs end."""
+
+    rate: float
+    """Runs in a second."""
+    cpu: float
+    """Seconds of a CPU that a run takes in this process; a server takes its own."""
 
 
 @outlive.step
@@ -123,14 +136,14 @@ async def measure_starts(url: str, count: int) -> float:
 
 async def measure_runs(
     url: str, count: int, workflow: outlive.Workflow[[int], int], queue: outlive.Queue | None
-) -> float:
+) -> Pace:
     """Runs a second, from the first start to the last end."""
     async with outlive.Engine(url) as engine:
         await (await engine.start(workflow, 0, queue=queue)).result()
-        began = time.perf_counter()
+        began, began_cpu = time.perf_counter(), time.process_time()
         runs = await asyncio.gather(*(engine.start(workflow, number, queue=queue) for number in range(count)))
         await asyncio.gather(*(run.result() for run in runs))
-        return count / (time.perf_counter() - began)
+        return Pace(count / (time.perf_counter() - began), (time.process_time() - began_cpu) / count)
 
 
 def print_lines(
@@ -139,10 +152,9 @@ def print_lines(
     """Measure, and print a line for each figure."""
     for store in stores:
 
-        def on_fresh(measure: object, *args: object, **options: object) -> float:
+        def on_fresh(measure: Callable[..., Coroutine[Any, Any, T]], *args: object, **options: object) -> T:
             with fresh(store, directory=directory, postgres_url=postgres_url) as url:  # noqa: B023
-                result: float = asyncio.run(measure(url, *args, **options))  # type: ignore[operator]
-                return result
+                return asyncio.run(measure(url, *args, **options))
 
         short = on_fresh(measure_claims, runs=few, keys=min(few, keys))
         long = on_fresh(measure_claims, runs=many, keys=min(many, keys))
@@ -153,13 +165,17 @@ def print_lines(
         )
         print(f"{store}: {on_fresh(measure_starts, STARTS):,.0f} starts a second into a queue", flush=True)
         for name, count, workflow in (("W1", RUNS, bench_one_step), ("W2", LONG_RUNS, bench_many_steps)):
-            rates = {
-                queue: statistics.median(on_fresh(measure_runs, count, workflow, queue) for _ in range(5))
-                for queue in (None, line)
-            }
+            seen: dict[outlive.Queue | None, list[Pace]] = {None: [], line: []}
+            for turn in range(ROUNDS):
+                for queue in (None, line) if turn % 2 else (line, None):
+                    seen[queue].append(on_fresh(measure_runs, count, workflow, queue))
+            without, with_one = (
+                Pace(*map(statistics.median, zip(*seen[queue], strict=True))) for queue in (None, line)
+            )
             print(
-                f"{store}: {name} {rates[None]:,.0f} runs a second without a queue, {rates[line]:,.0f} with one: "
-                f"{rates[None] / rates[line]:.2f}x",
+                f"{store}: {name} {without.rate:,.0f} runs a second without a queue, {with_one.rate:,.0f} with one: "
+                f"{without.rate / with_one.rate:.2f}x; CPU of a run {without.cpu * 1e6:.0f} and "
+                f"{with_one.cpu * 1e6:.0f} us: {with_one.cpu / without.cpu:.2f}x",
                 flush=True,
             )
 
