@@ -35,7 +35,7 @@ DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit e2e slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs malformed bench pythons site lock clean
+.PHONY: help demo test lint type unit e2e screenshots slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs malformed bench pythons site lock clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,10 @@ unit: $(DEV) ## Run the tests that take seconds.
 
 e2e: $(DEV) ## Run all tests of the dashboard in a browser. OUTLIVE_SCREENSHOTS=folder takes pictures.
 	.venv/bin/python -m pytest tests/e2e -m "" $(ARGS)
+
+screenshots: $(DEV) ## Take the pictures of the dashboard for the docs again.
+	OUTLIVE_SCREENSHOTS=build/screenshots .venv/bin/python -m pytest tests/e2e -m "" $(ARGS)
+	for path in docs/images/dashboard/*.png; do cp "build/screenshots/$${path##*/}" "$$path"; done
 
 slow: $(DEV) ## Run the tests marked slow, and a small sample of mutants.
 	.venv/bin/python -m pytest -m slow --timeout=1800 $(ARGS)

@@ -7,7 +7,7 @@ import { ActionDialog } from '../parts/dialog.js';
 import { Act, Empty, Head, Problem, Status } from '../parts/shown.js';
 import { Pages } from '../parts/pages.js';
 import { Table } from '../parts/table.js';
-import { Time } from '../parts/time.js';
+import { Sentence, Time } from '../parts/time.js';
 
 const SAYS = {
   parked: 'It stopped itself, or a person stopped it. Look at the reason; then resume it, or skip the step.',
@@ -28,7 +28,7 @@ export default function Recovery() {
     { name: 'workflow', value: (it) => it.run.workflow },
     { name: 'kind', value: (it) => it.kind, cell: (it) => html`<span title=${SAYS[it.kind]}><${Status} of=${it.kind} kind=${KINDS[it.kind]} /></span>` },
     { name: 'since', value: (it) => it.run.updated_at, cell: (it) => html`<${Time} at=${it.run.updated_at} />` },
-    { name: 'reason', grow: true, wide: true, value: (it) => it.reason, cell: (it) => html`<span title=${it.reason}>${it.reason || SAYS[it.kind]}</span>` },
+    { name: 'reason', grow: true, wide: true, value: (it) => it.reason, cell: (it) => html`<span title=${it.reason}><${Sentence} text=${it.reason || SAYS[it.kind]} /></span>` },
     { name: 'do', label: 'action', cell: (it) => it.kind === 'parked' && can('resume_incomplete') && html`<${Act} act=${async () => { await post(at`/recovery/${it.run.id}/resume`); pages.take(it.run.id); }}>Resume</${Act}>` },
   ].filter((column) => column.name !== 'do' || can('resume_incomplete'));
   return html`<${Head} title="Recovery" beside=${html`<span class="soft">runs that do not move</span>`}>
