@@ -82,3 +82,19 @@ async def test_nothing_keeps_what_a_client_has_sent_that_is_gone(monkeypatch: py
         writer.transport.abort()
 
         assert (None, b"") == await gone
+
+
+async def test_small_parts_of_an_answer_are_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each answer takes the 40 ms for which the system of a client keeps back an acknowledgement."""
+    made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    make = Guarded.connection_made
+
+    def connection_made(self: Any, transport: Any) -> None:
+        make(self, transport)
+        made.set_result(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(Guarded, "connection_made", connection_made)
+    async with served() as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await made
+        writer.close()
