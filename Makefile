@@ -24,6 +24,8 @@ CHAOS_STORE = $(if $(filter command line environment,$(origin STORE)),$(STORE),b
 JOBS ?= 2
 ARGS ?=
 UV_VERSION := 0.13.7
+PIP_AUDIT_VERSION := 2.10.1
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONHOME PYTHONPATH
@@ -35,7 +37,7 @@ DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit e2e screenshots slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs malformed bench pythons site lock clean
+.PHONY: help demo test lint type unit e2e screenshots slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -126,6 +128,15 @@ lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=-
 	$(call LOCK,bench.txt,--extra bench --constraint requirements/run.txt)
 	$(call LOCK,site.txt,--extra site --constraint requirements/run.txt)
 	echo pip | $(COMPILE) - --output-file requirements/pip.txt
+
+sbom: ## Write dist/outlive.cdx.json: what a server of Outlive is made of (CycloneDX), from requirements/run.txt.
+	@mkdir -p dist
+	$(firstword $(wildcard .venv/bin/python) python3) .ci/sbom requirements/run.txt "$(VERSION)" > dist/outlive.cdx.json
+
+# An advisory that cannot be looked up counts as one that was found.
+audit: .venv-lock/bin/pip ## Ask PyPI whether an advisory is known of anything that is locked.
+	.venv-lock/bin/python -m pip install --quiet pip-audit==$(PIP_AUDIT_VERSION)
+	for lock in requirements/*.txt; do .venv-lock/bin/pip-audit --strict --disable-pip --no-deps -r $$lock || exit 1; done
 
 clean: ## Remove the virtual environments and everything that was generated.
 	rm -rf .venv .venv-bench .venv-site .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .mutation build dist htmlcov

@@ -1,0 +1,72 @@
+"""What Outlive is made of: nothing in it runs data, and everything that comes with it is pinned and listed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "outlive"
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "jinja2", "telnetlib", "ftplib"}
+BANNED_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.load", "yaml.unsafe_load"}
+
+
+def breaches() -> Iterator[str]:
+    """Where the package could run what it reads."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (f"{place}: {it.name}" for it in node.names if it.name.split(".")[0] in BANNED_MODULES)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in BANNED_MODULES:
+                yield f"{place}: {node.module}"
+            elif isinstance(node, ast.Call):
+                if ast.unparse(node.func) in BANNED_CALLS:
+                    yield f"{place}: {ast.unparse(node.func)}"
+                if any(it.arg == "shell" and ast.unparse(it.value) != "False" for it in node.keywords):
+                    yield f"{place}: shell="
+
+
+def test_nothing_in_the_package_runs_data() -> None:
+    """No pickle, no eval, no shell, no loader of YAML that makes objects. [S18 S26 S40]"""
+    assert [] == list(breaches())
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_everything_that_is_installed_has_a_version_and_hashes(lock: Path) -> None:
+    """A file that was changed on its way is refused. [S39]"""
+    entries = re.split(r"\n(?=[A-Za-z0-9])", re.sub(r"(?m)^#.*\n", "", lock.read_text("utf-8")).strip())
+
+    assert entries
+    assert [] == [entry.splitlines()[0] for entry in entries if "==" not in entry or "--hash=sha256:" not in entry]
+
+
+def test_the_bill_of_materials_has_all_that_the_lock_has() -> None:
+    """Each with its version and its hashes, in the form that scanners read. [S39]"""
+    lock = ROOT / "requirements" / "run.txt"
+    made = subprocess.run([sys.executable, ROOT / ".ci" / "sbom", lock, "1.2.3"], capture_output=True, check=True)
+    bill, text = json.loads(made.stdout), lock.read_text("utf-8")
+
+    pinned = set(re.findall(r"(?m)^([A-Za-z0-9._-]+(?:==)[^\s;\\]+)", re.sub(r"\[[^]]*\]", "", text)))
+    assert {f"{it['name']}=={it['version']}" for it in bill["components"]} == {it.lower() for it in pinned}
+    assert sum(len(it["hashes"]) for it in bill["components"]) == text.count("--hash=sha256:")
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["component"]["purl"] == "pkg:pypi/outlive@1.2.3"
+    assert set(bill["dependencies"][0]["dependsOn"]) == {it["bom-ref"] for it in bill["components"]}
+
+
+def test_what_is_trusted_is_written_down() -> None:
+    """Who may do what by design, and where to write if something else is possible. [S42]"""
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+
+    for who in ("code of workflows", "operator", "database", "API key", "publish flows", "webhooks", "payloads"):
+        assert re.search(rf"(?m)^\|[^|]*{who}", text), who
+    assert "## Reporting" in text
