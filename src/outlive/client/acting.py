@@ -137,12 +137,14 @@ class AuditedStore:
         return getattr(self._inner, name)
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
-        """See `Store`. The last change is what the caller wants; those before it make room for it."""
+        """See `Store`. The last change is what the caller wants; those before it make room for it, or are runs that an
+        event starts too: then each of them is an action."""
         *before, last = changes
         deed = begun(*_named(last))
         if deed is None:
             return await self._inner.commit(changes)
-        outcomes = await self._inner.commit([*before, replace(last, audit=[deed.action])])
+        also = [each if each.journal else replace(each, audit=_started(each, deed.action)) for each in before]
+        outcomes = await self._inner.commit([*also, replace(last, audit=[deed.action])])
         deed.is_written = outcomes[-1][0] is Outcome.COMMITTED
         return outcomes
 
@@ -190,6 +192,12 @@ class AuditedStore:
         answer = await self._inner.change_cell(name, note, audit=deed.action)
         deed.is_written = changed == [True]
         return answer
+
+
+def _started(change: Change, action: Action) -> list[Action]:
+    """The same action, for another run."""
+    verb, run_id = _named(change)
+    return [replace(action, verb=verb, target=run_id)]
 
 
 def _named(change: Change) -> tuple[str, str]:
