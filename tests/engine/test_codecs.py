@@ -91,7 +91,7 @@ async def resting(text: str) -> str:
 
 async def test_no_value_is_readable_at_rest(tmp_path: Path) -> None:
     """Arguments, results, signals, progress, children, detached runs and blobs; in the file and in what lies beside it,
-    while the engine runs and after it."""
+    while the engine runs and after it. [S29]"""
     place = Place(tmp_path / "engine.db")
 
     def files() -> bytes:
@@ -132,7 +132,7 @@ async def test_a_key_can_be_changed_while_runs_are_under_way(place: Place) -> No
 
 
 async def test_a_missing_key_parks_the_run_until_it_is_back(place: Place) -> None:
-    """Nothing is lost, and the reason names the key."""
+    """Nothing is lost, and the reason names the key. [S29 S43]"""
     async with place.engine(codecs=encryption("2026-10", "2026-10")) as engine:
         await engine.start(resting, MARKER, id="run-1")
         await stage.gate("resting").reached()
@@ -198,7 +198,10 @@ async def test_a_replaced_run_can_still_be_read(place: Place) -> None:
 
 
 async def test_a_value_that_is_moved_between_runs_is_not_believed(tmp_path: Path) -> None:
-    """A person who can write to the file can put one run's ciphertext into another; that run parks and says why."""
+    """A person who can write to the file can put one run's ciphertext into another; that run parks and says why.
+
+    [S29]
+    """
     place = Place(tmp_path / "engine.db", is_damaged=True)
     async with place.engine(codecs=encryption()) as engine:
         for name in ("rich", "poor"):
@@ -261,7 +264,7 @@ async def try_password(password: str) -> None:
 
 @pytest.mark.parametrize("codecs", [[], encryption()], ids=["plain", "encrypted"])
 async def test_people_do_not_see_what_is_redacted(place: Place, codecs: list[Any]) -> None:
-    """In history and in the reason of a failure; the workflow sees everything."""
+    """In history and in the reason of a failure; the workflow sees everything. [S30 S32]"""
     async with place.engine(codecs=codecs, redact=("password", "token")) as engine:
         run = await engine.start(visit, "ann", MARKER)
         assert await in_time(run.result()) == MARKER * 2

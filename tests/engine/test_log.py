@@ -144,7 +144,7 @@ async def test_a_run_that_takes_too_long_is_a_warning(caplog: pytest.LogCaptureF
 
 
 async def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """What `redact` hides from people is hidden in the log."""
+    """What `redact` hides from people is hidden in the log. [S30]"""
 
     async with TestEngine(redact=("card",)) as engine:
         with pytest.raises(outlive.RunFailed):

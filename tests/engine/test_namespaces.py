@@ -37,7 +37,7 @@ def test_a_namespace_is_a_store_of_its_own_where_the_url_points(url: str, found:
 
 @pytest.mark.parametrize("name", ["", "Acme", "a__b", "a_b", "-a", "a-", "../etc", "a" * 31, "1a", "a.b", 7])
 def test_a_name_that_could_mean_another_place_is_refused(name: str) -> None:
-    """Two names are never one place."""
+    """Two names are never one place. [S21 S33]"""
     with pytest.raises(InvalidArgumentError, match="namespace"):
         in_namespace("sqlite:orders.db", name)
 
@@ -61,18 +61,18 @@ async def see_each_other(url: str) -> None:
 
 
 async def test_tenants_of_one_file_do_not_see_each_other(tmp_path: Path) -> None:
-    """Not by id, not in lists."""
+    """Not by id, not in lists. [S33]"""
     await see_each_other(f"sqlite:{tmp_path / 'shop.db'}")
 
 
 @pytest.mark.every_store
 async def test_tenants_of_one_database_do_not_see_each_other(postgres_url: str) -> None:
-    """Each has a schema of its own."""
+    """Each has a schema of its own. [S33]"""
     await see_each_other(postgres_url)
 
 
 async def test_a_quota_refuses_starts_beyond_it_and_finds_runs_that_are_there() -> None:
-    """And lets others through when one has ended."""
+    """And lets others through when one has ended. [S34]"""
     async with TestEngine(namespace="acme") as engine:
         await engine.quotas.set(open_runs=2)
         first = await engine.start(held_in_namespace, id="order-1")

@@ -13,7 +13,7 @@ from outlive.errors import BlobError
 
 
 def test_a_blob_is_what_was_stored(tmp_path: Path) -> None:
-    """The same bytes and type, and the file name if there is one. [SF-B1 SF-B3 SF-B7 SF-B9]"""
+    """The same bytes and type, and the file name if there is one. [SF-B1 SF-B3 SF-B7 SF-B9 S28]"""
     data = bytes(range(256))
     id = blobs.put(tmp_path, data, type="binary", filename="all.bin")
     other = blobs.put(tmp_path, b"{}", type="data")

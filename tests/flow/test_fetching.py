@@ -55,7 +55,7 @@ async def test_a_request_and_its_answer() -> None:
 
 
 async def test_nothing_local_is_asked_unless_allowed() -> None:
-    """By default no byte reaches this machine, whether it is named or numbered."""
+    """By default no byte reaches this machine, whether it is named or numbered. [S25]"""
     async with serving(lambda _: answer(200, b"secret")) as web:
         for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"):
             with pytest.raises(AddressRefusedError):
@@ -65,7 +65,7 @@ async def test_nothing_local_is_asked_unless_allowed() -> None:
 
 
 async def test_a_dns_answer_that_changes_does_not_get_past_the_check() -> None:
-    """S25, the rebinding of CVE-2026-7724: the name is resolved once, and that address is connected to."""
+    """S25, the rebinding of CVE-2026-7724: the name is resolved once, and that address is connected to. [S25]"""
     names = Names("127.0.0.1", "169.254.169.254")
     async with serving(lambda _: answer(200, b"ok")) as web:
         fetcher = Fetcher(LOCAL, resolve=names)
@@ -78,7 +78,7 @@ async def test_a_dns_answer_that_changes_does_not_get_past_the_check() -> None:
 
 
 async def test_every_hop_is_checked() -> None:
-    """A redirect to a loopback, to a metadata address or to a name that has become one is refused."""
+    """A redirect to a loopback, to a metadata address or to a name that has become one is refused. [S25]"""
     places = {
         "/loopback": "http://127.0.0.2:1/",
         "/metadata": "http://169.254.169.254/latest/",
@@ -105,7 +105,7 @@ async def test_every_hop_is_checked() -> None:
 
 
 async def test_credentials_do_not_go_to_another_origin() -> None:
-    """No header of the request does but a few harmless ones, and no body; to the same origin all of them go."""
+    """No header of the request does but a few harmless ones, and no body; to the same origin all of them go. [S25]"""
 
     def handle(asked: Asked) -> bytes:
         return answer(307, Location=asked.path[1:]) if asked.path.startswith("/http") else answer(200, b"there")
@@ -166,7 +166,7 @@ async def test_a_place_in_other_characters_is_quoted() -> None:
 
 
 async def test_redirects_have_an_end() -> None:
-    """At most five are followed; with 0 the answer that redirects is the answer."""
+    """At most five are followed; with 0 the answer that redirects is the answer. [S25]"""
     async with serving(lambda _: answer(302, Location="/again")) as web:
         with pytest.raises(RedirectError, match="at most 5 are followed"):
             await Fetcher(LOCAL).fetch(Request(url=web.url()))
@@ -229,7 +229,7 @@ async def test_an_answer_that_cannot_be_taken(raw: bytes, error: type[Exception]
 
 
 async def test_no_bytes_confuse_the_reader_of_answers() -> None:
-    """They are an answer within its bounds, or an error of ours."""
+    """They are an answer within its bounds, or an error of ours. [S25 S41]"""
     chance = random.Random(7)
     for _ in range(500):
         data = b"HTTP/1.1 200 OK\r\n" + b"".join(chance.choice(PARTS) for _ in range(chance.randint(0, 8)))
@@ -263,7 +263,7 @@ PARTS += [
 
 
 async def test_what_does_not_answer_is_not_waited_for() -> None:
-    """Names, connections and answers have their time. [FB-C6]"""
+    """Names, connections and answers have their time. [FB-C6 S25]"""
 
     async def never(host: str, port: int) -> list[str]:
         await asyncio.Event().wait()
@@ -317,13 +317,13 @@ async def test_the_next_address_is_tried() -> None:
     ],
 )
 async def test_a_request_cannot_hold_another_one(changed: dict[str, object], complaint: str) -> None:
-    """Whatever an expression puts into a header."""
+    """Whatever an expression puts into a header. [S17 S25]"""
     with pytest.raises(RequestError, match=complaint):
         await Fetcher(LOCAL).fetch(Request(url="http://127.0.0.1:1/", **changed))  # type: ignore[arg-type]
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy would resolve the name again, where no check sees it."""
+    """A proxy would resolve the name again, where no check sees it. [S25]"""
     async with serving(lambda _: answer(200, b"direct")) as web:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")

@@ -25,7 +25,7 @@ def shell(script: str, *arguments: str, **options: Any) -> Program:
 
 
 async def test_a_program_runs_with_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments as they are, its own environment and folder; nothing of the worker's environment."""
+    """Arguments as they are, its own environment and folder; nothing of the worker's environment. [S26]"""
     monkeypatch.setenv("WORKERS_OWN", "secret")
     script = 'cat; echo "$1|$2|$OWN|$WORKERS_OWN|$(pwd)"; echo oops >&2; exit 3'
     program = shell(script, "a b; rm", "$(x)", env={"OWN": "yes"}, folder=str(tmp_path))
@@ -38,7 +38,7 @@ async def test_a_program_runs_with_what_it_is_given(tmp_path: Path, monkeypatch:
 
 
 async def test_a_program_is_bounded(tmp_path: Path) -> None:
-    """In output, which is cut and said to be, and in time, with everything that it has started. [FB-G5]"""
+    """In output, which is cut and said to be, and in time, with everything that it has started. [FB-G5 S26]"""
     ended = await shell("yes | head -c 300000", bytes_max=1_000).run()
     assert (len(ended.output), ended.is_cut, ended.code) == (1_000, True, 0)
 

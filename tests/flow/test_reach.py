@@ -45,7 +45,7 @@ from outlive.errors import AddressRefusedError, HostRefusedError, UrlError
     ],
 )
 def test_a_url_that_could_mean_two_things_is_refused(url: str, complaint: str) -> None:
-    """Before any name is resolved; S25. [FB-C8]"""
+    """Before any name is resolved; S25. [FB-C8 S25]"""
     with pytest.raises(UrlError, match=complaint) as caught:
         parse_url(url)
 
@@ -73,7 +73,7 @@ fc00::1 fd00:ec2::254 ff02::1 2001:db8::1 2002:7f00:1:: 2001:0:4136:e378:8000:63
 
 @pytest.mark.parametrize("address", REFUSED.split())
 def test_what_is_not_public_is_refused(address: str) -> None:
-    """Private, loopback, link-local, metadata, multicast, reserved, and IPv4 addresses in IPv6 ones."""
+    """Private, loopback, link-local, metadata, multicast, reserved, and IPv4 addresses in IPv6 ones. [S25]"""
     assert refused_kind(ip_address(address))
 
 

@@ -45,7 +45,7 @@ from outlive._define.flow.reading import BYTES_MAX, DEPTH_MAX, read
     ],
 )
 def test_a_plain_word_means_what_the_core_schema_of_yaml_1_2_says(text: str, value: Any) -> None:
-    """So a country code of Norway is text, and so is a time of day."""
+    """So a country code of Norway is text, and so is a time of day. [S19]"""
     found = read(f"value: {text}").data["value"]
 
     assert (type(value), value) == (type(found), found)
@@ -102,7 +102,7 @@ def refusal(text: str | bytes) -> FlowError:
 def test_what_could_be_misunderstood_is_refused_where_it_stands(
     text: str | bytes, line: int, column: int, code: str
 ) -> None:
-    """With its line and column."""
+    """With its line and column. [S19]"""
     problems = refusal(text).problems
 
     assert (line, column, code) in [(each.line, each.column, each.code) for each in problems]
@@ -149,7 +149,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
 )
 def test_a_hostile_document_costs_little(text: str) -> None:
-    """Refused at once, however large it would become."""
+    """Refused at once, however large it would become. [S19]"""
     began = time.process_time()
     tracemalloc.start()
     try:

@@ -59,7 +59,10 @@ def canary_flow(name: str, steps: dict[str, Any], output: Any) -> flow.Flow:
 
 
 async def test_no_trace_of_a_secret_is_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Header, query, body and Basic; a server that echoes it all; a step of a user; failures: nothing holds it."""
+    """Header, query, body and Basic; a server that echoes it all; a step of a user; failures: nothing holds it.
+
+    [S30]
+    """
     caplog.set_level(logging.DEBUG)
     token = "${{ vars.token }}"
     made = canary_flow(
@@ -110,7 +113,7 @@ async def test_no_trace_of_a_secret_is_left(tmp_path: Path, caplog: pytest.LogCa
 
 
 async def test_data_does_not_become_a_reference() -> None:
-    """An input that looks like one lets the step fail before anything is sent."""
+    """An input that looks like one lets the step fail before anything is sent. [S30]"""
     made = canary_flow(
         "canary_forged",
         {
@@ -235,7 +238,10 @@ async def test_a_secret_for_each_item_of_a_map() -> None:
     ],
 )
 def test_a_start_cannot_send_a_secret_elsewhere(step: str, patch: dict[str, Any]) -> None:
-    """Overrides change neither what a step with a secret does, nor what another one may use; a timeout they do."""
+    """Overrides change neither what a step with a secret does, nor what another one may use; a timeout they do.
+
+    [S30]
+    """
     steps = {
         "call": {"use": "http", "with": {"url": "${{ input.url }}", "bearer": "${{ vars.token }}"}},
         "other": {"use": "http", "with": {"url": "https://example.com"}},

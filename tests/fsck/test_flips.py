@@ -39,7 +39,7 @@ TABLES: dict[str, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("table", TABLES)
 async def test_every_flipped_bit_of_a_row_is_found(world: World, check: Check, table: str) -> None:
-    """Each column of each row of a sample, some bit of each: none goes unseen."""
+    """Each column of each row of a sample, some bit of each: none goes unseen. [S22]"""
     columns, names, sample = (words.split() for words in TABLES[table])
     chance = random.Random(f"{SEED} {table}")
     where = " AND ".join(f"{name} = ?" for name in names)

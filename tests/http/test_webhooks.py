@@ -130,7 +130,7 @@ async def test_a_form_is_read(engine: TestEngine) -> None:
 
 
 async def test_what_is_no_webhook_is_refused(engine: TestEngine) -> None:
-    """With a status that says why: another path, method or type, too long, no JSON. Nothing is started. (S10)"""
+    """With a status that says why: another path, method or type, too long, no JSON. Nothing is started. (S10) [S10]"""
     app = Webhooks(engine, body_bytes_max=100)
     assert 404 == (await post(app, "/hooks/nothing")).status
     refused = await post(app, "/hooks/open", method="GET")
@@ -179,7 +179,7 @@ async def test_a_sender_that_hangs_up_gets_no_answer(engine: TestEngine) -> None
 
 
 async def test_a_token_lets_the_sender_in(engine: TestEngine) -> None:
-    """In either header, the old one and the new one; any other one, or none, does not. (S9)"""
+    """In either header, the old one and the new one; any other one, or none, does not. (S9) [S9]"""
     app = Webhooks(engine)
     for right in ({"authorization": f"Bearer {OLD}"}, {"Authorization": f"bearer {NEW}"}, {"x-webhook-token": NEW}):
         assert 202 == (await post(app, "/hooks/token", headers=right)).status
@@ -191,7 +191,7 @@ async def test_a_token_lets_the_sender_in(engine: TestEngine) -> None:
 
 
 async def test_a_signature_covers_id_time_and_body(engine: TestEngine) -> None:
-    """In the layout of Standard Webhooks: any change of them, another key or another time is refused. (S9)"""
+    """In the layout of Standard Webhooks: any change of them, another key or another time is refused. (S9) [S9]"""
     app, body = Webhooks(engine), b'{"order": 7}'
     now = engine.clock.now() / 1_000_000
 
@@ -219,7 +219,7 @@ async def test_a_signature_covers_id_time_and_body(engine: TestEngine) -> None:
 
 
 async def test_a_signature_of_github_covers_the_body(engine: TestEngine) -> None:
-    """The id in its header is not signed, so the body is what a delivery is known by. (S9)"""
+    """The id in its header is not signed, so the body is what a delivery is known by. (S9) [S9]"""
     app, body = Webhooks(engine), b'{"order": 7}'
     key = base64.b64decode(SECRET.removeprefix("whsec_"))
     good = {"x-hub-signature-256": f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"}
@@ -230,7 +230,7 @@ async def test_a_signature_of_github_covers_the_body(engine: TestEngine) -> None
 
 
 async def test_a_webhook_without_its_secret_is_closed(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty key would let everybody sign. (S9)"""
+    """An empty key would let everybody sign. (S9) [S9 S43]"""
     for value in ("", "  "):
         monkeypatch.setenv("HOOKED_KEY", value)
         signed = signed_headers("", "msg_1", b"{}", now_seconds=engine.clock.now() / 1_000_000)

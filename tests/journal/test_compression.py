@@ -101,7 +101,7 @@ def bomb(algorithm: str, size: int) -> bytes:
 
 
 def test_a_bomb_is_refused_at_the_limit(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exactly at `payload_bytes_max`, and no decompressor is ever asked for more than one byte beyond it."""
+    """Exactly at `payload_bytes_max`, and no decompressor is ever asked for more than one byte beyond it. [S24 S35]"""
     asked: list[int] = []
 
     class Spy:

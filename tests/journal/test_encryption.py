@@ -51,7 +51,7 @@ def test_any_value_comes_back_for_any_owner(data: bytes, owner: str) -> None:
 
 
 def test_equal_values_do_not_look_equal() -> None:
-    """Neither inline nor as a blob, whose id is the hash of the encrypted bytes: nonces are random."""
+    """Neither inline nor as a blob, whose id is the hash of the encrypted bytes: nonces are random. [S29]"""
     first, second = (packer().pack(json_of(50_000), "the value", of=MINE)[0] for _ in range(2))
     short, again = (packer().pack(b"1", "the value", of=MINE)[0] for _ in range(2))
 
@@ -74,7 +74,7 @@ def test_compression_goes_first() -> None:
 
 
 def test_new_values_have_the_current_key_and_old_ones_stay_readable() -> None:
-    """Rotation: as long as the old key is there."""
+    """Rotation: as long as the old key is there. [S29]"""
     before, _ = packer("old", old=OLD).pack(b"1", "the value", of=MINE)
     after, _ = packer().pack(b"2", "the value", of=MINE)
 
@@ -110,7 +110,7 @@ def test_an_engine_without_the_codec_says_which_is_missing() -> None:
 
 
 def test_a_value_that_was_moved_to_another_run_is_refused() -> None:
-    """Before any codec runs: its owner stands beside it."""
+    """Before any codec runs: its owner stands beside it. [S29]"""
     payload, _ = packer().pack(b"1", "the value", of=MINE)
 
     with pytest.raises(UnreadableError, match=f"written for {MINE} and found in {THEIRS}: it was moved"):
@@ -118,7 +118,7 @@ def test_a_value_that_was_moved_to_another_run_is_refused() -> None:
 
 
 def test_a_value_with_a_forged_owner_is_refused() -> None:
-    """The owner is part of what is authenticated; leaving it away is no way out either."""
+    """The owner is part of what is authenticated; leaving it away is no way out either. [S29]"""
     payload, _ = packer().pack(b"1", "the value", of=MINE)
 
     for owner in (THEIRS, ""):
@@ -145,7 +145,7 @@ def test_without_encryption_no_owner_is_written() -> None:
 @QUICK
 @given(st.integers(0, 60), st.integers(1, 255))
 def test_every_changed_byte_is_noticed(place: int, change: int) -> None:
-    """In the head, the name of the key, the nonce, the text and the tag."""
+    """In the head, the name of the key, the nonce, the text and the tag. [S29]"""
     payload, _ = packer().pack(json_of(40), "the value", of=MINE)
     stored = bytearray(base64.b64decode(payload.data))
     stored[place % len(stored)] ^= change

@@ -142,7 +142,7 @@ async def test_a_store_that_is_away_takes_only_its_own_figures_with_it() -> None
 
 
 async def test_names_that_mean_something_in_the_format_are_escaped() -> None:
-    """The parser reads back what was written."""
+    """The parser reads back what was written. [S36]"""
     name = 'a "quoted"\\ name\nof two lines'
     async with TestEngine() as engine:
         engine.counters.measures.step_seconds[name, "failed"].add(1_500_000)
@@ -161,7 +161,7 @@ def test_a_value_counts_for_the_first_bound_that_is_not_below_it() -> None:
 
 
 def test_names_without_end_are_counted_together() -> None:
-    """A program that makes up names of steps does not fill the memory of Prometheus."""
+    """A program that makes up names of steps does not fill the memory of Prometheus. [S36]"""
     series = Series((1,))
     for number in range(SERIES_MAX + 10):
         series[f"step-{number}", "failed"].add(1)

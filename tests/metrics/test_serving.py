@@ -79,7 +79,7 @@ async def test_a_worker_answers_prometheus_and_probes(engine: TestEngine, url: s
     ],
 )
 async def test_other_requests_are_refused(url: str, request_: bytes, status: str) -> None:
-    """Each with a clear answer, and the port goes on."""
+    """Each with a clear answer, and the port goes on. [S36]"""
     place = urlsplit(url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     writer.write(request_)

@@ -44,7 +44,7 @@ def test_defaults_are_safe() -> None:
     ],
 )
 def test_a_parameter_that_makes_no_sense_is_refused(query: str, reason: str) -> None:
-    """With what is wrong, and without the password."""
+    """With what is wrong, and without the password. [S21]"""
     with pytest.raises(StoreUrlError, match=reason) as caught:
         parse_address(f"postgresql://me:secret@host/db?{query}")
 
@@ -52,7 +52,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(query: str, reason: str) -> 
 
 
 def test_no_error_shows_the_password() -> None:
-    """Errors end up in logs."""
+    """Errors end up in logs. [S30]"""
     assert "secret" not in str(parse_address("postgresql://me:secret@host/db"))
 
 
@@ -127,7 +127,7 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 async def test_any_name_of_a_schema_works(
     postgres_server: PostgresServer, postgres_database: str, clock: ManualClock, schema: str
 ) -> None:
-    """It is quoted everywhere: in tables, functions, sequences and channels."""
+    """It is quoted everywhere: in tables, functions, sequences and channels. [S21]"""
     unsafe = f"{postgres_server.url(postgres_database)}?allow_unsafe=true"
     store = PostgresStore(unsafe, schema=schema, clock=clock)
     await store.open()

@@ -62,7 +62,7 @@ async def test_code_without_a_principal_is_not_audited(engine: TestEngine) -> No
 
 
 async def test_every_verb_is_one_row(engine: TestEngine) -> None:
-    """With who, what, to what, and why. What was done before is not done again, and has no row."""
+    """With who, what, to what, and why. What was done before is not done again, and has no row. [S37]"""
     with outlive.acting("ann"):
         run = await engine.start(audited_order, 1, id="run-1")
         for _ in range(2):
@@ -150,7 +150,7 @@ async def audited_parent() -> None:
 
 
 async def test_tampering_is_found(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that was changed, one that is missing, a beginning or an end that is missing."""
+    """A row that was changed, one that is missing, a beginning or an end that is missing. [S37]"""
     with outlive.acting("ann"):
         for number in range(5):
             await engine.audit.record("export", f"run-{number}")

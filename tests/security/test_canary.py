@@ -19,6 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import outlive
 from outlive.cli import main
+from outlive.codecs import Encryption
 from outlive.http import Api, ApiLimits
 from outlive.http.operation import OPERATIONS
 from outlive.testing import TestEngine
@@ -209,3 +210,21 @@ async def test_a_secret_that_goes_in_is_nowhere_in_what_comes_out(seen: dict[str
     assert len(seen) > 200
     assert "[redacted]" in seen[f"GET {API}/runs/canary_ends/history"]
     assert {"200", "201", "202", "422"} == {text[:3] for place, text in seen.items() if ": " in place}
+
+
+async def test_a_server_without_the_key_of_the_payloads_works(tmp_path: Path) -> None:
+    """It needs neither their key nor their code, and says in the place of each that it cannot be read. [S16]"""
+    url = f"sqlite:{tmp_path / 'runs.db'}"
+    codec = Encryption(keys={"k": b"\7" * 32}, current="k")
+    async with TestEngine(url, codecs=[codec]) as engine:
+        await (await engine.start(canary_ends, CANARY, id="run-1")).result()
+    async with TestEngine(url, worker=False) as engine:
+        api = Caller(Api(engine))
+        answers = [
+            await api.get(f"{API}/runs/run-1{path}") for path in ("", "/history", "/result", "/why", "/published")
+        ]
+
+    assert [200] * 5 == [answer.status for answer in answers]
+    assert CANARY.encode() not in b"".join(answer.body for answer in answers)
+    assert b"[unreadable: " in answers[1].body
+    assert b"[unreadable: " in answers[2].body

@@ -21,7 +21,7 @@ async def engine() -> AsyncIterator[TestEngine]:
 
 
 async def test_a_key_is_found_by_its_secret_and_by_nothing_else(engine: TestEngine) -> None:
-    """Its record has a hash; a secret that is cut, longer, of another id or no text of this kind finds nothing."""
+    """Its record has a hash; a secret that is cut, longer, of another id or no text of this kind finds nothing. [S3]"""
     made = await engine.keys.create("ci", scope="operator", workflows=["order", "order", "bill"])
     other = await engine.keys.create("other")
 
@@ -66,7 +66,7 @@ async def test_a_revoked_key_is_refused_from_then_on(engine: TestEngine) -> None
 
 
 async def test_a_key_expires(engine: TestEngine) -> None:
-    """By the clock of the store."""
+    """By the clock of the store. [S3]"""
     made = await engine.keys.create("short", expires=timedelta(hours=1))
     assert await engine.keys.find(made.secret) is not None
     await engine.skip(timedelta(hours=1))
@@ -111,7 +111,7 @@ async def test_a_key_that_makes_no_sense_is_refused(engine: TestEngine, wrong: d
 
 
 async def test_a_damaged_key_lets_no_request_in(engine: TestEngine, caplog: pytest.LogCaptureFixture) -> None:
-    """It fails closed, and says so."""
+    """It fails closed, and says so. [S43]"""
     made = await engine.keys.create("ci")
     await store_of(engine).change_cell(f"outlive.key/{made.key.id}", lambda *_: (b"{", None))
 

@@ -70,3 +70,23 @@ def test_what_is_trusted_is_written_down() -> None:
     for who in ("code of workflows", "operator", "database", "API key", "publish flows", "webhooks", "payloads"):
         assert re.search(rf"(?m)^\|[^|]*{who}", text), who
     assert "## Reporting" in text
+
+
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        ("Dockerfile", ["USER outlive"]),
+        ("compose.yaml", ["read_only: true", "no-new-privileges:true", "cap_drop: [ALL]"]),
+        (
+            "kubernetes/outlive.yaml",
+            ["runAsNonRoot: true", "allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true"],
+        ),
+        ("systemd/outlive-worker@.service", ["User=outlive", "NoNewPrivileges=yes", "ProtectSystem=strict"]),
+        ("systemd/outlive-server.service", ["User=outlive", "NoNewPrivileges=yes", "ProtectSystem=strict"]),
+    ],
+)
+def test_deployments_give_processes_no_rights_that_they_do_not_need(file: str, lines: list[str]) -> None:
+    """No root, no new privileges, and no file of the program that it could change. [S45]"""
+    text = (ROOT / "deploy" / file).read_text("utf-8")
+
+    assert [] == [line for line in lines if line not in text]

@@ -224,7 +224,7 @@ async def test_rows_of_a_batch_that_waits_are_kept() -> None:
 
 
 async def test_blobs_go_after_the_last_run_that_refers_to_them() -> None:
-    """One content, two runs: it stays until the second has gone, and a day more."""
+    """One content, two runs: it stays until the second has gone, and a day more. [S31]"""
     async with TestEngine(retention=[outlive.Keep(kept_large, succeeded=DAY)]) as engine:
         await (await engine.start(kept_large, "a", id="first")).result()
         await engine.skip(timedelta(hours=20))
@@ -328,7 +328,7 @@ async def test_what_the_cell_says_need_not_be_readable() -> None:
 
 
 async def test_purge_says_what_it_would_do_and_does_it(tmp_path: Path) -> None:
-    """A preview with counts and ages, then the same for good; what an open run needs stays and is counted."""
+    """A preview with counts and ages, then the same for good; what an open run needs stays and is counted. [S31]"""
     async with TestEngine() as engine:
         await engine.start(kept_starter, "needed", id="starter")
         for name in ("a", "b", "c"):

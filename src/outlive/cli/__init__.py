@@ -6,6 +6,7 @@ command is used and not before, so `outlive --help` stays fast however many comm
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import NamedTuple
 
@@ -95,3 +96,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, message="outlive %(version)s")
 def main() -> None:
     """Durable workflows: ordinary async Python that survives crashes."""
+    if sys.stdout.isatty():
+        from outlive.cli.terminal import guarded
+
+        sys.stdout = guarded(sys.stdout)

@@ -165,9 +165,10 @@ _OWN = {
 def log_to_stderr(level: str, kind: str) -> logging.Handler:
     """Write the log, unless the program has configured that itself."""
     from outlive import JsonFormatter
+    from outlive.cli.terminal import LineFormatter
 
     handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    text = LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(JsonFormatter() if kind == "json" else text)
     logging.basicConfig(level=level.upper(), handlers=[handler])
     return handler

@@ -32,7 +32,7 @@ def test_same_value_as_cel(seed: int) -> None:
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
 @given(st.integers(0, 2**64))
 def test_nonsense_is_refused(seed: int) -> None:
-    """Whatever is wrong with the expression or its data, it is an `ExpressionError`."""
+    """Whatever is wrong with the expression or its data, it is an `ExpressionError`. [S41]"""
     rng = random.Random(seed)
     text = nonsense(rng)
     scope = {name: plain_data(rng) for name in ("a", "b", "c", "x", "input", "steps")}

@@ -69,7 +69,7 @@ for _ in range(5000):
     ],
 )
 def test_limit(text: str) -> None:
-    """What would take long or make much is refused within 1 s; `||` and `exists` do not hide it."""
+    """What would take long or make much is refused within 1 s; `||` and `exists` do not hide it. [S20]"""
     scope = {"wide": WIDE, "long": LONG, "part": "x" * 500_000, "deep": DEEP, "deepToo": DEEP_TOO, "deepMap": DEEP_MAP}
     began = time.process_time()
 
@@ -93,7 +93,7 @@ def test_limit(text: str) -> None:
     ],
 )
 def test_the_worst_data_takes_no_time(text: str) -> None:
-    """Each function takes linear time, whatever its texts and lists are."""
+    """Each function takes linear time, whatever its texts and lists are. [S20 S27]"""
     half = "x" * 200_000
     scattered = [n * 7919 % 1_000_003 for n in range(70_000)]
     began = time.process_time()
@@ -263,7 +263,7 @@ ESCAPES = [
 
 @pytest.mark.parametrize("text", ESCAPES)
 def test_published_escapes_are_refused(text: str) -> None:
-    """Each is no expression, or has no value."""
+    """Each is no expression, or has no value. [S20]"""
     with pytest.raises(ExpressionError):
         parse(text).evaluate({"input": {"a": 1}})
 
@@ -272,7 +272,7 @@ def test_published_escapes_are_refused(text: str) -> None:
     "text", ["{{ ''.__class__ }}", "{% import os %}", "%(a)s {0.__class__}", "=1+1", "$(id)", "`id`"]
 )
 def test_other_template_languages_are_plain_text(text: str) -> None:
-    """Only `${{` begins an expression, and data is never read as one."""
+    """Only `${{` begins an expression, and data is never read as one. [S20]"""
     assert compile_value({"a": text}).render({}) == {"a": text}
     assert compile_value("<${{ x }}>").render({"x": text + "${{ x }}"}) == f"<{text}${{{{ x }}}}>"
 
@@ -284,7 +284,10 @@ def test_dunder_fields_of_data_are_data() -> None:
 
 
 def test_the_room_has_no_way_to_python() -> None:
-    """No function that reads an attribute by its name or makes code, and no template engine, in any of its files."""
+    """No function that reads an attribute by its name or makes code, and no template engine, in any of its files.
+
+    [S20]
+    """
     forbidden = {"eval", "exec", "compile", "getattr", "setattr", "vars", "globals", "locals", "__import__", "open"}
     files = sorted(Path(expression.__path__[0]).rglob("*.py"))
 
