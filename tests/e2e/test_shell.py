@@ -105,3 +105,16 @@ def test_it_is_readable_on_a_phone(show: Show) -> None:
     page.get_by_role("button", name="Workers").click()
     expect(page.get_by_role("link", name="Overview")).to_be_visible()
     check_view(page, "phone")
+
+
+@pytest.mark.browser
+def test_a_key_for_some_workflows_begins_at_its_runs(tmp_path: Path, page: Page) -> None:
+    """The overview is about the whole store, so it is not offered."""
+    with Site(f"sqlite:{tmp_path / 'site.db'}", auth="keys") as site:
+        secret = site.do(site.engine.keys.create("bob", scope="operator", workflows=["dash_order"])).secret
+        page.goto(site.url)
+        page.get_by_label("API key").fill(secret)
+        page.keyboard.press("Enter")
+
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        expect(page.get_by_role("link", name="Overview")).to_have_count(0)

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from outlive.http import Api, ApiLimits
+from outlive.http.live import LivePages
+from outlive.http.wire.runs import RunsFollowQuery
 from outlive.testing import TestEngine
 from tests.http import shop
 from tests.http.caller import Caller, Message
@@ -156,3 +158,24 @@ async def test_an_id_that_is_none_is_refused(api: Caller, engine: TestEngine, ma
     answer = await api.get(f"/api/v1/runs/odd/follow?after={mark}".encode("ascii", "replace").decode())
 
     assert (400, "Malformed") == (answer.status, answer.error)
+
+
+async def test_a_reader_of_a_list_that_goes_while_nothing_happens_leaves_no_task(engine: TestEngine) -> None:
+    """Not even while another one still follows the same list."""
+    await engine.start(shop.api_patient, id="quiet")
+    await engine.settle()
+    pages = LivePages()
+    query = RunsFollowQuery(workflow="api_patient")
+    stays, goes = (pages.follow(engine.view, query, of="") for _ in range(2))
+    for reader in (stays, goes):
+        while b"quiet" not in await anext(reader):
+            pass
+    before = asyncio.all_tasks()
+    waiting = asyncio.ensure_future(anext(goes))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    await asyncio.sleep(0)
+
+    assert asyncio.all_tasks() <= before
+    await stays.aclose()

@@ -32,7 +32,7 @@ COMMANDS: dict[str, Entry] = {
     "run": Entry("Start a run of a workflow or a flow, follow it to its end, and print its result.", "outlive.cli.run"),
     "worker": Entry("Run the workflows of APP, and the flows of the store, until asked to stop.", "outlive.cli.worker"),
     "workers": Entry("Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"),
-    "serve": Entry("Serve the HTTP API of a store until asked to stop.", "outlive.cli.serve"),
+    "serve": Entry("Serve the HTTP API of a store, and the dashboard, until asked to stop.", "outlive.cli.serve"),
     "namespaces": Entry("Show the tenants of a store, and how much each may start.", "outlive.cli.namespaces"),
     "queues": Entry("Show how full queues are, change their limits, pause and resume them.", "outlive.cli.queues"),
     "recovery": Entry("Show the runs that do not move and why, and let them go on.", "outlive.cli.recovery"),

@@ -60,7 +60,7 @@ def serve(
     log_level: str | None,
     log_format: str | None,
 ) -> None:
-    """Serve the HTTP API of a store until asked to stop.
+    """Serve the HTTP API of a store, and the dashboard, until asked to stop.
 
     It runs no workflows: start workers beside it. It listens on this machine alone, where no key is needed, and refuses
     another address as long as callers need none (--auth keys).

@@ -78,8 +78,10 @@ class LivePages:
                         known[run_id] = mark
                         yield part
                 waiting = asyncio.ensure_future(changed.wait())
-                done, _ = await asyncio.wait([waiting], timeout=ALIVE_SECONDS)
-                waiting.cancel()
+                try:
+                    done, _ = await asyncio.wait([waiting], timeout=ALIVE_SECONDS)
+                finally:
+                    waiting.cancel()
                 if not done:
                     yield ALIVE
         finally:

@@ -1,7 +1,7 @@
 // All views: the route of each, and its module, which is loaded when it is first shown. `name` puts a view into the navigation
 // (`more`: into its menu), `key` behind `g` on the keyboard, `needs` names the operation of the API without which it makes no sense.
 export const VIEWS = [
-  { path: '/', name: 'Overview', key: 'o', load: () => import('./views/overview.js') },
+  { path: '/', name: 'Overview', key: 'o', needs: 'overview', load: () => import('./views/overview.js') },
   { path: '/runs', name: 'Runs', key: 'r', needs: 'list_runs', load: () => import('./views/runs.js') },
   { path: '/schedules', name: 'Schedules', key: 's', needs: 'list_schedules', load: () => import('./views/schedules.js') },
   { path: '/schedules/:name', load: () => import('./views/schedules.js') },
