@@ -19,7 +19,7 @@ QUEUE = "proof-queue"
 SCHEDULE = "proof-schedule"
 KEPT = {
     "workflow": ("proof_order", "proof_waiting", "proof_refund"),
-    "field": ("args", "result"),
+    "field": ("input", "result"),
     "seq": ("0", "1", "2"),
     "key": ("k-1",),
 }
