@@ -15,6 +15,7 @@ from outlive._model.key import SCOPES
 from outlive.http import Api, ApiLimits, Principal
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.testing import TestEngine
+from tests.http import shop
 from tests.http.caller import Answer, Caller
 
 FAR = "192.0.2.7"
@@ -149,6 +150,53 @@ async def test_a_route_that_fails_shows_nothing(engine: TestEngine, name: str, m
     assert CANARY.encode() not in answer.body
     assert b"Traceback" not in answer.body
     check_headers(answer)
+
+
+NARROWED = Principal("eve", frozenset({"admin", "worker"}), frozenset({"api_order"}))
+OF_RUNS = sorted(name for name, it in OPERATIONS.items() if it.reach == "run")
+OF_WORKFLOWS = sorted(name for name, it in OPERATIONS.items() if it.reach == "workflow")
+
+
+async def as_narrowed(asking: Any) -> Principal:
+    """A caller with every scope, for one workflow."""
+    return NARROWED
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+async def test_a_run_of_another_workflow_is_not_there(engine: TestEngine, name: str) -> None:
+    """For every operation on a run, before anything else of the request is read. [S3 S12 S33]"""
+    it = OPERATIONS[name]
+    await engine.start(shop.api_patient, id="theirs")
+    caller = Caller(Api(engine, auth=as_narrowed))
+    before = (await engine.get("theirs").info()).updated_at
+    answers = [
+        await caller.send(it.method, it.path.format(**{**dict.fromkeys(it.names, "x"), "run_id": run_id}), {})
+        for run_id in ("theirs", "nothing")
+    ]
+
+    assert [(404, "RunNotFoundError")] * 2 == [(answer.status, answer.error) for answer in answers]
+    assert answers[0].body.replace(b"theirs", b"nothing") == answers[1].body
+    assert (await engine.get("theirs").info()).updated_at == before
+
+
+@pytest.mark.parametrize("name", OF_WORKFLOWS)
+async def test_nothing_of_another_workflow_is_shown_or_done(engine: TestEngine, name: str) -> None:
+    """Whether an operation takes the workflow in its path, its query or its body. [S3 S33]"""
+    it = OPERATIONS[name]
+    await engine.start(shop.api_patient, id="theirs")
+    caller = Caller(Api(engine, auth=as_narrowed))
+    query = "?workflow=api_patient" if "workflow" in getattr(it.query, "__struct_fields__", ()) else ""
+    body = {"workflow": "api_patient", "rows": [1]} if name == "start_batch" else {"workflow": "api_patient"}
+    asked = await caller.send(
+        it.method,
+        path_of(it, "api_patient") + query,
+        body if "workflow" in getattr(it.body, "__struct_fields__", ()) else None,
+    )
+
+    if query or it.names or it.method != "GET":
+        assert asked.status in (403, 404), asked.body
+    assert b"theirs" not in asked.body
+    assert (await engine.count()) == 1
 
 
 def test_every_scope_is_asked_for() -> None:
