@@ -18,7 +18,7 @@ from tests.engine.support import until
 from tests.integrations.agent_process import AGENTS
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ["pydantic_ai_ops"]
+EXAMPLES = ["pydantic_ai_ops", "openai_agents_ops"]
 
 
 def begin(folder: Path, example: str) -> subprocess.Popen[bytes]:

@@ -186,11 +186,16 @@ async def converse_exactly(agent: str) -> str:
     return f"{answer.output} {answer.usage} {answer.run_id} {answer.conversation_id}"
 
 
+async def look_up_late(word: str) -> str:
+    """A tool that comes too late."""
+    return word
+
+
 @outlive.workflow(name="pydantic-converse-late")
 async def converse_with_more(agent: str) -> str:
     """Brings a toolset that the agent was not made with."""
     toolset: FunctionToolset[None] = FunctionToolset(id="late")
-    toolset.add_function(results_in, name="late")
+    toolset.add_function(look_up_late)
     return str((await AGENTS[agent].run("?", toolsets=[toolset])).output)
 
 
@@ -209,12 +214,10 @@ async def test_agent_survives_a_crash_at_every_commit() -> None:
     async def roll() -> int:
         return 6
 
-    def counted(survivor: Any) -> None:
-        CALLS["survivors"] += 1
+    report = await crash_everywhere(converse_exactly, "dice", max_points=8)
 
-    await crash_everywhere(converse_exactly, "dice", check=counted)
-
-    assert CALLS["survivors"] > 4
+    assert report.runs > 4
+    assert report.result.startswith("done RunUsage")
 
 
 async def test_two_dangerous_calls_at_once_are_two_questions() -> None:
