@@ -40,7 +40,7 @@ agent = durable(
 )
 
 
-@outlive.workflow
+@outlive.workflow(name="openai-agents-ops")
 async def clean_up(request: str) -> str:
     answer = await run(agent, request, people=People(assignees=["ops"]))
     return str(answer.final_output)

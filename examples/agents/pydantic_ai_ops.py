@@ -39,7 +39,7 @@ async def delete_backup(name: str) -> str:
     return await delete(name)
 
 
-@outlive.workflow
+@outlive.workflow(name="pydantic-ai-ops")
 async def clean_up(request: str) -> str:
     answer = await agent.run(request)
     return answer.output

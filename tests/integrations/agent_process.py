@@ -10,4 +10,6 @@ AGENTS = Path(__file__).parents[2] / "examples" / "agents"
 if __name__ == "__main__":
     sys.path.insert(0, str(AGENTS))
     example = importlib.import_module(sys.argv[1])
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     asyncio.run(importlib.import_module("backups").main(example.clean_up))

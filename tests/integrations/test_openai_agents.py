@@ -113,9 +113,8 @@ async def work_without_steps(request: str) -> None:
 async def chat(said: list[str]) -> str:
     """One conversation, over several turns."""
     session = Conversation("ann")
-    for line in said:
-        answer = await run(chatting, line, session=session)
-    return str(answer.final_output)
+    outputs = [(await run(chatting, line, session=session)).final_output for line in said]
+    return str(outputs[-1])
 
 
 async def asked(handle: outlive.RunHandle[Any]) -> None:
