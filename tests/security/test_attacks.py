@@ -8,12 +8,20 @@ from collections.abc import AsyncIterator
 import pytest
 
 from outlive import flow
-from outlive.errors import ConfigurationError, QuotaExceededError
+from outlive._model.trigger import SentEvent
+from outlive.errors import (
+    ConfigurationError,
+    DeliveryRefusedError,
+    QuotaExceededError,
+    StoreUnavailableError,
+    UnreachableError,
+)
 from outlive.http import Api, ApiLimits, Asking, Webhooks, first_of, loopback
 from outlive.http.doors import StoredKeys
 from outlive.http.nesting import DEPTH_MAX, is_deeper
 from outlive.http.problem import problem_of
 from outlive.testing import TestEngine
+from tests.engine.inside import store_of
 from tests.http import shop
 from tests.http.caller import Caller, Message
 
@@ -266,3 +274,46 @@ async def test_a_key_goes_before_the_machine_that_it_comes_from(engine: TestEngi
     both = Api(engine, auth=first_of(loopback, StoredKeys(engine)))
 
     assert [200, 401] == [(await Caller(both, key=key).get("/api/v1/runs")).status for key in ("", "wrong")]
+
+
+async def test_the_health_of_a_store_does_not_say_where_it_is(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address or a path is for the log. [S44]"""
+
+    async def fail(run_id: str) -> None:
+        raise StoreUnavailableError("/var/lib/secret/runs.db", "away")
+
+    monkeypatch.setattr(store_of(engine), "find_run", fail)
+    answer = await (await caller(engine, "viewer")).get("/api/v1/health")
+
+    assert answer.status == 200
+    assert b"secret" not in answer.body
+    assert answer.data["store"].startswith("unhealthy")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:{}/",
+        "http://localhost:{}/",
+        "http://[::ffff:127.0.0.1]:{}/",
+        "http://169.254.169.254/latest/meta-data/",
+    ],
+)
+async def test_a_sink_of_this_machine_gets_nothing(engine: TestEngine, url: str) -> None:
+    """An administrator of the API is none of the machine: what flows may reach, the operator allows. [S25]"""
+    reached: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.append("it was")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        place = url.format(server.sockets[0].getsockname()[1])
+        answer = await (await caller(engine, "admin")).send("PUT", "/api/v1/sinks/inside", {"url": place})
+        if answer.status == 200:
+            event = SentEvent(type="a", id="1", source="", data=None, time="2026-01-01T00:00:00Z")
+            with pytest.raises((DeliveryRefusedError, UnreachableError)):
+                await engine.events.deliver("inside", event)
+    assert reached == []

@@ -6,8 +6,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from outlive.engine.health import HEALTHY
 from outlive.http.operation import Call, Content, operation
 from outlive.metrics import CONTENT_TYPE, exposition
+
+UNHEALTHY = "unhealthy: it does not answer"
 
 
 class Healthy(Struct, frozen=True):
@@ -54,7 +57,9 @@ async def has_started(call: Call) -> Healthy | Unhealthy:
 async def health(call: Call) -> HealthView:
     """How the engine of this server is: its store, its worker, its resources."""
     found = await call.engine.health()
-    return HealthView(found.is_ready, found.store, found.worker, found.resources)
+    # Why a store does not answer has its path or its host in it, and is in the log of the server.
+    store = found.store if found.store == HEALTHY else UNHEALTHY
+    return HealthView(found.is_ready, store, found.worker, found.resources)
 
 
 @operation("GET", "/metrics", scope="viewer", prefix="", media=CONTENT_TYPE)
