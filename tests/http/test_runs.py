@@ -369,4 +369,4 @@ async def test_the_streams_of_a_run_are_listed(api: Caller) -> None:
     after = await api.get(f"{RUNS}/talk/streams")
 
     assert ([], [{"name": "words", "items": 3}]) == (before.data["items"], after.data["items"])
-    assert 404 == (await api.get(f"{RUNS}/nobody/streams")).status
+    assert 404 == (await api.get(f"{RUNS}/missing/streams")).status

@@ -304,8 +304,8 @@ def described(event: AnyEvent) -> str:
 
 
 def short(worker: str) -> str:
-    """The session of a worker, as much of it as tells it from others."""
-    return worker[:8] if len(worker) == 32 else worker
+    """The session of a worker, as much of it as tells it from others: it begins with the time, which does not."""
+    return worker[-6:] if len(worker) == 32 else worker
 
 
 def _last_end(line: Line) -> int:

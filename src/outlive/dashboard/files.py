@@ -19,6 +19,7 @@ from outlive.http.static import Page
 FOLDER = "static"
 SHARED = ("parts/pages.js", "parts/table.js", "parts/time.js")
 """Modules that a view would ask for only after it was loaded itself."""
+VENDORED = "vendor/"
 MEDIA = {
     "css": "text/css; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -86,7 +87,21 @@ def imports_in(path: str, source: str) -> list[str]:
     return found
 
 
+def thin(source: str) -> str:
+    """A module without its comments and indentation, line by line: an error names the line of the source."""
+    lines: list[str] = []
+    is_comment = False
+    for line in source.split("\n"):
+        text = line.strip()
+        begins = is_comment or text.startswith("/**")
+        lines.append("" if begins or text.startswith("//") else text)
+        is_comment = begins and not text.endswith("*/")
+    return "\n".join(lines)
+
+
 def _page(path: str, body: bytes, cache_control: str) -> Page:
+    if path.endswith(".js") and not path.startswith(VENDORED):
+        body = thin(body.decode()).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
     packed = gzip.compress(body, 9, mtime=0)
     return Page(MEDIA[path.rpartition(".")[2]], body, packed if len(packed) < len(body) else None, tag, cache_control)

@@ -3,6 +3,7 @@
 export const VIEWS = [
   { path: '/', name: 'Overview', key: 'o', needs: 'overview', load: () => import('./views/overview.js') },
   { path: '/runs', name: 'Runs', key: 'r', needs: 'list_runs', load: () => import('./views/runs.js') },
+  { path: '/runs/:id', load: () => import('./views/run.js') },
   { path: '/schedules', name: 'Schedules', key: 's', needs: 'list_schedules', load: () => import('./views/schedules.js') },
   { path: '/schedules/:name', load: () => import('./views/schedules.js') },
   { path: '/queues', name: 'Queues', key: 'q', needs: 'list_queues', load: () => import('./views/queues.js') },

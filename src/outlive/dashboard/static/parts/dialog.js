@@ -19,9 +19,10 @@ export function Dialog({ title, close, children, wide = false }) {
 
 /**
  * A dialog that does something: what it does to what (`children`, or a `preview()` that is loaded first and shown by `show`),
- * and the button. `act(previewed)` does it; its error is shown and the dialog stays. `done` is what is said after.
+ * and the button. `act(previewed)` does it; its error is shown and the dialog stays. `done` is what is said after. With
+ * `stays` it is left open, to show what came of it.
  */
-export function ActionDialog({ title, verb, kind = 'do', act, close, done, preview, show, children, disabled = false }) {
+export function ActionDialog({ title, verb, kind = 'do', act, close, done, preview, show, children, disabled = false, stays = false }) {
   const state = useSignal({ busy: Boolean(preview), error: null, found: undefined });
   useEffect(() => {
     if (!preview) return;
@@ -35,7 +36,8 @@ export function ActionDialog({ title, verb, kind = 'do', act, close, done, previ
     state.value = { ...state.value, busy: true, error: null };
     try {
       const result = await act(state.value.found);
-      close();
+      if (stays) state.value = { ...state.value, busy: false };
+      else close();
       const text = typeof done === 'function' ? done(result) : done;
       if (text) say(text);
     } catch (error) {

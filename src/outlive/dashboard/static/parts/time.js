@@ -7,9 +7,10 @@ setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
 
 const UNITS = [[31_557_600, 'y'], [86_400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
 
-/** A length of time in a few characters: 0.4 ms, 12 s, 3 min, 5 d. */
+/** A length of time in a few characters: 30 µs, 0.4 ms, 12 s, 3 min, 5 d. */
 export function lasts(milliseconds) {
   if (milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds)) return '';
+  if (milliseconds > 0 && milliseconds < 0.1) return `${Math.max(Math.round(milliseconds * 1000), 1)} µs`;
   if (milliseconds < 1000) return milliseconds < 10 ? `${Number(milliseconds.toFixed(1))} ms` : `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;

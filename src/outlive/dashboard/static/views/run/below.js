@@ -1,0 +1,128 @@
+// Below the timeline: the events, what the run shows of itself, its tree, and another run to compare with.
+import { html, useEffect, useMemo, useSignal } from '../../vendor/preact.js';
+import { follow, get, useLoaded } from '../../api.js';
+import { at, href, setQuery } from '../../router.js';
+import { Json } from '../../parts/json.js';
+import { Empty, Problem, Status } from '../../parts/shown.js';
+import { Table } from '../../parts/table.js';
+import { exact, Length, Time } from '../../parts/time.js';
+import { millis, shortWorker } from './timeline.js';
+
+export const TABS = [['events', 'Events'], ['output', 'State and streams'], ['tree', 'Tree'], ['compare', 'Compare']];
+const ITEMS_MAX = 500;
+
+export function Below({ tab, followed, run, version, query, names }) {
+  return html`<nav class="tabs" aria-label="more of this run">${TABS.map(([name, label]) => html`<a key=${name} href=${href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: name })} aria-current=${tab === name ? 'page' : undefined} onClick=${(event) => { if (!event.metaKey && !event.ctrlKey) { event.preventDefault(); setQuery({ tab: name }); } }}>${label}</a>`)}</nav>
+    ${tab === 'events' && html`<${Events} followed=${followed} version=${version} run=${run} query=${query} names=${names} />`}
+    ${tab === 'output' && html`<${Output} followed=${followed} run=${run} query=${query} />`}
+    ${tab === 'tree' && html`<${Tree} run=${run} version=${version} />`}
+    ${tab === 'compare' && html`<${Later} load=${() => import('./compare.js')} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`}`;
+}
+
+/** A part that is loaded when it is first wanted. */
+function Later({ load, ...rest }) {
+  const Show = useSignal(null);
+  useEffect(() => { load().then((module) => { Show.value = { it: module.Compare }; }, () => {}); }, []);
+  return Show.value && html`<${Show.value.it} ...${rest} />`;
+}
+
+function Events({ followed, version, run, query, names }) {
+  const find = useSignal('');
+  const rows = useMemo(() => {
+    const wanted = find.value.toLowerCase();
+    let worker = '';
+    const found = [];
+    for (const event of followed.events) {
+      if (event.data.worker && (event.type === 'RunClaimed' || event.type === 'RunCreated')) worker = event.data.worker;
+      if (run.number && event.run_id !== run.id && !event.run_id.startsWith(`${run.id}~`)) continue;
+      if (!wanted || event.words.toLowerCase().includes(wanted) || event.type.toLowerCase().includes(wanted)) found.push({ event, worker });
+    }
+    return found.reverse();
+  }, [followed, version, find.value, run.id]);
+  const columns = useMemo(() => [
+    { name: 'seq', value: (it) => it.event.seq, cell: (it) => html`<span class="mono">${it.event.seq}</span>` },
+    { name: 'at', value: (it) => it.event.at, cell: (it) => html`<span title=${exact(millis(it.event.at))}>${exact(millis(it.event.at)).slice(11)}</span>` },
+    { name: 'event', wide: true, value: (it) => it.event.type, cell: (it) => html`<span class="mono">${it.event.type}</span>` },
+    { name: 'what', grow: true, value: (it) => it.event.words, cell: (it) => html`<span class=${toneOf(it.event)} title=${it.event.words}>${it.event.run_id !== run.id ? html`<span class="soft mono">${it.event.run_id.slice(run.root_id.length) || run.root_id} </span>` : ''}${it.event.words}</span>` },
+    { name: 'worker', wide: true, value: (it) => it.worker, cell: (it) => html`<span class="mono">${shortWorker(it.worker, names)}</span>` },
+  ], [names, run.id]);
+  const caption = html`<label class="filters"><span class="aside">find in events</span><input type="search" placeholder="Find in events" value=${find.value} onInput=${(event) => { find.value = event.target.value; }} /></label>`;
+  if (!rows.length && find.value) return html`<div class="panel"><div class="bar">${caption}</div><${Empty} title="No event says this." /></div>`;
+  return html`<${Table} label="events" keys=${false} rows=${rows} id=${(it) => it.event.seq} columns=${columns} caption=${caption}
+    href=${(it) => href(at`/runs/${run.id}`, { ...Object.fromEntries(query), at: undefined, event: it.event.seq })}
+    empty=${html`<${Empty} title="No events yet.">The first one comes when the run is created.</${Empty}>`} />`;
+}
+
+function toneOf(event) {
+  if (event.type === 'RunClaimed' && event.data.interrupted) return 'fail';
+  return /Failed|TimedOut|SetAside/.test(event.type) ? 'fail' : event.type === 'RunParked' ? 'park' : '';
+}
+
+// -- What it shows of itself ---------------------------------------------------------------------------------------
+
+function Output({ followed, run, query }) {
+  const { data, error, reload } = useLoaded(async (signal) => (await get(at`/runs/${run.id}/streams`, {}, signal)).items, [run.id, run.status], { every: run.finished_at ? 0 : 3000 });
+  const streams = data.value ?? [];
+  const name = query.get('stream') ?? streams[0]?.name;
+  const fields = followed.published.value;
+  return html`<${Problem} error=${error.value} again=${reload} />
+    <div class="two even">
+      <section class="panel"><header><h2 class=${run.finished_at ? '' : 'live'}>Published</h2></header>${fields && Object.keys(fields).length ? html`<${Json} value=${fields} label="published" />` : html`<${Empty} title="It has published nothing."><code>outlive.publish(stage="review")</code> in a workflow or a step shows it here.</${Empty}>`}</section>
+      <section class="panel"><header><h2 class=${run.finished_at ? '' : 'live'}>Streams</h2><span class="tools">${streams.map((it) => html`<button key=${it.name} class="quiet" aria-pressed=${it.name === name} onClick=${() => setQuery({ stream: it.name })}>${it.name} <span class="soft">${it.items.toLocaleString('en')}</span></button>`)}</span></header>
+        ${name ? html`<${Stream} key=${name} run=${run} name=${name} />` : html`<${Empty} title="It has emitted nothing."><code>outlive.emit("tokens", word)</code> in a step streams it here.</${Empty}>`}</section>
+    </div>`;
+}
+
+function Stream({ run, name }) {
+  const items = useSignal([]);
+  const left = useSignal(0);
+  useEffect(() => {
+    const leaving = new AbortController();
+    let [held, timer] = [[], null];
+    const draw = () => { timer = null; left.value += Math.max(held.length - ITEMS_MAX, 0); held = held.slice(-ITEMS_MAX); items.value = held; };
+    follow(at`/runs/${run.id}/streams/${name}`, { signal: leaving.signal, on: { stream: (item) => { held.push(item); timer ??= setTimeout(draw, 100); } } });
+    return () => { leaving.abort(); clearTimeout(timer); };
+  }, [run.id, name]);
+  const texts = items.value.length > 0 && items.value.every((item) => typeof item.value === 'string');
+  return html`<div class="stream" tabindex="0" role="log" aria-label=${`stream ${name}`}>
+    ${left.value > 0 && html`<p class="soft">${left.value.toLocaleString('en')} before these</p>`}
+    ${texts ? html`<p class="words">${items.value.map((item) => item.value).join(items.value.some((item) => /\s$|^\s/.test(item.value)) ? '' : '\n')}</p>` : items.value.map((item) => html`<${Json} key=${item.position} value=${item.value} label=${`item ${item.position}`} open=${1} />`)}
+  </div>`;
+}
+
+// -- The tree ----------------------------------------------------------------------------------------------------------
+
+function Tree({ run, version }) {
+  // With the events, but not with each of a hundred a second.
+  const { data, error, reload } = useLoaded(async (signal) => (await get(at`/runs/${run.id}/tree`, {}, signal)).items, [run.id, run.status], { every: run.finished_at ? 0 : 2000 });
+  const rows = data.value;
+  const depths = useMemo(() => {
+    const found = {};
+    for (const it of rows ?? []) found[it.id] = it.parent_id in found ? found[it.parent_id] + 1 : 0;
+    return found;
+  }, [rows]);
+  const columns = [
+    { name: 'run', value: (it) => it.id, cell: (it) => html`<span class="mono" style=${{ paddingLeft: `${Math.min(depths[it.id] ?? 0, 8) * 16}px` }}>${it.id}</span>` },
+    { name: 'workflow', value: (it) => it.workflow },
+    { name: 'status', value: (it) => it.status, cell: (it) => html`<${Status} of=${it.status} />` },
+    { name: 'started', wide: true, value: (it) => it.created_at, cell: (it) => html`<${Time} at=${it.created_at} />` },
+    { name: 'took', number: true, value: (it) => it.finished_at && millis(it.finished_at) - millis(it.created_at), cell: (it) => html`<${Length} from=${it.created_at} to=${it.finished_at} />` },
+    { name: 'error', wide: true, grow: true, value: (it) => it.failure?.message ?? '', cell: (it) => (it.failure ? html`<span class="fail">${it.failure.type.split('.').pop()}: ${it.failure.message}</span>` : '') },
+  ];
+  return html`<${Problem} error=${error.value} again=${reload} />${rows && html`<${Table} label="tree of runs" keys=${false} rows=${orderedTree(rows)} columns=${columns} href=${(it) => href(at`/runs/${it.id}`)} caption=${html`<span>${rows.length} run${rows.length > 1 ? 's' : ''} in this tree</span>`} />`}`;
+}
+
+/** A parent before its children, those in the order in which they began. */
+export function orderedTree(rows) {
+  const byParent = new Map();
+  for (const row of rows) byParent.set(row.parent_id, [...(byParent.get(row.parent_id) ?? []), row]);
+  const ids = new Set(rows.map((row) => row.id));
+  const found = [];
+  const stack = rows.filter((row) => !ids.has(row.parent_id)).reverse();
+  while (stack.length) {
+    const row = stack.pop();
+    found.push(row);
+    stack.push(...(byParent.get(row.id) ?? []).slice().reverse());
+  }
+  return found;
+}

@@ -1,0 +1,173 @@
+// All that the page of a run knows, as it changes: the history first, then what comes live, through the same fold.
+import { batch, signal, useEffect, useRef } from '../../vendor/preact.js';
+import { follow, get } from '../../api.js';
+import { at } from '../../router.js';
+import { can } from '../../session.js';
+import { Timeline } from './timeline.js';
+
+/** Payloads above this size come when they are looked at. */
+export const PAYLOAD_BYTES = 1000;
+const PAGE = 2500;
+/** Events that come within this time are drawn together; the longer a history is, the more a drawing costs and the longer it waits. */
+const DRAW_MS = 100;
+
+export class Followed {
+  constructor(id) {
+    this.id = id;
+    this.run = signal(null);
+    this.error = signal(null);
+    /** 'loading', 'live', 'away' or 'over'. */
+    this.state = signal('loading');
+    this.timeline = new Timeline();
+    this.events = [];
+    /** Changes with the events; a view that reads it is drawn again. */
+    this.version = signal(0);
+    this.why = signal('');
+    this.published = signal(null);
+    this.approvals = signal([]);
+    /** Names of workers by their sessions; of those that are gone too, if they were seen. */
+    this.workers = signal({});
+    this.schema = signal(null);
+    /** The id of the last message that was taken. */
+    this.position = '';
+    this.leaving = new AbortController();
+    this.drawn = null;
+    this.asked = null;
+  }
+
+  async begin() {
+    const { signal: leaving } = this.leaving;
+    try {
+      [, this.position] = await Promise.all([this.first(leaving), this.load(leaving)]);
+      await this.live(leaving);
+    } catch (error) {
+      if (!leaving.aborted) this.error.value = error;
+    }
+  }
+
+  /** What comes behind the last event that is known, until the run has ended. */
+  live(leaving) {
+    return follow(at`/runs/${this.id}/follow`, {
+      query: { payload_bytes: PAYLOAD_BYTES },
+      after: this.position,
+      signal: leaving,
+      state: (state, problem) => { batch(() => { this.state.value = state; if (problem?.status) this.error.value = problem; }); },
+      on: {
+        journal: (event, id) => this.take(event, id),
+        run: (run) => {
+          this.run.value = run;
+          this.ask();
+          // Its name is known while it lives: a page that has seen it can say later which worker was lost.
+          if (run.worker && !(run.worker in this.workers.peek())) this.names();
+        },
+        published: (fields) => { this.published.value = fields; },
+        end: (run) => { this.run.value = run; this.ask(); },
+      },
+    });
+  }
+
+  /** A person may let a run go on that has ended: look whether one has, and follow it again. */
+  async again() {
+    if (this.state.peek() !== 'over') return;
+    const { signal: leaving } = this.leaving;
+    try {
+      const run = await get(at`/runs/${this.id}`, {}, leaving);
+      if (run.updated_at === this.run.peek().updated_at || this.state.peek() !== 'over') return;
+      this.run.value = run;
+      this.state.value = 'live';
+      await this.live(leaving);
+    } catch { /* The next look may do better. */ }
+  }
+
+  async first(leaving) {
+    this.run.value = await get(at`/runs/${this.id}`, {}, leaving);
+    this.ask();
+    this.names();
+    return this.run.value;
+  }
+
+  /** The history, page by page; the first one is drawn at once, and the rest together. */
+  async load(leaving) {
+    let [after, position] = [-1, ''];
+    while (after !== null) {
+      const page = await get(at`/runs/${this.id}/history`, { after, limit: after < 0 ? PAGE : 2 * PAGE, payload_bytes: PAYLOAD_BYTES }, leaving);
+      this.journal = page.position.split('.')[0];
+      for (const event of page.items) { this.events.push(event); this.timeline.take(event); }
+      if (after < 0 || page.next === null) this.version.value += 1;
+      position = page.position;
+      after = page.next;
+    }
+    return position;
+  }
+
+  take(event, id) {
+    this.position = id;
+    const journal = id.split('.')[0];
+    if (journal !== this.journal) {
+      // The run went on as a new generation, with a journal of its own.
+      this.journal = journal;
+      this.timeline = new Timeline();
+      this.events = [];
+    }
+    if (event.seq <= this.timeline.lastSeq) return;
+    this.events.push(event);
+    this.timeline.take(event);
+    this.drawn ??= setTimeout(() => { this.drawn = null; this.version.value += 1; }, Math.max(DRAW_MS, this.events.length / 20));
+  }
+
+  /** Ask what it waits for, soon: several changes are one question. */
+  ask() {
+    this.asked ??= setTimeout(async () => {
+      this.asked = null;
+      const { signal: leaving } = this.leaving;
+      try {
+        const [why, approvals] = await Promise.all([
+          get(at`/runs/${this.id}/why`, {}, leaving),
+          this.run.peek().approvals.length || this.approvals.peek().length ? get(at`/runs/${this.id}/approvals`, {}, leaving) : { items: [] },
+        ]);
+        batch(() => { this.why.value = why.why; this.approvals.value = approvals.items; });
+      } catch (error) {
+        if (!leaving.aborted && error.status === 404) this.error.value = error;
+      }
+    }, 60);
+  }
+
+  /** The names of workers, and what the arguments of the workflow are called. */
+  async names() {
+    const { signal: leaving } = this.leaving;
+    const quiet = (promise) => promise.catch(() => null);
+    const [workers, workflows] = await Promise.all([
+      can('list_workers') ? quiet(get('/workers', {}, leaving)) : null,
+      quiet(get(at`/workflows/${this.run.peek().workflow}`, {}, leaving)),
+    ]);
+    batch(() => {
+      if (workers) this.workers.value = { ...this.workers.peek(), ...Object.fromEntries(workers.items.filter((it) => it.name).map((it) => [it.id, it.name])) };
+      this.schema.value = workflows?.items.find((it) => it.version === this.run.peek().version) ?? null;
+    });
+  }
+
+  /** A payload of an event that the history left out. */
+  payload(seq, field) {
+    return get(at`/runs/${this.id}/history/${seq}/${field}`, {}, this.leaving.signal);
+  }
+
+  end() {
+    this.leaving.abort();
+    clearTimeout(this.drawn);
+    clearTimeout(this.asked);
+  }
+}
+
+/** What is known of a run as long as the component is shown. */
+export function useRun(id) {
+  const held = useRef(null);
+  if (held.current?.id !== id) { held.current?.end(); held.current = new Followed(id); }
+  useEffect(() => {
+    const followed = held.current;
+    followed.begin();
+    // Who runs it and where it stands in line change without an event.
+    const timer = setInterval(() => { if (document.hidden) return; if (followed.run.peek()?.finished_at) followed.again(); else { followed.ask(); followed.names(); } }, 5000);
+    return () => { clearInterval(timer); followed.end(); held.current = null; };
+  }, [id]);
+  return held.current;
+}

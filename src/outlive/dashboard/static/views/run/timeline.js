@@ -1,0 +1,498 @@
+// What happened in a tree of runs and when: the events of a journal, folded one by one into rows that can be drawn. The same fold
+// takes the events of a history and those that come live. It is pure: no page, no clock.
+//
+// A journal has points in time; people want to see spans. A row is one thing (a step, a wait, a signal, a child run) with its bars
+// (spans) and marks (moments). An attempt is journaled when it ends, with how long it took: one that runs has no bar yet. No
+// event says when a lost worker died: the gap of a crash is from its last event to the claim of the next worker.
+
+/** Milliseconds since 1970 of an instant on the wire, with its microseconds. */
+export function millis(instant) {
+  const dot = instant.indexOf('.', 19);
+  const whole = Date.parse(dot < 0 ? instant : `${instant.slice(0, dot)}Z`);
+  return dot < 0 ? whole : whole + Number(`0${instant.slice(dot, -1)}`) * 1000;
+}
+
+/** The name of a worker if it is known; else the end of its session, which tells it from others (the beginning is the time). */
+export const shortWorker = (id, names = {}) => names[id] ?? (id.length === 32 ? id.slice(-6) : id);
+
+/** The number of a run in its tree: 0 for the root. */
+export function numberOf(runId, rootId) {
+  return runId === rootId ? 0 : Number(runId.slice(rootId.length + 1));
+}
+
+const ENDS = { RunSucceeded: 'succeeded', RunFailed: 'failed', RunCancelled: 'cancelled', RunTimedOut: 'timed_out', RunContinued: 'continued' };
+/** How a bar is drawn by the status of the run that it stands for. */
+const BAR_OF = { succeeded: 'ok', continued: 'ok', failed: 'fail', timed_out: 'fail', cancelled: 'off' };
+/** Events that move no workflow code: they do not show that a run went on after a claim. */
+const BOOKS = new Set(['RunClaimed', 'RunSuspended', 'RunReleased', 'RunParked', 'RunResumed', 'AttemptFailed', 'StepDelayed', 'StepProgressed', 'StepIntended', 'StepEndedLate']);
+
+/** One thing in a timeline. Bars: {from, to (null while it goes on), kind, seq, ...}; kinds are ok, fail, run, wait, park, off, again. */
+function newRow(key, kind, label, number, at) {
+  return { key, kind, label, number, at, bars: [], marks: [], seqs: [], open: true, state: 'open', note: '', failure: null, child: null, link: null };
+}
+
+export class Timeline {
+  constructor() {
+    /** Known with the first event, which is always of the root. */
+    this.rootId = '';
+    /** Changes with every event. */
+    this.version = 0;
+    this.beganAt = null;
+    this.lastAt = null;
+    this.lastSeq = -1;
+    this.count = 0;
+    /** The end of the root: {at, status}; null while it goes on. */
+    this.end = null;
+    /** Crashes: {from, to, lost, taken, seq}. */
+    this.gaps = [];
+    /** Who owned the tree: {worker, from, to (null now), lost}. */
+    this.owners = [];
+    /** Rows by run number. */
+    this.rows = new Map([[0, []]]);
+    /** Rows by key. */
+    this.byKey = new Map();
+    /** The last row of each kind and name. */
+    this.lastOf = new Map();
+    /** Rows by the number of one of their events. */
+    this.bySeq = new Map();
+    /** The rows of children, by their numbers. */
+    this.heads = new Map();
+    this.published = {};
+    this.claim = null;
+    this.waiting = new Map();
+    this.wokenAt = null;
+    this.rest = null;
+  }
+
+  /** Take events in their order; those that are known already are passed over. */
+  takeAll(events) {
+    for (const event of events) this.take(event);
+    return this;
+  }
+
+  take(event) {
+    if (event.seq <= this.lastSeq) return;
+    const at = millis(event.at);
+    this.rootId ||= event.run_id;
+    const number = numberOf(event.run_id, this.rootId);
+    this.lastSeq = event.seq;
+    this.count += 1;
+    this.version += 1;
+    if (this.beganAt === null) this.begin(event, at);
+    if (this.rest) this.wake(at);
+    const taker = TAKERS[event.type];
+    const row = taker ? taker(this, event, event.data, at, number) : null;
+    if (row) this.note(row, event.seq);
+    if (this.claim && !BOOKS.has(event.type)) this.claim.facts[number] ??= at;
+    this.lastAt = Math.max(this.lastAt ?? at, at);
+  }
+
+  begin(event, at) {
+    const created = event.type === 'SnapshotTaken' ? event.data.created : event.data;
+    this.beganAt = event.type === 'SnapshotTaken' && created.at ? created.at / 1000 : at;
+    this.lastAt = at;
+    const worker = event.data.worker;
+    if (worker) this.owners.push({ worker, from: at, to: null, lost: false });
+  }
+
+  // -- Rows -----------------------------------------------------------------------------------------------------
+
+  row(number, kind, name, label, at) {
+    const first = nameOf(number, kind, name);
+    // After a retry of the run the same call comes again, in a row of its own.
+    const before = this.lastOf.get(first);
+    const again = before ? before.again + 1 : 1;
+    const row = newRow(again > 1 ? `${first}'${again}` : first, kind, label, number, at);
+    row.again = again;
+    this.byKey.set(row.key, row);
+    this.lastOf.set(first, row);
+    let own = this.rows.get(number);
+    if (!own) this.rows.set(number, own = []);
+    let place = own.length;
+    while (place > 0 && own[place - 1].at > at) place -= 1;
+    if (place === own.length) own.push(row);
+    else own.splice(place, 0, row);
+    return row;
+  }
+
+  /** The last row of this kind and name that fits; undefined if there is none. */
+  last(number, kind, name, fits = () => true) {
+    const found = this.lastOf.get(nameOf(number, kind, name));
+    return found && fits(found) ? found : undefined;
+  }
+
+  lasting(number, kind, name, label, at) {
+    return this.last(number, kind, name, (row) => row.open) ?? this.row(number, kind, name, label, at);
+  }
+
+  note(row, seq) {
+    row.seqs.push(seq);
+    this.bySeq.set(seq, row);
+  }
+
+  /** A row begins earlier than it was thought to: it moves up. */
+  moveUp(row, at) {
+    if (at >= row.at) return;
+    row.at = at;
+    const own = this.rows.get(row.number);
+    let place = own.lastIndexOf(row);
+    while (place > 0 && own[place - 1].at > at) { own[place] = own[place - 1]; place -= 1; }
+    own[place] = row;
+  }
+
+  // -- Who owns the tree ------------------------------------------------------------------------------------------
+
+  disown(at, lost = false) {
+    const owner = this.owners[this.owners.length - 1];
+    if (owner && owner.to === null) { owner.to = at; owner.lost = lost; }
+  }
+
+  own(worker, at, interrupted, seq) {
+    const before = this.owners[this.owners.length - 1];
+    if (interrupted) {
+      const gap = { from: this.lastAt, to: at, lost: before?.worker ?? '', taken: worker, seq };
+      this.gaps.push(gap);
+      this.disown(gap.from, true);
+      this.claim = { gap, facts: {} };
+    } else {
+      this.disown(at);
+      this.claim = null;
+    }
+    const last = this.owners[this.owners.length - 1];
+    // A worker that takes up again what it has just let go of is one stretch on the drawing.
+    if (!interrupted && last && last.worker === worker && last.to === at) last.to = null;
+    else this.owners.push({ worker, from: at, to: null, lost: false });
+  }
+
+  // -- Waits --------------------------------------------------------------------------------------------------------
+
+  suspend(waits, at) {
+    const wanted = new Map();
+    for (const wait of waits) {
+      if (!['signal', 'ask', 'promise', 'timer'].includes(wait.kind)) continue; // Steps, children and approvals have rows of their own.
+      if (wait.kind === 'timer' && /@approval/.test(wait.name)) continue; // What an approval does while it waits is shown there.
+      const name = `${wait.run ?? 0} ${wait.kind} ${wait.name}`;
+      if (!wanted.has(name)) wanted.set(name, wait);
+    }
+    for (const [name, { row, bar }] of this.waiting) {
+      if (!wanted.has(name)) this.endWait(name, row, bar, this.wokenAt ?? at);
+    }
+    for (const [name, wait] of wanted) {
+      if (this.waiting.has(name)) continue;
+      const number = wait.run ?? 0;
+      const kind = wait.kind === 'timer' ? 'timer' : wait.kind;
+      const row = this.lasting(number, kind, wait.name, labelOf(wait.kind, wait.name), at);
+      const bar = { from: at, to: null, kind: 'wait', until: wait.until_at ? wait.until_at / 1000 : null, seq: this.lastSeq };
+      row.bars.push(bar);
+      row.open = true;
+      row.state = 'waiting';
+      this.waiting.set(name, { row, bar });
+    }
+  }
+
+  endWait(name, row, bar, at, kind = 'wait') {
+    bar.to = at;
+    bar.kind = kind;
+    row.open = false;
+    row.state = 'done';
+    this.waiting.delete(name);
+  }
+
+  resolve(number, kind, name, at) {
+    const key = `${number} ${kind} ${name}`;
+    const found = this.waiting.get(key);
+    if (found) this.endWait(key, found.row, found.bar, at);
+    return found?.row;
+  }
+
+  wake(at) {
+    this.wokenAt = at;
+    if (this.rest.bar) { this.rest.bar.to = at; this.rest.row.open = false; this.rest.row.state = 'done'; }
+    this.rest = null;
+  }
+
+  // -- Steps ----------------------------------------------------------------------------------------------------------
+
+  step(event, data, at, number) {
+    const took = (data.took ?? 0) / 1000;
+    let row = this.last(number, 'step', data.call);
+    if (!row || (!row.open && event.type !== 'StepProgressed' && event.type !== 'StepEndedLate')) row = this.row(number, 'step', data.call, data.call, at - took);
+    return row;
+  }
+
+  attempt(row, data, at, kind, seq) {
+    const before = row.bars[row.bars.length - 1];
+    const from = data.took ? at - data.took / 1000 : Math.max(row.intended ?? row.at, before?.to ?? 0, this.claim?.gap.to ?? 0);
+    this.again(row, from);
+    row.bars.push({ from: Math.min(from, at), to: at, kind, seq, attempt: data.attempt ?? 1, failure: data.failure ?? null, worker: this.worker(), retryAt: data.retry_at ? data.retry_at / 1000 : null });
+    row.intended = undefined;
+    this.moveUp(row, from);
+  }
+
+  /** A step that begins right after a claim, before anything else has moved its run, was under way when the worker was lost. */
+  again(row, from) {
+    const { gap, facts } = this.claim ?? {};
+    if (!gap || from < gap.to || (facts[row.number] ?? Infinity) < from) return;
+    const before = row.bars[row.bars.length - 1];
+    if (before && (before.kind === 'again' || (before.retryAt ?? 0) > gap.from)) return;
+    row.bars.push({ from: gap.from, to: gap.to, kind: 'again', seq: gap.seq, worker: gap.lost });
+    row.wasLost = true;
+    this.moveUp(row, gap.from);
+  }
+
+  worker() {
+    return this.owners[this.owners.length - 1]?.worker ?? '';
+  }
+
+  close(row, state) {
+    row.open = false;
+    row.state = state;
+  }
+
+  // -- Reading ------------------------------------------------------------------------------------------------------------
+
+  /** All rows in the order in which they are drawn: those of a run by their beginning, those of a child below its own row. */
+  lines(collapsed = new Set(), number = 0) {
+    const lines = [];
+    const stack = [{ number, index: 0, depth: 0 }]; // No recursion: a tree may be deep.
+    while (stack.length) {
+      const place = stack[stack.length - 1];
+      const rows = this.rows.get(place.number) ?? [];
+      if (place.index >= rows.length) { stack.pop(); continue; }
+      const row = rows[place.index++];
+      lines.push({ row, depth: place.depth });
+      if (row.child !== null && !collapsed.has(row.key)) stack.push({ number: row.child, index: 0, depth: place.depth + 1 });
+    }
+    return lines;
+  }
+
+  /** When a run of the tree began and ended: [from, to]; `to` is null while it goes on. */
+  spanOf(number) {
+    const bar = this.heads.get(number)?.bars[0];
+    return bar ? [bar.from, bar.to] : [this.beganAt, this.end?.at ?? null];
+  }
+
+  /** The workers that have owned the tree, each once, in order. */
+  workers() {
+    return [...new Set(this.owners.map((owner) => owner.worker))];
+  }
+}
+
+const nameOf = (number, kind, name) => (number ? `${kind}:${number}/${name}` : `${kind}:${name}`);
+const labelOf = (kind, name) => (kind === 'timer' ? 'timer' : `${kind} ${name}`);
+
+/** What each type of event does; each gives the row that the event belongs to, if any. */
+const TAKERS = {
+  RunCreated(it, event, data, at, number) {
+    if (number === 0) return null;
+    const row = it.row(data.parent, 'child', String(number), data.workflow, at);
+    it.heads.set(number, row);
+    Object.assign(row, { child: number, link: event.run_id, version: data.version });
+    row.bars.push({ from: at, to: null, kind: 'run', seq: event.seq, isHollow: true });
+    it.rows.set(number, it.rows.get(number) ?? []);
+    return row;
+  },
+  RunClaimed(it, event, data, at) {
+    it.own(data.worker, at, data.interrupted, event.seq);
+    return null;
+  },
+  RunSuspended(it, event, data, at) {
+    it.disown(at);
+    it.suspend(data.waits, at);
+    it.rest = {};
+    return null;
+  },
+  RunReleased(it, event, data, at) {
+    it.disown(at);
+    it.rest = {};
+    return null;
+  },
+  RunParked(it, event, data, at) {
+    it.disown(at);
+    const row = it.lasting(0, 'parked', 'parked', 'parked', at);
+    const bar = { from: at, to: null, kind: 'park', seq: event.seq };
+    row.bars.push(bar);
+    row.note = data.reason;
+    row.state = 'parked';
+    row.open = true;
+    it.rest = { row, bar };
+    return row;
+  },
+  RunResumed: (it, event, data, at) => moment(it, event, at, 'parked', 'parked', 'resumed'),
+  RunRetried(it, event, data, at, number) {
+    if (number) return null;
+    it.end = null;
+    for (const seq of data.undone) {
+      const row = it.bySeq.get(seq);
+      const bar = row?.bars.find((each) => each.seq === seq);
+      if (bar) { bar.undone = true; it.close(row, 'stopped'); row.note = 'taken back by a retry'; }
+    }
+    return moment(it, event, at, 'retried', 'retried', data.reason);
+  },
+  RunForked: (it, event, data, at) => Object.assign(moment(it, event, at, 'forked', 'forked', `from ${data.origin}`), { link: data.origin }),
+  CancelRequested: (it, event, data, at, number) => moment(it, event, at, 'cancel', 'cancel requested', data.reason, number),
+  StepSucceeded(it, event, data, at, number) {
+    const row = it.step(event, data, at, number);
+    it.attempt(row, data, at, data.skipped ? 'off' : 'ok', event.seq);
+    it.close(row, data.skipped ? 'skipped' : 'succeeded');
+    row.failure = null;
+    if (data.skipped) row.note = 'skipped by a person';
+    return row;
+  },
+  StepFailed(it, event, data, at, number) {
+    const row = it.step(event, data, at, number);
+    it.attempt(row, data, at, 'fail', event.seq);
+    it.close(row, 'failed');
+    row.failure = data.failure;
+    return row;
+  },
+  AttemptFailed(it, event, data, at, number) {
+    const row = it.step(event, data, at, number);
+    it.attempt(row, data, at, 'fail', event.seq);
+    row.failure = data.failure;
+    row.state = 'retrying';
+    return row;
+  },
+  StepDelayed(it, event, data, at, number) {
+    const row = it.step(event, data, at, number);
+    row.note = `waits for ${data.by}`;
+    row.bars.push({ from: at, to: data.until_at / 1000, kind: 'wait', seq: event.seq });
+    row.intended = undefined;
+    return row;
+  },
+  StepProgressed(it, event, data, at, number) {
+    const row = it.step(event, data, at, number);
+    row.marks.push({ at, seq: event.seq, kind: 'progress' });
+    return row;
+  },
+  StepIntended(it, event, data, at, number) {
+    const row = it.step(event, data, at, number);
+    row.intended = data.attempt ? at : undefined;
+    row.state = data.attempt ? 'running' : row.state;
+    return row;
+  },
+  StepEndedLate(it, event, data, at, number) {
+    const row = it.step(event, data, at, number);
+    row.marks.push({ at, seq: event.seq, kind: data.failure ? 'fail' : 'progress' });
+    row.note = 'ended after the run had given it up';
+    return row;
+  },
+  TimerFired(it, event, data, at, number) {
+    const row = it.resolve(number, 'timer', data.call, at) ?? it.lasting(number, 'timer', data.call, 'timer', at);
+    row.marks.push({ at, seq: event.seq, kind: 'timer' });
+    it.close(row, 'fired');
+    return row;
+  },
+  SignalReceived(it, event, data, at, number) {
+    const promised = it.resolve(number, 'promise', data.name, at);
+    const row = promised ?? it.resolve(number, 'signal', data.name, at) ?? it.last(number, 'signal', data.name) ?? it.row(number, 'signal', data.name, `signal ${data.name}`, at);
+    row.marks.push({ at, seq: event.seq, kind: 'signal' });
+    it.close(row, promised ? 'settled' : 'received');
+    return row;
+  },
+  AskReceived(it, event, data, at, number) {
+    const row = it.resolve(number, 'ask', data.name, at) ?? it.last(number, 'ask', data.name) ?? it.row(number, 'ask', data.name, `ask ${data.name}`, at);
+    row.marks.push({ at, seq: event.seq, kind: 'signal' });
+    row.bars.push({ from: at, to: null, kind: 'wait', seq: event.seq, ask: data.key });
+    row.open = true;
+    row.state = 'asked';
+    return row;
+  },
+  AskAnswered(it, event, data, at, number) {
+    const row = it.last(number, 'ask', data.name);
+    const bar = row?.bars.find((each) => each.ask === data.key && each.to === null);
+    if (!bar) return row ?? null;
+    Object.assign(bar, { to: at, kind: data.failure ? 'fail' : 'ok', failure: data.failure ?? null });
+    if (row.bars.every((each) => each.to !== null)) it.close(row, data.failure ? 'refused' : 'answered');
+    return row;
+  },
+  ApprovalRequested(it, event, data, at, number) {
+    const row = it.row(number, 'approval', data.call, `approval ${data.name}`, at);
+    row.approval = data.call;
+    row.note = data.assignees?.length ? `asks ${data.assignees.join(', ')}` : '';
+    row.state = 'waiting';
+    row.bars.push({ from: at, to: null, kind: 'wait', seq: event.seq });
+    return row;
+  },
+  ApprovalEscalated(it, event, data, at, number) {
+    const row = it.last(number, 'approval', data.approval);
+    row?.marks.push({ at, seq: event.seq, kind: 'progress' });
+    return row ?? null;
+  },
+  ApprovalDecided(it, event, data, at, number) {
+    const row = it.last(number, 'approval', data.approval);
+    if (!row) return null;
+    const { approved, by } = data.payload ?? {};
+    row.marks.push({ at, seq: event.seq, kind: 'signal' });
+    if (by) row.note = `${approved ? 'approved' : 'rejected'} by ${by}`;
+    endBars(row, at, approved === false ? 'off' : 'ok');
+    it.close(row, approved === undefined ? 'decided' : approved ? 'approved' : 'rejected');
+    return row;
+  },
+  ApprovalClosed(it, event, data, at, number) {
+    const row = it.last(number, 'approval', data.approval);
+    if (!row) return null;
+    endBars(row, at, 'off');
+    it.close(row, 'closed');
+    if (!/by /.test(row.note)) row.note = 'no longer waited for';
+    return row;
+  },
+  PromiseMade: (it, event, data, at, number) => it.lasting(number, 'promise', data.call, `promise ${data.call}`, at),
+  DetachedStarted(it, event, data, at, number) {
+    const row = it.row(number, 'other', data.run_id, `run ${data.run_id}`, at);
+    row.link = data.run_id;
+    row.bars.push({ from: at, to: null, kind: 'run', seq: event.seq, isHollow: true });
+    return row;
+  },
+  DetachedEnded(it, event, data, at, number) {
+    const row = it.last(number, 'other', data.run_id) ?? it.row(number, 'other', data.run_id, `run ${data.run_id}`, at);
+    row.link = data.run_id;
+    endBars(row, at, BAR_OF[data.status] ?? 'off');
+    it.close(row, data.status);
+    row.failure = data.failure ?? null;
+    return row;
+  },
+  MessageSetAside(it, event, data, at, number) {
+    const row = it.last(number, 'signal', data.name) ?? it.row(number, 'signal', data.name, `signal ${data.name}`, at);
+    row.marks.push({ at, seq: event.seq, kind: 'fail' });
+    row.note = `could not be read: ${data.reason}`;
+    return row;
+  },
+  RunPublished(it, event, data, at, number) {
+    if (number === 0 && data.payload && typeof data.payload === 'object' && !('[large]' in data.payload)) Object.assign(it.published, data.payload);
+    return null;
+  },
+  ...Object.fromEntries(Object.entries(ENDS).map(([type, status]) => [type, (it, event, data, at, number) => endRun(it, event, data, at, number, status)])),
+};
+
+function moment(it, event, at, kind, label, note, number = 0) {
+  const row = it.last(number, kind, kind) ?? it.row(number, kind, kind, label, at);
+  row.marks.push({ at, seq: event.seq, kind: 'signal' });
+  if (note) row.note = note;
+  it.close(row, 'done');
+  return row;
+}
+
+function endBars(row, at, kind) {
+  for (const bar of row.bars) if (bar.to === null) { bar.to = at; bar.kind = kind; }
+}
+
+function endRun(it, event, data, at, number, status) {
+  for (const row of it.rows.get(number) ?? []) {
+    if (!row.open) continue;
+    endBars(row, at, row.kind === 'child' || row.kind === 'other' ? 'off' : 'wait');
+    it.close(row, row.state === 'open' || row.state === 'waiting' ? 'stopped' : row.state);
+  }
+  for (const [name, { row, bar }] of it.waiting) if (row.number === number) it.endWait(name, row, bar, at);
+  if (number === 0) {
+    it.disown(at);
+    it.end = { at, status, seq: event.seq };
+    return null;
+  }
+  const row = it.heads.get(number);
+  if (!row) return null;
+  endBars(row, at, BAR_OF[status]);
+  it.close(row, status);
+  row.failure = data.failure ?? null;
+  return row;
+}

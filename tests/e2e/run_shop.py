@@ -1,0 +1,108 @@
+"""What the tests of the page of a run run, in their own process or in that of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+import outlive
+
+
+class Refund(msgspec.Struct):
+    """What a person fills in."""
+
+    amount: int
+    note: str = ""
+
+
+class Refused(Exception):
+    """The bank said no."""
+
+
+class Weather:
+    """Whether the ship can sail."""
+
+    is_good = True
+
+
+@outlive.step
+async def page_reserve(order: int) -> dict[str, int]:
+    """Reserve."""
+    return {"reserved": order}
+
+
+@outlive.step(retry=outlive.Retry(2, first=0.01))
+async def page_ship(order: int) -> str:
+    """Ship, if the weather is good."""
+    if not Weather.is_good:
+        raise Refused(f"order {order} cannot be shipped")
+    return f"{order} shipped"
+
+
+@outlive.step
+async def page_say(text: str) -> None:
+    """Stream words."""
+    for word in text.split():
+        outlive.emit("words", f"{word} ")
+
+
+@outlive.workflow
+async def page_invoice(order: int) -> str:
+    """A child."""
+    await page_say("an invoice")
+    return f"invoice {order}"
+
+
+@outlive.workflow
+async def page_order(order: int) -> str:
+    """Steps, a child, a signal and an approval."""
+    found = await page_reserve(order)
+    await page_say("all is well")
+    outlive.publish(stage="invoice")
+    await page_invoice(found["reserved"])
+    await outlive.wait_for_signal("paid")
+    decided = await outlive.wait_for_approval("refund", title="Refund 5 EUR?", assignees=["ann"], form=Refund)
+    return f"{found['reserved']}: {decided.form.amount if decided.form else 'no'}"
+
+
+@outlive.workflow
+async def page_shipment(order: int) -> str:
+    """Fails in bad weather."""
+    found = await page_reserve(order)
+    return await page_ship(found["reserved"])
+
+
+@outlive.step
+async def page_crash(folder: str) -> str:
+    """Hang when it is first called; its worker is killed then."""
+    begun = Path(folder) / "begun"
+    if not begun.exists():
+        begun.write_text("")
+        await asyncio.Event().wait()
+    return "charged once"
+
+
+@outlive.workflow
+async def page_survivor(folder: str) -> str:
+    """Outlives the worker that it begins on."""
+    await page_reserve(1)
+    charged = await page_crash(folder)
+    await outlive.wait_for_signal("end")
+    return charged
+
+
+@outlive.step
+async def page_tick(number: int) -> int:
+    """One of many."""
+    return number
+
+
+@outlive.workflow
+async def page_long(count: int) -> int:
+    """Many steps, then a wait."""
+    for number in range(count):
+        await page_tick(number)
+    await outlive.wait_for_signal("end")
+    return count
