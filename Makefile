@@ -119,7 +119,7 @@ pythons: ## Run the tests on Python 3.13 and 3.14, each in a Debian of its own. 
 	ARGS='$(ARGS)' JOBS=$(JOBS) .ci/pythons
 
 site: $(SITE) ## Build the documentation as a searchable site in build/site; a broken link is an error.
-	NO_MKDOCS_2_WARNING=1 .venv-site/bin/python -m mkdocs build --quiet --config-file site/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 .venv-site/bin/python -m mkdocs build --config-file site/mkdocs.yml
 
 lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=--upgrade takes newer versions.
 	.venv-lock/bin/python -m pip install --quiet uv==$(UV_VERSION)
