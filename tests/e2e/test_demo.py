@@ -19,6 +19,7 @@ END_SECONDS_MAX = 20.0
 
 
 @pytest.mark.browser
+@pytest.mark.timeout(180)  # It plays the whole demo first, on a machine that may be busy.
 def test_a_worker_is_killed_on_the_page_and_another_one_goes_on(tmp_path: Path, page: Page) -> None:
     """Ctrl-C ends the demo with the code of the ledger."""
     words = ["demo", "--stay", "--no-browser", "--orders", "6", "--port", "0", "--dir", str(tmp_path)]

@@ -110,6 +110,7 @@ async def _stay(story: Story, ledger: Ledger, *, port: int | None, browser: bool
     from outlive.http import server as serving
 
     shop = OpenShop(story)
+    await shop.open()
     site = DemoSite(story.engine, shop)
     server = serving.new_server(site, port=serving.free_port(serving.PORT) if port is None else port)
     server.config.timeout_graceful_shutdown = STOP_SECONDS

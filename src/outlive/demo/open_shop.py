@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from outlive.demo.fleet import Member
+from outlive.demo.fleet import Member, WorkerLost
 from outlive.demo.killing import charges_of, kill_while_it_charges
 from outlive.demo.orders import checkout
 from outlive.demo.story import Story, basket, customer_of
@@ -100,6 +100,11 @@ class OpenShop:
         self._deaths: list[Death] = []
         self._looked_at = 0.0
 
+    async def open(self) -> None:
+        """Replace the worker that the story has killed, and wait until it works: a kill needs another one beside it."""
+        for member in [it for it in self._fleet.members if it.exit_code is not None]:
+            await self._replace(member)
+
     async def run(self) -> None:
         """Take orders and replace workers until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -181,7 +186,10 @@ class OpenShop:
                     self._note_death(member, charges_of(member, self._witness))
                 ended_at = next((it.at for it in self._deaths if it.worker is member), 0.0)
                 if time.time() - ended_at >= REPLACE_SECONDS:
-                    following = self._fleet.replace(member)
-                    self._names[following.pid] = following.name
-                    with suppress(Exception):  # It is gone already, and is replaced like any other.
-                        await following.ready()
+                    await self._replace(member)
+
+    async def _replace(self, member: Member) -> None:
+        following = self._fleet.replace(member)
+        self._names[following.pid] = following.name
+        with suppress(WorkerLost):  # It is gone already, and is replaced like any other.
+            await following.ready()
