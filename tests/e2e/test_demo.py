@@ -21,7 +21,7 @@ END_SECONDS_MAX = 20.0
 @pytest.mark.browser
 @pytest.mark.timeout(180)  # It plays the whole demo first, on a machine that may be busy.
 def test_a_worker_is_killed_on_the_page_and_another_one_goes_on(tmp_path: Path, page: Page) -> None:
-    """Ctrl-C ends the demo with the code of the ledger."""
+    """The order that the demo has interrupted is shown first; Ctrl-C ends it with the code of the ledger."""
     words = ["demo", "--stay", "--no-browser", "--orders", "6", "--port", "0", "--dir", str(tmp_path)]
     demo = subprocess.Popen([sys.executable, "-m", "outlive.cli", *words], stdout=subprocess.PIPE, text=True)
     try:
@@ -32,7 +32,9 @@ def test_a_worker_is_killed_on_the_page_and_another_one_goes_on(tmp_path: Path, 
             assert line, said
             said += line
         assert "Nothing was lost and nothing was done twice." in said
-        kills = re.findall(r"http://\S+", said)[-1]
+        run, kills = re.findall(r"http://\S+", said)
+        page.goto(run)
+        expect(page.get_by_role("heading", name="order-").first).to_be_visible()
 
         page.goto(kills)
         worker = page.get_by_role("row").filter(has=page.get_by_role("cell", name="A", exact=True))
