@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e import shop
 from tests.e2e.reading import check_view
 from tests.e2e.site import Site
 
@@ -112,9 +113,13 @@ def test_a_key_for_some_workflows_begins_at_its_runs(tmp_path: Path, page: Page)
     """The overview is about the whole store, so it is not offered."""
     with Site(f"sqlite:{tmp_path / 'site.db'}", auth="keys") as site:
         secret = site.do(site.engine.keys.create("bob", scope="operator", workflows=["dash_order"])).secret
+        for workflow in (shop.dash_order, shop.dash_patient):
+            site.do(site.engine.start(workflow, id=workflow.name))
         page.goto(site.url)
         page.get_by_label("API key").fill(secret)
         page.keyboard.press("Enter")
 
         expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text="dash_order")).to_be_visible()
+        expect(page.get_by_role("row")).to_have_count(2)
         expect(page.get_by_role("link", name="Overview")).to_have_count(0)

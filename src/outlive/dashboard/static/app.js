@@ -2,7 +2,7 @@
 import { html, render, signal, useEffect, useErrorBoundary, useRef, useSignal } from './vendor/preact.js';
 import { get } from './api.js';
 import { go, here, href, match } from './router.js';
-import { can, key, me, needsKey, said, say, theme, useKey, useTheme } from './session.js';
+import { can, key, me, needsKey, ownWorkflow, said, say, theme, useKey, useTheme } from './session.js';
 import { listed, useKeys } from './keys.js';
 import { open as paletteOpen, Palette } from './palette.js';
 import { Dialog } from './parts/dialog.js';
@@ -26,7 +26,7 @@ async function enter() {
 
 async function countDue() {
   if (document.hidden || !me.value || !can('list_approvals')) return;
-  try { due.value = (await get('/approvals', { limit: 100 })).items.length; } catch { /* The next look may do better. */ }
+  try { due.value = (await get('/approvals', { limit: 100, workflow: ownWorkflow() })).items.length; } catch { /* The next look may do better. */ }
 }
 
 function App() {

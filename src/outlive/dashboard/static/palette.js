@@ -2,7 +2,7 @@
 import { html, signal, useEffect, useRef, useSignal } from './vendor/preact.js';
 import { get } from './api.js';
 import { at, go, href } from './router.js';
-import { can } from './session.js';
+import { can, ownWorkflow } from './session.js';
 import { Dialog } from './parts/dialog.js';
 import { Status } from './parts/shown.js';
 import { VIEWS } from './views.js';
@@ -34,7 +34,7 @@ export function Palette() {
     const leaving = new AbortController();
     const timer = setTimeout(async () => {
       const query = wanted.includes('=') ? { tag: wanted } : { id_prefix: wanted };
-      try { runs.value = (await get('/runs', { ...query, limit: 8 }, leaving.signal)).items; } catch { /* Nothing is found while one types. */ }
+      try { runs.value = (await get('/runs', { ...query, workflow: ownWorkflow(), limit: 8 }, leaving.signal)).items; } catch { /* Nothing is found while one types. */ }
     }, 120);
     return () => { clearTimeout(timer); leaving.abort(); };
   }, [text.value]);

@@ -25,6 +25,9 @@ export function can(operation) {
   return me.value?.operations.includes(operation) ?? false;
 }
 
+/** The workflow to ask for if the user does not name one: a key for some workflows has to. Undefined for all others. */
+export const ownWorkflow = () => me.value?.workflows?.[0];
+
 /** Use a theme from now on, in this browser. */
 export function useTheme(name) {
   theme.value = name;

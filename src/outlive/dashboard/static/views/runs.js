@@ -2,7 +2,7 @@
 import { html, useMemo, useRef, useSignal } from '../vendor/preact.js';
 import { follow, get, post, useFollow, useLoaded } from '../api.js';
 import { at, go, here, href, setQuery } from '../router.js';
-import { can, say } from '../session.js';
+import { can, ownWorkflow, say } from '../session.js';
 import { useKeys } from '../keys.js';
 import { ActionDialog, Dialog, Field } from '../parts/dialog.js';
 import { Empty, Head, Problem, Status } from '../parts/shown.js';
@@ -20,7 +20,7 @@ const SAVED = 'outlive.views';
 
 /** The filters of the URL, as the API takes them. */
 function filtersOf(query) {
-  const found = { status: query.getAll('status'), tag: query.getAll('tag') };
+  const found = { status: query.getAll('status'), tag: query.getAll('tag'), ...(ownWorkflow() && { workflow: ownWorkflow() }) };
   for (const name of SINGLE) if (query.has(name)) found[name] = query.get(name);
   return found;
 }
