@@ -156,8 +156,9 @@ async def followers(url: str, count: int) -> None:
         for number in range(100):
             await engine.start(bench_http, number, id=f"followed-{number}")
     with serving(url) as (port, pid):
-        clients = [await Client(port).__aenter__() for _ in range(count)]
+        clients = [Client(port) for _ in range(count)]
         for client in clients:
+            await client.__aenter__()
             await client.follow("/api/v1/follow/runs?limit=50")
         reading = [asyncio.ensure_future(client.read_on()) for client in clients]
         await asyncio.sleep(3)

@@ -9,14 +9,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 import outlive
+from outlive._journal.event import SignalReceived
+from outlive._model import Payload
 from outlive.cli import main
+from outlive.cli.server import event_of
 from outlive.engine import Engine
 from outlive.events import in_words
 from outlive.http.server import new_server, serve
+from outlive.http.wire.runs import EventView, event_view
 
 Both = Callable[..., Any]
 
@@ -124,6 +129,8 @@ async def test_a_person_acts_over_http(tmp_path: Path) -> None:
         await engine.start(cli_served, 3, id="a-2")
         assert (await say("runs", "cancel", "--id-prefix", "a-", "--yes", "--reason", "rain")).exit_code == 0
         assert (await say("runs", "resume", "--workflow", "cli_served", "--yes")).exit_code == 0
+        await engine.start(cli_served, 4, id="a-3")
+        assert (await say("runs", "cancel", "a-3")).stdout == "run a-3 asked to stop\n"
         missing = await say("runs", "why", "none")
         assert (missing.exit_code, len(missing.stderr.splitlines())) == (1, 1)
         assert (await say("runs", "pause", "--all", "--yes")).exit_code == 2
@@ -138,3 +145,14 @@ def test_mistakes_in_the_address_are_one_line() -> None:
     ]:
         result = give(*args)
         assert (result.exit_code, words in result.stderr) == (2, True), result.output
+
+
+def test_a_signal_without_a_payload_is_shown() -> None:
+    """Its payload is null, on the wire and in the journal."""
+    event = SignalReceived(name="paid", payload=Payload(v=msgspec.Raw(b"null")), at=1_000_000)
+    view = msgspec.json.decode(msgspec.json.encode(event_view(3, event, "a-1")), type=EventView)
+
+    found = event_of(view, "a-1")
+
+    assert isinstance(found, SignalReceived)
+    assert b"null" == bytes(found.payload.v)

@@ -166,7 +166,7 @@ async def _do(engine: Engine, run_id: str, act: Act) -> dict[str, Any]:
         raise  # No other run would fare better.
     except OutliveError as error:
         return {"id": run_id, "error": str(error)}
-    return {"id": run_id} if answer is None else {"id": run_id, "new_id": answer}
+    return {"id": run_id, "new_id": answer} if isinstance(answer, str) else {"id": run_id}
 
 
 def _print(outcome: dict[str, Any], act: Act) -> None:

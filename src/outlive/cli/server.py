@@ -255,7 +255,9 @@ def _fields(kind: Any) -> tuple[Any, ...]:
 
 def _wrapped(field: Any, value: Any) -> Any:
     """What stands on the wire as it is, as the journal has it: payloads in their envelope, waits by their own names."""
-    if field.type in (Payload, Payload | None):
+    if field.type is Payload:
+        return {"v": value}  # Also null: a signal without a payload has that.
+    if field.type == Payload | None:
         return None if value is None else {"v": value}
     if field.name == "waits":
         return [{it.encode_name: wait[it.name] for it in _fields(Wait) if it.name in wait} for wait in value]
