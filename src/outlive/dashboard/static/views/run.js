@@ -135,7 +135,7 @@ function TimelinePanel({ followed, run, version, end, now: at_, query, choose, n
     if (run.finished_at || !kept.current.edge || wanted > kept.current.edge) kept.current.edge = wanted;
     return kept.current.edge;
   }, [end, from, run.finished_at]);
-  const path = useMemo(() => (critical ? criticalPath(timeline, at_) : null), [timeline, version, critical]);
+  const path = useMemo(() => (critical ? criticalPath(timeline, at_) : null), [timeline, version, critical, timeline.byKey.size < 1000 && at_]);
   useKeys({
     c: ['critical path', () => setQuery({ path: critical ? undefined : '1' })],
     e: ['even scale', () => setQuery({ even: even ? undefined : '1' })],

@@ -49,7 +49,7 @@ export function Gantt({ timeline, version, now, from, to, number = 0, running = 
   const atEnd = useRef(false);
   const lines = useMemo(() => withNow(timeline.lines(collapsed.value, number), timeline, running), [timeline, version, collapsed.value, number, running]);
   const scale = useMemo(() => new Scale(from, to, [...busyOf(timeline, to, number), ...shifted(other, from, to)], { even, moments: [from] }), [timeline, version, even, other?.timeline, Math.round(from), Math.round(to)]);
-  const path = useMemo(() => (critical ? criticalPath(timeline, now) : null), [timeline, version, critical]);
+  const path = useMemo(() => (critical ? criticalPath(timeline, now) : null), [timeline, version, critical, timeline.byKey.size < 1000 && now]);
   const names_ = width.value < 620 ? 116 : 190;
   const room = Math.max(width.value - names_ - RIGHT, 80);
   const [first, last] = view.value;
@@ -196,19 +196,12 @@ function zoomTo(row, scale, now, view) {
   return [Math.max(from - room, 0), Math.min(to + room, 1)];
 }
 
-/** The spans in which something runs, for the scale. */
+/** The spans in which a worker owned the tree, and moments beside which there should be room, for the scale; all else is waiting. */
 function busyOf(timeline, to, number) {
-  const found = [];
-  for (const row of timeline.byKey.values()) {
-    if (number && row.number !== number) continue;
-    for (const bar of row.bars) {
-      if (bar.kind === 'ok' || bar.kind === 'fail') { if (!row.child && !bar.isHollow && row.kind === 'step') found.push([bar.from, bar.to ?? to]); }
-      if (bar.kind === 'again') found.push([bar.from, bar.from]);
-    }
-    for (const mark of row.marks) found.push([mark.at, mark.at]);
-  }
-  // A gap is of interest: it is drawn in its length beside steps that are about as long, and squeezed beside those of milliseconds.
-  const busy = found.reduce((sum, [a, b]) => sum + b - a, 0);
+  const found = timeline.owners.map((owner) => [owner.from, owner.to ?? to]);
+  for (const row of timeline.rows.get(number) ?? []) for (const mark of row.marks) found.push([mark.at, mark.at]);
+  // The gap of a crash is drawn in its length beside work that is about as long, and squeezed beside less.
+  const busy = found.reduce((sum, [from, end]) => sum + end - from, 0);
   for (const gap of timeline.gaps) if (gap.to - gap.from <= busy * 3) found.push([gap.from, gap.to]);
   return found;
 }

@@ -1,5 +1,5 @@
-// Where moments are on a drawing. The axis is not even: time in which nothing but waits and gaps go on is squeezed, so that steps of
-// milliseconds stay visible beside an approval of two days. Within a piece the axis is even. Pure.
+// Where moments are on a drawing. The axis is not even: time in which no worker owned the run (it waits, or its worker was lost) is
+// squeezed, so that steps of milliseconds stay visible beside an approval of two days. Within a piece the axis is even. Pure.
 
 const IDLE_SHARE = 0.12;
 /** A piece of idle time is squeezed if it is longer than this share of all busy time. */
