@@ -22,7 +22,7 @@ export function Dialog({ title, close, children, wide = false }) {
  * and the button. `act(previewed)` does it; its error is shown and the dialog stays. `done` is what is said after. With
  * `stays` it is left open, to show what came of it.
  */
-export function ActionDialog({ title, verb, kind = 'do', act, close, done, preview, show, children, disabled = false, stays = false }) {
+export function ActionDialog({ title, verb, kind = 'do', act, close, done, preview, show, children, disabled = false, stays = false, wide = false }) {
   const state = useSignal({ busy: Boolean(preview), error: null, found: undefined });
   useEffect(() => {
     if (!preview) return;
@@ -45,7 +45,7 @@ export function ActionDialog({ title, verb, kind = 'do', act, close, done, previ
     }
   };
   const { busy, error, found } = state.value;
-  return html`<${Dialog} title=${title} close=${close}>
+  return html`<${Dialog} title=${title} close=${close} wide=${wide}>
     <form onSubmit=${submit}>
       ${children}
       ${preview && (found === undefined ? !error && html`<p class="soft">Looking…</p>` : show(found))}

@@ -3,7 +3,7 @@ import { html, useSignal } from '../vendor/preact.js';
 import { Field } from './dialog.js';
 
 /** The schema that a `$ref`, or a choice with null, means. */
-function plainOf(schema, root) {
+export function plainOf(schema, root) {
   let found = schema ?? {};
   for (let deep = 0; found.$ref && deep < 9; deep += 1) {
     const rest = { ...found };
@@ -91,4 +91,24 @@ export function JsonInput({ name, value, change, needed = false, rows = 3 }) {
 export function useForm(schema, start) {
   const value = useSignal(start === undefined ? startOf(schema) : start);
   return [value, html`<${SchemaForm} schema=${schema} value=${value.value} change=${(next) => { value.value = next; }} />`];
+}
+
+/** A type of a schema in a word: `integer`, `low | high`, `list of string`, `Order`. */
+export function typeOf(schema, root = schema) {
+  const own = plainOf(schema, root);
+  const or = own.nullable ? ' or null' : '';
+  if (own.enum) return own.enum.map(String).join(' | ') + or;
+  if (own.type === 'array') return `list of ${typeOf(own.items ?? {}, root)}${or}`;
+  return (own.type === 'object' && own.title ? own.title : own.format ?? own.type ?? 'anything') + or;
+}
+
+/** What a schema of an object asks for, field by field. */
+export function Fields({ schema, root = schema, deep = 0 }) {
+  const own = plainOf(schema, root);
+  const needed = own.required ?? [];
+  return html`<ul class="fields">${Object.entries(own.properties ?? {}).map(([name, each]) => {
+    const inside = plainOf(each, root);
+    return html`<li key=${name}><b class="mono">${name}</b> <span class="mono soft">${typeOf(each, root)}</span>${!needed.includes(name) && html` <i class="soft">optional${inside.default !== undefined && inside.default !== null ? `, ${JSON.stringify(inside.default)}` : ''}</i>`}
+      ${inside.description && html`<small>${inside.description}</small>`}${inside.type === 'object' && inside.properties && deep < 3 && html`<${Fields} schema=${inside} root=${root} deep=${deep + 1} />`}</li>`;
+  })}</ul>`;
 }
