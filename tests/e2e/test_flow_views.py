@@ -246,6 +246,8 @@ def test_the_state_of_a_run_moves_in_its_graph(show: Show, site: Site) -> None:
     site.do(run.signal("verdict", False))
     expect(page.get_by_role("link", name=re.compile("^WORK "))).to_contain_text("2 times")
     check_view(page, "run-graph-machine")
+    page = show("/runs/ticket-2?tab=graph")
+    expect(page.locator(".node.waiting")).to_contain_text("REVIEW")
     site.do(run.signal("verdict", True))
     expect(page.locator(".node.exit.succeeded")).to_contain_text("CLOSED")
 

@@ -8,22 +8,29 @@ import { Table } from '../../parts/table.js';
 import { exact, Length, Time } from '../../parts/time.js';
 import { millis, shortWorker } from './timeline.js';
 
-export const TABS = [['events', 'Events'], ['output', 'State and streams'], ['tree', 'Tree'], ['compare', 'Compare']];
+export const TABS = [['events', 'Events'], ['graph', 'Graph'], ['output', 'State and streams'], ['tree', 'Tree'], ['compare', 'Compare']];
 const ITEMS_MAX = 500;
 
 export function Below({ tab, followed, run, version, query, names }) {
   return html`<nav class="tabs" aria-label="more of this run">${TABS.map(([name, label]) => html`<a key=${name} href=${href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: name })} aria-current=${tab === name ? 'page' : undefined} onClick=${(event) => { if (!event.metaKey && !event.ctrlKey) { event.preventDefault(); setQuery({ tab: name }); } }}>${label}</a>`)}</nav>
     ${tab === 'events' && html`<${Events} followed=${followed} version=${version} run=${run} query=${query} names=${names} />`}
+    ${tab === 'graph' && html`<${States} run=${run} query=${query} />`}
     ${tab === 'output' && html`<${Output} followed=${followed} run=${run} query=${query} />`}
     ${tab === 'tree' && html`<${Tree} run=${run} version=${version} />`}
-    ${tab === 'compare' && html`<${Later} load=${() => import('./compare.js')} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`}`;
+    ${tab === 'compare' && html`<${Later} load=${async () => (await import('./compare.js')).Compare} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`}`;
 }
 
 /** A part that is loaded when it is first wanted. */
 function Later({ load, ...rest }) {
   const Show = useSignal(null);
-  useEffect(() => { load().then((module) => { Show.value = { it: module.Compare }; }, () => {}); }, []);
+  useEffect(() => { load().then((it) => { Show.value = { it }; }, () => {}); }, []);
   return Show.value && html`<${Show.value.it} ...${rest} />`;
+}
+
+/** The steps of its flow or the states of its machine. */
+function States({ run, query }) {
+  const link = (node) => href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: 'graph', step: node.id === query.get('step') ? undefined : node.id });
+  return html`<section class="panel"><header><h2>Graph</h2><a class="soft" href=${href(at`/runs/${run.id}/graph`)}>On a page of its own</a></header><${Later} load=${async () => (await import('../../parts/graph.js')).RunGraph} id=${run.id} selected=${query.get('step')} hrefOf=${link} /></section>`;
 }
 
 function Events({ followed, version, run, query, names }) {
