@@ -44,11 +44,14 @@ function View() {
   const first = useRef(true);
   useEffect(() => {
     // A key for some workflows may not see figures of the whole store.
-    if (view?.path === '/' && !can(view.needs)) { go('/runs'); return; }
-    if (!view) return;
-    view.load().then((module) => { loaded.value = { path: view.path, Show: module.default }; }, () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'));
+    if (view?.path === '/' && !can(view.needs)) { go('/runs'); return undefined; }
+    if (!view) return undefined;
+    // A module that comes late must not take the place of the view that the user has gone to meanwhile.
+    let isLeft = false;
+    view.load().then((module) => { if (!isLeft) loaded.value = { path: view.path, Show: module.default }; }, () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'));
     document.title = `${[...Object.values(names), view.name ?? ''].filter(Boolean)[0] ?? 'Outlive'} · outlive`;
     again();
+    return () => { isLeft = true; };
   }, [view, path]);
   useEffect(() => {
     // A screen reader and the keyboard begin at the title of a view that was gone to.
