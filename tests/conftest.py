@@ -66,6 +66,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             later.add("sqlite")
         if any(isinstance(value, str) and value in later for value in call.params.values()):
             item.add_marker("slow")
+    items.sort(key=uses_a_browser)
+
+
+def uses_a_browser(item: pytest.Item) -> bool:
+    """These come last: from the first of them on, playwright has an event loop running in this thread, and no test can
+    run one of its own any more."""
+    return "browser" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -291,3 +291,14 @@ async def test_tail_follows_a_run_that_moves(tmp_path: Path) -> None:
 def test_spans_are_short(seconds: float, text: str) -> None:
     """Two figures, in the unit that fits."""
     assert span(seconds) == text
+
+
+def test_runs_with_ids_that_look_alike_are_files_of_their_own(shop: Shop, tmp_path: Path) -> None:
+    """`a:b` and `a_b` do not overwrite each other when they are exported into one folder."""
+    text, folder = shop("export", "s-1").stdout, tmp_path / "out"
+    for run_id in ("a:b", "a_b"):
+        shop("import", "-", "--id", run_id, input=text)
+
+    shop("export", "a:b", "a_b", "--dir", str(folder))
+
+    assert {file.name for file in folder.iterdir()} == {"a%3Ab.jsonl", "a_b.jsonl"}

@@ -23,7 +23,7 @@ from outlive.cli.edge import (
 )
 from outlive.cli.filters import filter_options, filters_of
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_UNSAFE = re.compile(rb"[^A-Za-z0-9._-]")
 
 
 @click.command()
@@ -83,10 +83,15 @@ async def _export(
             page = await engine.list(**wanted, roots_only=True, limit=limit)
             run_ids = [each.id for each in page]
         for run_id in run_ids:
-            file = folder / f"{_UNSAFE.sub('_', run_id)}.jsonl"
+            file = folder / f"{_file_name(run_id)}.jsonl"
             _write(file, await engine.export(run_id))
             found.append({"id": run_id, "file": str(file)})
     return found
+
+
+def _file_name(run_id: str) -> str:
+    """The id as the name of a file, with other bytes as in a URL: two ids never have the same name."""
+    return _UNSAFE.sub(lambda match: b"%%%02X" % match[0][0], run_id.encode()).decode()
 
 
 def _write(file: Path, text: str) -> None:
