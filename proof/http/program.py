@@ -19,7 +19,7 @@ class Refusal(Exception):
     """What a step fails with."""
 
 
-@outlive.step
+@outlive.step(name="proof_double")
 async def double(number: int) -> int:
     """A step."""
     return number * 2
@@ -37,7 +37,7 @@ async def proof_failing(number: int) -> int:
     raise Refusal(f"no {number} today")
 
 
-@outlive.step
+@outlive.step(name="proof_refuse")
 async def refuse() -> None:
     """Fails."""
     raise Refusal("not today")
@@ -99,7 +99,7 @@ async def proof_parent(number: int) -> str:
     return str(await proof_order(number))
 
 
-@outlive.step(retry=outlive.Retry(attempts=2, first=3600))
+@outlive.step(name="proof_try", retry=outlive.Retry(attempts=2, first=3600))
 async def unlucky(number: int) -> int:
     """Fails, and is tried again after an hour."""
     raise Refusal(f"no {number} today")

@@ -20,7 +20,7 @@ def test_a_view_opens_by_its_url_and_by_the_navigation(show: Show) -> None:
     page = show("/workers")
 
     expect(page.get_by_role("heading", name="Workers")).to_be_visible()
-    expect(page.get_by_role("cell", name="live")).to_be_visible()
+    expect(page.get_by_role("cell", name="live", exact=True)).to_be_visible()
     check_view(page, "workers")
     page.reload()
     expect(page.get_by_role("heading", name="Workers")).to_be_visible()

@@ -103,6 +103,7 @@ async def test_agent_asks_people_streams_and_counts() -> None:
         answer = await run.result()
         tokens = [token async for token in run.stream("tokens")]
         steps = [event.call for event in await events_of(run, StepSucceeded)]
+        steps[1:3] = sorted(steps[1:3])  # Both tools run at once, and either may end first.
         published = await run.published()
 
     assert "Rome is gone " == answer["output"] == "".join(tokens)
