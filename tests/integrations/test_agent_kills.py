@@ -59,6 +59,7 @@ async def approve_and_see_it_delete(ledger: Path) -> None:
         await until(is_deleting)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)  # On a busy machine it takes these frameworks half a minute to be imported.
 @pytest.mark.parametrize("example", EXAMPLES)
 async def test_agent_killed_in_a_tool_repeats_only_that_tool(
