@@ -44,3 +44,12 @@ def targets_of(page: Path) -> list[Path]:
     paths = (link.partition("#")[0] for link in links_of(page) if not link.startswith(ELSEWHERE))
     targets = ((page.parent / path).resolve() for path in paths if path)
     return [target for target in targets if target in set(find_pages())]
+
+
+def test_every_page_has_a_place_in_the_site() -> None:
+    """In the navigation of `site/mkdocs.yml`, whose build is strict; internals and decisions are listed by themselves."""
+    navigation = (ROOT / "site" / "mkdocs.yml").read_text("utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in find_pages() if page.is_relative_to(ROOT / "docs")]
+
+    listed = [page for page in pages if not page.startswith(("internals/", "decisions/"))]
+    assert [page for page in listed if f" {page}\n" not in navigation] == []
