@@ -47,7 +47,7 @@ def targets_of(page: Path) -> list[Path]:
 
 
 def test_every_page_has_a_place_in_the_site() -> None:
-    """In the navigation of `site/mkdocs.yml`, whose build is strict; internals and decisions are listed by themselves."""
+    """In the navigation of `site/mkdocs.yml`, whose build is strict; internals and decisions list themselves."""
     navigation = (ROOT / "site" / "mkdocs.yml").read_text("utf-8")
     pages = [page.relative_to(ROOT / "docs").as_posix() for page in find_pages() if page.is_relative_to(ROOT / "docs")]
 
