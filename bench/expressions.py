@@ -10,7 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from outlive._define.flow.expression import compile_value, parse
+from outlive._define.flow.expression import compile_value
+from outlive._define.flow.expression.expression import remembered
 
 GOAL_US = 20
 SCOPE = {
@@ -45,7 +46,7 @@ def main() -> int:
     for name, text in KINDS.items():
 
         def read(text: str = text) -> object:
-            parse.cache_clear()
+            remembered.cache_clear()
             return compile_value(text)
 
         template = compile_value(text)

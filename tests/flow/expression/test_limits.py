@@ -3,6 +3,7 @@
 import ast
 import math
 import time
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,17 @@ def test_data_passes_as_it_is() -> None:
 def test_eight_thousand_elements_are_fine() -> None:
     """As long as little is done with each."""
     assert parse("wide.map(x, x.a * 2).sum()").evaluate({"wide": [{"a": 1}] * 8000}) == 16_000
+
+
+def test_long_expressions_are_not_kept() -> None:
+    """Strangers upload documents; the worker that checks them stays as it is."""
+    tracemalloc.start()
+    for number in range(30):
+        parse(f"{number}" + " + 1" * 500)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 300_000
 
 
 def test_a_text_is_limited_as_a_whole() -> None:

@@ -15,6 +15,10 @@ from outlive._define.flow.expression.types import Type
 from outlive._define.flow.expression.values import Frame, refuse_length, refuse_size
 from outlive.errors import ExpressionError
 
+REMEMBERED_MAX = 500
+"""Characters. A longer expression is read anew: thousands of them kept would be hundreds of megabytes, which the
+garbage collector goes through again and again."""
+
 
 class CheckedTypes(dict[str, "Type"]):
     """The types of a scope, and those of the expressions that were checked in it: a document asks for them several
@@ -95,19 +99,25 @@ class Expression:
         return f"Expression({self.text!r})"
 
 
-@lru_cache(maxsize=8192)
 def parse(text: str) -> Expression:
     """Read an expression.
 
     Raises:
         ExpressionError: it is none; says at which character, and what to write instead.
     """
+    return remembered(text) if len(text) <= REMEMBERED_MAX else _read(text)
+
+
+def _read(text: str) -> Expression:
     try:
         return Expression(text, plain_path(text) or parse_tokens(tokens_of(text)))
     except ExpressionError as error:
         raise error.within(text) from None
     except RecursionError:
         raise ExpressionError("it is nested too deeply", 0, expression=text) from None
+
+
+remembered = lru_cache(maxsize=8192)(_read)
 
 
 def plain(error: ExpressionError) -> ExpressionError:
