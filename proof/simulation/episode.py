@@ -113,6 +113,10 @@ class Episode:
 
     def run(self) -> Story:
         """Play it."""
+        with self.world.interruption.listening():
+            return self._run()
+
+    def _run(self) -> Story:
         handler = _Listener(self.world)
         was_collecting = gc.isenabled()
         gc.disable()

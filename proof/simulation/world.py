@@ -17,6 +17,7 @@ from typing import Any
 
 from outlive.testing.clock import EPOCH
 from proof.simulation.loop import SimulatedLoop
+from proof.simulation.signals import Interruption
 
 TURNS_MAX = 400_000
 """Turns of loops in one episode: one that needs more will never end."""
@@ -36,6 +37,7 @@ class World:
         self.trace: list[tuple[float, str, str, tuple[Any, ...]]] = []
         """What happened: when, where, and a text with what goes into it."""
         self.violations: list[str] = []
+        self.interruption = Interruption()
         self.turns = 0
         self.killed: Callable[[SimulatedLoop], None] = lambda loop: None
         """Called with the loop of a process that has died of its fuse."""
@@ -92,6 +94,7 @@ class World:
     def run_until(self, seconds: float, is_done: Callable[[], bool] | None = None) -> bool:
         """Let everything happen until an instant, or until it is done; False if neither came: it ran in circles."""
         while not self.violations:
+            self.interruption.check()
             if self._active:
                 if not self._take_turn():
                     return False
