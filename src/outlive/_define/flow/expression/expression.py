@@ -16,8 +16,8 @@ from outlive._define.flow.expression.values import Frame, refuse_length, refuse_
 from outlive.errors import ExpressionError
 
 REMEMBERED_MAX = 500
-"""Characters. A longer expression is read anew: thousands of them kept would be hundreds of megabytes, which the
-garbage collector goes through again and again."""
+"""Characters. A longer expression is read again each time: thousands of them kept would be hundreds of megabytes, which
+the garbage collector goes through again and again."""
 
 
 class CheckedTypes(dict[str, "Type"]):
