@@ -26,6 +26,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive._tasks import own_task
 from outlive.client.access import Access
+from outlive.client.cell_reader import CellReader
 from outlive.client.placing import own_place
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, StoreError, UnknownWorkflowError
 
@@ -141,6 +142,7 @@ class Definitions:
 
     def __init__(self, access: Access) -> None:
         self._access = access
+        self._cell = CellReader(CELL, _read)
 
     async def list(self) -> list[WorkflowInfo]:
         """Every workflow in every version. See `Engine.workflows`."""
@@ -163,13 +165,11 @@ class Definitions:
         for spec in self._access.registry.workflows():
             if (spec.name, spec.version) == (name, version):
                 return _graph_of(spec)
-        held = _read(await self._access.store.read_cell(CELL)).get(definition_key(name, version))
+        held = (await self._cell.read(self._access.store)).get(definition_key(name, version))
         return None if held is None else held.graph
 
     async def _known(self) -> dict[str, Described]:
-        held: dict[str, Described] = await self._access.store.change_cell(
-            CELL, lambda held, _: (held if held is not None else b"{}", _read(held))
-        )
+        held = await self._cell.read(self._access.store)
         # What this process has itself needs no worker that says so.
         return held | described_in(self._access.registry)
 
