@@ -119,6 +119,15 @@ async def _apply(engine: Engine, word: str) -> Wanted:
     return Wanted(body={"document": program.FLOW.replace("proof_flow", word.replace("-", "_")), "expected": 0})
 
 
+async def _event(engine: Engine, word: str) -> Wanted:
+    """An event that one flow waits for, which is there for this request alone: an event starts a run of each flow that
+    waits for it, and the flows of earlier requests would be counted too."""
+    name = word.replace("-", "_")
+    document = program.FLOW.replace("proof_flow", name).replace("proof.happened", f"proof.{name}")
+    await engine.flows.apply(document, by="proof")
+    return Wanted(body={"type": f"proof.{name}", "data": {"order": 1}})
+
+
 def _on_task(**body: Any) -> Prepare:
     async def prepare(engine: Engine, word: str) -> Wanted:
         run = await engine.start(program.proof_remote, 1, id=word)
@@ -186,7 +195,7 @@ WANTED: dict[str, Prepare] = {
     "resume_all": _bulk(program.proof_waiting, {}, parked=True),
     "start_batch": _plain({"workflow": "proof_failing", "rows": [1, 2]}),
     "retry_batch": _on_batch({}),
-    "send_event": _plain({"type": "proof.happened", "data": {"order": 1}}),
+    "send_event": _event,
     "set_sink": _plain({"url": "https://example.org/sink", "types": ["none.*"]}, name="WORD"),
     "remove_sink": _on_sink,
     "forget_triggers": _on_trigger,

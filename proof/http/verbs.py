@@ -30,7 +30,6 @@ from outlive.http.operation import OPERATIONS, Operation
 from proof.http.requests import NOT_REPEATED, WANTED, Wanted, unproved
 from proof.http.victim import server_of
 
-KEY = "the-same-key"
 ANSWER_SECONDS = 60.0
 MANY = {"cancel_runs": 3, "retry_runs": 3, "resume_all": 3, "purge_runs": 3}
 """Rows of the audit log for one request, where it is for several runs."""
@@ -52,7 +51,7 @@ class Verdict(msgspec.Struct):
     answer: str = ""
 
 
-def ask(port: int, operation: Operation, wanted: Wanted) -> Answer:
+def ask(port: int, operation: Operation, wanted: Wanted, key: str) -> Answer:
     """Send a request with its key; the status and the JSON of the answer.
 
     Raises:
@@ -61,7 +60,7 @@ def ask(port: int, operation: Operation, wanted: Wanted) -> Answer:
     path = operation.path
     for name, value in wanted.names.items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
-    headers = {"idempotency-key": KEY} | ({} if wanted.body is None else {"content-type": "application/json"})
+    headers = {"idempotency-key": key} | ({} if wanted.body is None else {"content-type": "application/json"})
     body = None if wanted.body is None else json.dumps(wanted.body).encode()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
     try:
@@ -73,12 +72,13 @@ def ask(port: int, operation: Operation, wanted: Wanted) -> Answer:
 
 
 async def kill_in(name: str, url: str, engine: Engine, word: str, *, after: float | None = None) -> Verdict:
-    """One trial: the server dies before its answer, or so many seconds after the request was sent."""
+    """One trial: the server dies before its answer, or so many seconds after the request was sent. `word` is its own: it
+    names what the request is about, and is its key, else a later trial would only find what an earlier one has done."""
     operation = OPERATIONS[name]
     died = "before the answer" if after is None else f"after {after * 1000:.1f} ms"
     wanted = await WANTED[name](engine, word)
     began = datetime.now(UTC)
-    lost, first, again = await asyncio.to_thread(_killed_and_sent_again, url, operation, wanted, after)
+    lost, first, again = await asyncio.to_thread(_killed_and_sent_again, url, operation, wanted, word, after)
     rows = [row for row in await engine.audit.list(since=began, limit=100) if row.via == "http"]
     deeds = [row for row in rows if not row.is_denied]
     shown = f"{first[0]} {json.dumps(first[1])[:300]}"
@@ -102,11 +102,11 @@ def _comparable(answer: Answer) -> str:
 
 
 def _killed_and_sent_again(
-    url: str, operation: Operation, wanted: Wanted, after: float | None
+    url: str, operation: Operation, wanted: Wanted, key: str, after: float | None
 ) -> tuple[Answer, Answer, Answer]:
     """The answer that was lost with the server, if it came to one, and those to the second and the third try."""
     with server_of(url, dies="before the answer" if after is None else "never") as victim:
-        asking = threading.Thread(target=_ask_quietly, args=(victim.port, operation, wanted))
+        asking = threading.Thread(target=_ask_quietly, args=(victim.port, operation, wanted, key))
         asking.start()
         if after is not None:
             time.sleep(after)
@@ -116,13 +116,13 @@ def _killed_and_sent_again(
         said = victim.last_words if after is None else None
     lost = None if said is None else (said[0], json.loads(said[1] or b"null"))
     with server_of(url) as second:
-        first, again = (ask(second.port, operation, wanted) for _ in range(2))
+        first, again = (ask(second.port, operation, wanted, key) for _ in range(2))
     return lost or first, first, again
 
 
-def _ask_quietly(port: int, operation: Operation, wanted: Wanted) -> None:
+def _ask_quietly(port: int, operation: Operation, wanted: Wanted, key: str) -> None:
     with suppress(OSError, http.client.HTTPException):
-        ask(port, operation, wanted)
+        ask(port, operation, wanted, key)
 
 
 async def prove(url: str, names: list[str], *, random_kills: int, seed: int) -> list[Verdict]:
