@@ -72,8 +72,11 @@ def ask(port: int, operation: Operation, wanted: Wanted, key: str) -> Answer:
 
 
 async def kill_in(name: str, url: str, engine: Engine, word: str, *, after: float | None = None) -> Verdict:
-    """One trial: the server dies before its answer, or so many seconds after the request was sent. `word` is its own: it
-    names what the request is about, and is its key, else a later trial would only find what an earlier one has done."""
+    """One trial: the server dies before its answer, or so many seconds after the request was sent.
+
+    `word` names what the request is about, and is its key: a trial with the word of an earlier one would only find what
+    that one has done.
+    """
     operation = OPERATIONS[name]
     died = "before the answer" if after is None else f"after {after * 1000:.1f} ms"
     wanted = await WANTED[name](engine, word)

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from outlive.http.connection import guarded
 from outlive.http.server import new_server, serve
@@ -30,10 +29,10 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(what: Any = app, **seconds: float) -> AsyncIterator[int]:
+async def serving(protocol: Any, what: Any = app, **seconds: float) -> AsyncIterator[int]:
     """A server with these limits; its port."""
     server = new_server(what, port=0)
-    server.config.http_protocol_class = server.config.http = guarded(H11Protocol, **seconds)
+    server.config.http_protocol_class = server.config.http = guarded(protocol, **seconds)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(serve(server, ready=ready.set_result))
     try:
@@ -61,9 +60,9 @@ async def closed(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.mark.parametrize("said", [b"", HEAD[:9], HEAD], ids=["nothing", "half a line", "half a header"])
-async def test_a_connection_without_a_request_is_closed(said: bytes) -> None:
+async def test_a_connection_without_a_request_is_closed(protocol: Any, said: bytes) -> None:
     """However little it has said, and also after a request that was answered. [S35]"""
-    async with serving(header_seconds=0.02) as port:
+    async with serving(protocol, header_seconds=0.02) as port:
         async with connected(port) as (reader, writer):
             writer.write(said)
             assert (await closed(reader)).startswith(LATE)
@@ -74,7 +73,7 @@ async def test_a_connection_without_a_request_is_closed(said: bytes) -> None:
             assert (await closed(reader)).startswith(LATE)
 
 
-async def test_an_answer_that_is_not_read_is_given_up() -> None:
+async def test_an_answer_that_is_not_read_is_given_up(protocol: Any) -> None:
     """Else it would lie in the memory of the server for as long as its reader likes. [S35]"""
     ended = asyncio.Event()
 
@@ -82,7 +81,7 @@ async def test_an_answer_that_is_not_read_is_given_up() -> None:
         await app(scope, receive, send)
         ended.set()
 
-    async with serving(watched, read_seconds=0.02) as port:
+    async with serving(protocol, watched, read_seconds=0.02) as port:
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.setblocking(False)
@@ -91,18 +90,18 @@ async def test_an_answer_that_is_not_read_is_given_up() -> None:
             await asyncio.wait_for(ended.wait(), 10)
 
 
-async def test_a_client_in_time_is_left_alone() -> None:
+async def test_a_client_in_time_is_left_alone(protocol: Any) -> None:
     """A whole large answer, then another request on the same connection."""
-    async with serving() as port, connected(port) as (reader, writer):
+    async with serving(protocol) as port, connected(port) as (reader, writer):
         for path, size in ((b"/large", len(LARGE)), (b"/", 4)):
             writer.write(b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % path)
             await reader.readuntil(b"\r\n\r\n")
             assert len(await reader.readexactly(size)) == size
 
 
-async def test_many_idle_sockets_leave_room_for_others() -> None:
+async def test_many_idle_sockets_leave_room_for_others(protocol: Any) -> None:
     """They are closed after a while, and requests are answered meanwhile. [S35]"""
-    async with serving(header_seconds=0.2) as port, AsyncExitStack() as open_ones:
+    async with serving(protocol, header_seconds=0.2) as port, AsyncExitStack() as open_ones:
         idle = [await open_ones.enter_async_context(connected(port)) for _ in range(100)]
         reader, writer = await open_ones.enter_async_context(connected(port))
         writer.write(HEAD + b"\r\n")

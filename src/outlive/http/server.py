@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from outlive.errors import ConfigurationError, MissingExtraError
-from outlive.http.connection import HEAD_BYTES_MAX, HEADER_SECONDS, READ_SECONDS, guarded
+from outlive.http.connection import HEAD_BYTES_MAX, HEADER_SECONDS, READ_SECONDS, guarded, protocol_class
 from outlive.http.principal import is_loopback
 
 PORT = 7717
@@ -69,15 +69,14 @@ def new_server(
     check_address(address, has_keys=has_keys)
     try:
         uvicorn = import_module("uvicorn")
-        h11 = import_module("uvicorn.protocols.http.h11_impl")
+        protocol = protocol_class()
     except ImportError:
         raise MissingExtraError("the server", "uvicorn", "server") from None
     config = uvicorn.Config(
         app,
         host=address,
         port=port,
-        # The same one everywhere: its limits are known, and another one may be installed or not.
-        http=guarded(h11.H11Protocol, header_seconds=header_seconds, read_seconds=read_seconds),
+        http=guarded(protocol, header_seconds=header_seconds, read_seconds=read_seconds),
         lifespan="off",
         access_log=False,
         log_config=None,
