@@ -39,8 +39,8 @@ async def turns() -> None:
 
 async def test_callers_that_come_meanwhile_share_the_next_question() -> None:
     """Not the one that was asked before they came: the cell may have changed since."""
-    cells, decoded = Cells(), []
-    reader = CellReader("it", lambda held: decoded.append(held) or held)
+    cells = Cells()
+    reader = CellReader("it", lambda held: held)
     first = asyncio.ensure_future(reader.read(cells))
     await turns()
     later = [asyncio.ensure_future(reader.read(cells)) for _ in range(10)]
@@ -78,8 +78,8 @@ async def test_what_has_not_changed_is_decoded_once() -> None:
     assert decoded == [None, b"1", b"2", None]
 
 
-async def test_each_caller_hears_that_the_store_is_away_and_the_next_one_asks_again() -> None:
-    """A failure is the answer to those who waited for it, and to no other."""
+async def test_each_caller_gets_the_error_of_the_store_and_a_later_caller_asks_again() -> None:
+    """A failure is the answer to the callers that waited for it, and to no later caller."""
     cells = Cells()
     reader = CellReader("it", lambda held: held)
     waiting = [asyncio.ensure_future(reader.read(cells)) for _ in range(2)]

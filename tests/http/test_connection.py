@@ -148,7 +148,7 @@ async def test_what_follows_a_request_takes_nothing_from_its_answer(protocol: An
 
 
 class Line:
-    """A transport that notes what it is told."""
+    """A transport that notes how it is called."""
 
     def __init__(self) -> None:
         self.sent = b""

@@ -11,7 +11,7 @@ from outlive.http.one_write import HELD_BYTES_MAX, OneWrite
 
 
 class Sent:
-    """A transport that notes what it is told."""
+    """A transport that notes how it is called."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
