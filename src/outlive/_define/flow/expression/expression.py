@@ -15,7 +15,7 @@ from outlive._define.flow.expression.types import Type
 from outlive._define.flow.expression.values import Frame, refuse_length, refuse_size
 from outlive.errors import ExpressionError
 
-REMEMBERED_MAX = 500
+REMEMBERED_MAX = 200
 """Characters. A longer expression is read again each time: thousands of them kept would be hundreds of megabytes, which
 the garbage collector goes through again and again."""
 
@@ -117,7 +117,7 @@ def _read(text: str) -> Expression:
         raise ExpressionError("it is nested too deeply", 0, expression=text) from None
 
 
-remembered = lru_cache(maxsize=8192)(_read)
+remembered = lru_cache(maxsize=4096)(_read)
 
 
 def plain(error: ExpressionError) -> ExpressionError:
