@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
 
 import outlive
@@ -15,25 +13,6 @@ from tests.http.caller import Caller
 
 KEY = {"idempotency-key": "once"}
 OTHER = "x" * 40
-
-
-@pytest.fixture(autouse=True)
-def _bank() -> Iterator[None]:
-    yield
-    shop.Flag.is_up = True
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[TestEngine]:
-    """An engine."""
-    async with TestEngine() as engine:
-        yield engine
-
-
-@pytest.fixture
-def api(engine: TestEngine) -> Caller:
-    """Its API."""
-    return Caller(Api(engine))
 
 
 def test_every_operation_that_changes_something_is_proved_or_has_a_reason() -> None:

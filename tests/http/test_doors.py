@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from outlive.errors import ConfigurationError, StoreUnavailableError
@@ -15,13 +13,6 @@ from tests.http import shop
 from tests.http.caller import Caller
 
 PROXY, FAR = "10.0.0.5", "192.0.2.7"
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[TestEngine]:
-    """An engine."""
-    async with TestEngine() as engine:
-        yield engine
 
 
 async def made(engine: TestEngine, name: str, scope: str = "operator", **options: object) -> Caller:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,12 +16,6 @@ from tests.http.caller import Caller, Message
 
 LIMITS = ApiLimits(look_seconds=0.01)
 SECRET = "hunter2222"
-
-
-@pytest.fixture(autouse=True)
-def _bank() -> Iterator[None]:
-    yield
-    shop.Flag.is_up = True
 
 
 @pytest.fixture

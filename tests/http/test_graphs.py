@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,20 +116,6 @@ async def end_round() -> C:
     if Rounds.count > 12:
         await outlive.wait_for_signal("out")
     return C.NEXT
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[TestEngine]:
-    """An engine."""
-    async with TestEngine() as engine:
-        yield engine
-    shop.Flag.is_up = True
-
-
-@pytest.fixture
-def api(engine: TestEngine) -> Caller:
-    """Its API."""
-    return Caller(Api(engine))
 
 
 def states(graph: dict[str, Any]) -> dict[str, str]:

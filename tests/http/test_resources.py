@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
-import pytest
-
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.http import shop
@@ -21,25 +17,6 @@ steps:
   look: { use: noop }
 output: "${{ input.order }}"
 """
-
-
-@pytest.fixture(autouse=True)
-def _bank() -> Iterator[None]:
-    yield
-    shop.Flag.is_up = True
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[TestEngine]:
-    """An engine."""
-    async with TestEngine() as engine:
-        yield engine
-
-
-@pytest.fixture
-def api(engine: TestEngine) -> Caller:
-    """Its API."""
-    return Caller(Api(engine))
 
 
 async def test_the_inbox_has_what_waits_for_a_decision(api: Caller, engine: TestEngine) -> None:

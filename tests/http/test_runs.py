@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,23 +14,11 @@ from tests.http.caller import Caller
 RUNS = "/api/v1/runs"
 
 
-@pytest.fixture(autouse=True)
-def _bank() -> Iterator[None]:
-    yield
-    shop.Flag.is_up = True
-
-
 @pytest.fixture
 async def engine() -> AsyncIterator[TestEngine]:
     """An engine."""
     async with TestEngine(redact=["password", "receipt"]) as engine:
         yield engine
-
-
-@pytest.fixture
-def api(engine: TestEngine) -> Caller:
-    """Its API."""
-    return Caller(Api(engine))
 
 
 async def start(api: Caller, workflow: str, **body: object) -> str:

@@ -38,13 +38,6 @@ async def doubled(numbers: list[int]) -> list[int | str]:
     return found
 
 
-@pytest.fixture
-async def engine() -> AsyncIterator[TestEngine]:
-    """An engine."""
-    async with TestEngine() as engine:
-        yield engine
-
-
 async def test_a_task_is_worked_on_over_http(engine: TestEngine) -> None:
     """Claim, heartbeat, complete; all that a worker may do wrong is said with a status. [FB-G6]"""
     api = Caller(Api(engine))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -50,7 +51,6 @@ class Request:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]
         self.path = str(scope["path"]).removeprefix(str(scope.get("root_path") or "").rstrip("/")) or "/"
-        self.query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
         self.headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             key = name.decode("latin-1").lower()
@@ -61,7 +61,12 @@ class Request:
         client = scope.get("client")
         self.address = str(client[0]) if client else ""
         """Where the connection comes from; empty if that is not known."""
-        self._receive = receive
+        self._scope, self._receive = scope, receive
+
+    @cached_property
+    def query(self) -> dict[str, str]:
+        """The parameters behind the question mark, the last one of each name."""
+        return dict(parse_qsl(self._scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
     async def body(self, *, bytes_max: int, seconds: float) -> bytes:
         """The body, as it was sent.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TypeAlias
 
@@ -21,6 +22,8 @@ from outlive.errors import ConfigurationError
 NO_SCOPE = "none"
 """The scope of an operation that anyone may use, and that shows nothing."""
 SECRET_CHARACTERS_MIN = 32
+ADDRESSES_MAX = 1_000
+"""How many addresses of senders are remembered as those of this machine or of another one."""
 _FORWARDED = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 _FORWARDED_PREFIX = "x-forwarded-"
 """What a proxy adds: then the sender is not the machine that the connection comes from."""
@@ -130,6 +133,7 @@ def first_of(*doors: Authenticate) -> Authenticate:
     return ask
 
 
+@lru_cache(ADDRESSES_MAX)
 def is_loopback(address: str) -> bool:
     """Whether an address is one of this machine alone."""
     try:

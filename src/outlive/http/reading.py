@@ -22,6 +22,8 @@ def read_query(operation: Operation, query_string: bytes) -> Any:
     Raises:
         Problem: there are others, or they cannot be read.
     """
+    if not query_string and operation.query is None:
+        return None
     try:
         pairs = parse_qsl(
             query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX

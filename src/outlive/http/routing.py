@@ -103,7 +103,7 @@ def parts_of(scope: Scope) -> list[str]:
     raw: bytes = scope.get("raw_path") or b""
     raw = raw.partition(b"?")[0]
     is_under_root = bool(root) and path.startswith(f"{root}/")
-    if raw and _decoded(raw) == path:
+    if b"%" in raw and _decoded(raw) == path:
         # A part may hold a slash that is written %2F: only the path as it was sent says so.
         parts = [_decoded(part) for part in raw.split(b"/")][1:]
         parts = parts[root.count("/") :] if is_under_root else parts
