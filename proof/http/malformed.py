@@ -1,9 +1,12 @@
 """`make malformed`: bad requests by the thousand, beside clients that behave.
 
-A server of its own (`outlive serve`, on SQLite) gets requests that are malformed, oversized, slow or cut off, by plain
-sockets, many at a time. Each has to be answered with a status from 400 to 499 that says what is wrong, or with nothing
-if its sender went away first; none with one from 500 on. Meanwhile a few clients ask for runs at a steady pace: they
-have to keep 90 % of the rate that they had before. The memory of the server has to stay where it was.
+A server of its own (`outlive serve`, on SQLite) gets requests that are malformed, oversized or cut off, 150 a second by
+plain sockets, while 200 connections send theirs byte by byte. Each has to be answered with a status from 400 to 499
+that says what is wrong, or with nothing if its sender went away first; none with one from 500 on.
+
+Clients that behave, in a process of their own (`good_clients`), ask for a page of runs 200 times a second over ten
+connections: first alone, then beside the bad requests. They have to get 90 % of the answers a second that they got
+alone. The memory of the server has to stay where it was after the first tenth.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,20 +26,18 @@ from pathlib import Path
 
 import msgspec
 
-from proof.http.bad_requests import BadRequest, bad_request
+from proof.http.bad_requests import BadRequest, bad_request, slow_request
+from proof.http.good_clients import GoodClients, Served
 
-AT_ONCE = 50
-SLOW_AT_ONCE = 100
-GOOD_CLIENTS = 5
-GOOD_PAUSE_SECONDS = 0.05
-"""Each of them asks 20 times a second at most."""
-CALM_SECONDS = 5.0
+BAD_RATE = 150.0
+"""Bad requests a second, without those that are slow."""
+SLOW_AT_ONCE = 200
+WARM_SECONDS, CALM_SECONDS = 2.0, 8.0
 ANSWER_SECONDS = 60.0
 RATE_KEPT_MIN = 0.9
 MEMORY_MAX_MB = 40.0
 """Bodies of 4 MB come and go by the dozen, and the allocator keeps some of their pages."""
 QUIET_SECONDS = 2.0
-_GOOD = b"GET /api/v1/runs?limit=10 HTTP/1.1\r\nhost: localhost\r\n\r\n"
 _REASON = re.compile(rb'"error":"[^"]+"')
 
 
@@ -45,50 +45,21 @@ class Report(msgspec.Struct, kw_only=True):
     """What came of it."""
 
     requests: int
+    slow: int
+    """Those that came byte by byte, besides."""
     answers: dict[str, int]
-    calm_rate: float
-    """Requests a second of the clients that behave, before."""
-    rate: float
-    """And meanwhile."""
+    calm: Served
+    """What the clients that behave got before."""
+    beside: Served
+    """And beside the bad requests."""
     memory_mb: tuple[float, float, float]
     """Of the server: after a tenth of them, in the middle, at the end."""
     findings: list[str]
 
-
-class Good:
-    """Clients that behave."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self.answers = 0
-        self.failures: Counter[str] = Counter()
-
-    async def run(self) -> None:
-        """Ask, until cancelled."""
-        await asyncio.gather(*[self._ask_on() for _ in range(GOOD_CLIENTS)])
-
-    async def _ask_on(self) -> None:
-        while True:
-            try:
-                reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-                while True:
-                    began = time.monotonic()
-                    writer.write(_GOOD)
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    length = int(re.findall(rb"content-length: (\d+)", head)[0])
-                    await reader.readexactly(length)
-                    if not head.startswith(b"HTTP/1.1 200 "):
-                        self.failures[head.partition(b"\r\n")[0].decode()] += 1
-                    self.answers += 1
-                    await asyncio.sleep(max(0.0, GOOD_PAUSE_SECONDS - (time.monotonic() - began)))
-            except (OSError, asyncio.IncompleteReadError) as error:
-                self.failures[type(error).__name__] += 1
-
-    async def rate(self, seconds: float) -> float:
-        """Answers a second from now on."""
-        before, began = self.answers, time.monotonic()
-        await asyncio.sleep(seconds)
-        return (self.answers - before) / (time.monotonic() - began)
+    @property
+    def kept(self) -> float:
+        """The part of their rate that the clients kept."""
+        return self.beside.rate / self.calm.rate
 
 
 @contextmanager
@@ -123,6 +94,8 @@ async def send(port: int, bad: BadRequest) -> str:
             finally:
                 reading.cancel()
                 writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
     except TimeoutError:
         return "no answer"
 
@@ -157,47 +130,92 @@ def _judged(answer: bytes) -> str:
     return status
 
 
+class Storm:
+    """Bad requests to one server, and what became of them."""
+
+    def __init__(self, port: int, seed: int) -> None:
+        self._port, self._seed = port, seed
+        self.answers: Counter[str] = Counter()
+        self.findings: list[str] = []
+        self.slow = 0
+
+    async def send_paced(self, numbers: range) -> None:
+        """Send these at their rate, and wait until they are answered."""
+        loop = asyncio.get_running_loop()
+        began, sending = loop.time(), []
+        for place, number in enumerate(numbers):
+            await asyncio.sleep(began + place / BAD_RATE - loop.time())
+            bad = bad_request(random.Random(f"{self._seed}/{number}"))
+            sending.append(asyncio.ensure_future(self._send(f"request {number}", bad)))
+        await asyncio.gather(*sending)
+
+    async def send_slowly(self, lane: int, ending: asyncio.Event) -> None:
+        """Send slow ones, one after the other, until there are to be no more."""
+        rng = random.Random(f"{self._seed}/slow/{lane}")
+        while not ending.is_set():
+            self.slow += 1
+            await self._send(f"slow request of lane {lane}", slow_request(rng))
+
+    async def _send(self, name: str, bad: BadRequest) -> None:
+        outcome = await send(self._port, bad)
+        self.answers[outcome] += 1
+        if not bad.is_fit(outcome):
+            self.findings.append(f"{name} ({bad.kind}): {outcome}")
+
+
 async def storm(port: int, pid: int, *, requests: int, seed: int) -> Report:
     """Send bad requests beside good ones."""
-    good = Good(port)
-    asking = asyncio.ensure_future(good.run())
-    try:
-        await good.rate(1.0)  # Connections are made, and what is loaded later is loaded.
-        calm = await good.rate(CALM_SECONDS)
-        answers: Counter[str] = Counter()
-        findings: list[str] = []
-        gates = {False: asyncio.Semaphore(AT_ONCE), True: asyncio.Semaphore(SLOW_AT_ONCE)}
-
-        async def one(number: int) -> None:
-            bad = bad_request(random.Random(f"{seed}/{number}"))
-            async with gates[bad.is_slow]:
-                outcome = await send(port, bad)
-            answers[outcome] += 1
-            if not bad.is_fit(outcome):
-                findings.append(f"request {number} ({bad.kind}): {outcome}")
-
-        began, before, memory = time.monotonic(), good.answers, []
+    bad, ending, memory, parts = Storm(port, seed), asyncio.Event(), [], []
+    with GoodClients(port) as good:
+        await asyncio.sleep(WARM_SECONDS)  # Connections are made, and what is loaded later is loaded.
+        await good.take()
+        await asyncio.sleep(CALM_SECONDS)
+        calm = await good.take()
+        slow = [asyncio.ensure_future(bad.send_slowly(lane, ending)) for lane in range(SLOW_AT_ONCE)]
         tenth = requests // 10
-        for part in (range(tenth), range(tenth, 5 * tenth), range(5 * tenth, requests)):
-            await asyncio.gather(*[one(number) for number in part])
+        for numbers in (range(tenth), range(tenth, 5 * tenth), range(5 * tenth, requests)):
+            await good.take()
+            await bad.send_paced(numbers)
+            parts.append(await good.take())
             await asyncio.sleep(QUIET_SECONDS)
             memory.append(memory_mb(pid))
-        rate = (good.answers - before) / (time.monotonic() - began)
-    finally:
-        asking.cancel()
-    findings += [f"a client that behaves: {count} times {what}" for what, count in good.failures.items()]
-    if rate < RATE_KEPT_MIN * calm:
-        findings.append(f"clients that behave had {rate:.1f} answers a second, and {calm:.1f} before")
-    if memory[2] - memory[0] > MEMORY_MAX_MB:
-        findings.append(f"the server has {memory[2] - memory[0]:.1f} MB more than after the first tenth")
-    return Report(
+        ending.set()
+        await asyncio.gather(*slow)
+    beside = _together(parts)
+    report = Report(
         requests=requests,
-        answers=dict(sorted(answers.items())),
-        calm_rate=calm,
-        rate=rate,
+        slow=bad.slow,
+        answers=dict(sorted(bad.answers.items())),
+        calm=calm,
+        beside=beside,
         memory_mb=(memory[0], memory[1], memory[2]),
-        findings=findings,
+        findings=bad.findings,
     )
+    report.findings += _shortcomings(report)
+    return report
+
+
+def _together(parts: list[Served]) -> Served:
+    """All parts as one; of the percentiles, the worst."""
+    failures: Counter[str] = Counter()
+    for part in parts:
+        failures.update(part.failures)
+    answers, seconds = sum(part.answers for part in parts), sum(part.seconds for part in parts)
+    return Served(
+        answers, seconds, max(part.p50_ms for part in parts), max(part.p95_ms for part in parts), dict(failures)
+    )
+
+
+def _shortcomings(report: Report) -> list[str]:
+    """What the clients that behave lack, and memory that has grown."""
+    failures = {**report.calm.failures, **report.beside.failures}
+    found = [f"a client that behaves: {count} times {what}" for what, count in failures.items()]
+    if report.kept < RATE_KEPT_MIN:
+        found.append(f"clients that behave kept {report.kept:.0%} of their rate; {RATE_KEPT_MIN:.0%} is the least")
+    grown = report.memory_mb[2] - report.memory_mb[0]
+    if grown > MEMORY_MAX_MB:
+        found.append(f"the server has {grown:.1f} MB more than after the first tenth")
+    return found
 
 
 def prove(*, requests: int, seed: int) -> Report:
@@ -216,11 +234,15 @@ def main() -> int:
     for line in report.findings[:50]:
         print(line)
     answers = ", ".join(f"{count:,} {name}" for name, count in report.answers.items())
+    calm, beside = report.calm, report.beside
     first, middle, last = report.memory_mb
     print(
-        f"{report.requests:,} bad requests: {len(report.findings)} findings ({answers}); good ones "
-        f"{report.calm_rate:.1f}/s before and {report.rate:.1f}/s meanwhile; "
-        f"memory {first:.1f}, {middle:.1f}, {last:.1f} MB"
+        f"{report.requests:,} bad requests at {BAD_RATE:g}/s, and {report.slow:,} slow ones, {SLOW_AT_ONCE} at a time: "
+        f"{len(report.findings)} findings ({answers})\n"
+        f"good clients: {calm.rate:.1f}/s alone (p50 {calm.p50_ms:.1f} ms, p95 {calm.p95_ms:.1f} ms), "
+        f"{beside.rate:.1f}/s beside them (p50 {beside.p50_ms:.1f} ms, p95 {beside.p95_ms:.1f} ms): "
+        f"{report.kept:.1%} of their rate; {RATE_KEPT_MIN:.0%} is the least\n"
+        f"memory of the server: {first:.1f}, {middle:.1f}, {last:.1f} MB"
     )
     return 1 if report.findings else 0
 
