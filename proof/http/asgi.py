@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -52,4 +53,7 @@ async def ask(app: App, method: str, target: str, headers: Mapping[str, str], bo
     lines: dict[str, list[str]] = {}
     for name, value in sent[0]["headers"]:
         lines.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
-    return Answer(sent[0]["status"], lines, b"".join(part.get("body", b"") for part in sent[1:]))
+    body = b"".join(part.get("body", b"") for part in sent[1:])
+    if lines.get("content-encoding") == ["gzip"]:
+        body = gzip.decompress(body)
+    return Answer(sent[0]["status"], lines, body)

@@ -85,6 +85,10 @@ def _plain(body: Any = None, **names: str) -> Prepare:
     return prepare
 
 
+async def _on_open_run(engine: Engine, word: str) -> Wanted:
+    return Wanted(body={"run_ids": [await _run(engine, program.proof_waiting, id=word)]})
+
+
 def _on_batch(body: Any = None) -> Prepare:
     async def prepare(engine: Engine, word: str) -> Wanted:
         batch = await engine.start_batch(program.proof_failing, [1, 2], id=word)
@@ -212,6 +216,7 @@ WANTED: dict[str, Prepare] = {
     "revoke_key": _on_key,
     "resolve_promise": _on_promise({"value": 7}),
     "fail_promise": _on_promise({"message": "no"}),
+    "read_journals": _on_open_run,
     "set_queue": _plain({"concurrency": 7}, name="WORD"),
     "reset_queue": _plain(name="WORD"),
     "pause_queue": _plain(_WHY, name="WORD"),

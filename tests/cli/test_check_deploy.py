@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ import outlive
 from outlive._define.registry import REGISTRY
 from outlive.cli import main
 from outlive.testing import TestEngine, check_deploy
+from tests.cli.serving import served_store
 
+NUMBERS = count(1)
 OLD = """
 import os
 import outlive
@@ -70,27 +74,40 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def deploy(name: str, first: str = "", then: str = "") -> str:
-    """A program with the new code."""
-    Path(f"{name}.py").write_text(OLD.format(first=first or "pass", then=then or "pass"))
-    return f"{name}.py"
+    """A program with the new code, as a module that this process has not imported yet."""
+    file = f"{name}_{next(NUMBERS)}.py"
+    Path(file).write_text(OLD.format(first=first or "pass", then=then or "pass"))
+    return file
 
 
-def given(*args: str) -> Result:
+@pytest.fixture(params=["store", "server"])
+def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[dict[str, str]]:
+    """The variable that says where the runs are: in a store, or behind a server of it."""
+    if request.param == "store":
+        yield {"OUTLIVE_STORE": "sqlite:runs.db"}
+    else:
+        with served_store("sqlite:runs.db") as address:
+            yield {"OUTLIVE_SERVER": address}
+
+
+def given(*args: str, place: dict[str, str] | None = None) -> Result:
     """Give the command."""
     with REGISTRY.forgetting():
-        return CliRunner().invoke(main, ["check-deploy", *args], env={"OUTLIVE_STORE": "sqlite:runs.db"})
+        env = place or {"OUTLIVE_STORE": "sqlite:runs.db"}
+        return CliRunner().invoke(main, ["check-deploy", *args], env=env)
 
 
-def test_code_that_fits_exits_with_0(folder: Path) -> None:
+def test_code_that_fits_exits_with_0(place: dict[str, str]) -> None:
     """And says so in a line; what the code prints is not seen."""
-    result = given(deploy("fits_one"))
+    result = given(deploy("fits_one"), place=place)
 
     assert (result.exit_code, result.stdout) == (0, "3 open runs replayed: all go on with this code\n")
 
 
-def test_code_that_diverges_exits_with_1(folder: Path) -> None:
+def test_code_that_diverges_exits_with_1(place: dict[str, str]) -> None:
     """And prints the groups for programs."""
-    result = given(deploy("diverges_one", first="await check(order)"), "--json", "--processes", "2")
+    app = deploy("diverges_one", first="await check(order)")
+    result = given(app, "--json", "--processes", "2", place=place)
 
     assert result.exit_code == 1
     report = json.loads(result.stdout)
@@ -122,6 +139,6 @@ def test_mistakes_exit_with_2(folder: Path) -> None:
         [app, "--limit", "0"],
     ):
         assert given(*args).exit_code == 2
-    Path("picky.py").write_text(f"import os\nimport fits_two\nassert os.getpid() == {os.getpid()}\n")
+    Path("picky.py").write_text(f"import os\nimport {app[:-3]}\nassert os.getpid() == {os.getpid()}\n")
     result = given("picky.py")
     assert (result.exit_code, "picky.py cannot be imported: AssertionError" in result.stderr) == (2, True)

@@ -71,6 +71,19 @@ def test_every_command_is_in_the_reference() -> None:
     assert missing == []
 
 
+def test_the_reference_says_which_commands_take_a_server() -> None:
+    """Every command is in its table once, with what its options say, and with a reason if it takes none."""
+    table = REFERENCE.read_text("utf-8").partition("## Which commands take a server")[2]
+    said: dict[str, bool] = {}
+    for names, answer, reason in re.findall(r"^\| (`.+?) \| (yes|no) \|(.*)\|$", table, flags=re.MULTILINE):
+        assert (answer == "no") == bool(reason.strip()), names
+        for name in re.findall(r"`(.+?)`", names):
+            assert name not in said, name
+            said[name] = answer == "yes"
+
+    assert said == {name: "--server" in _options(command) for name, command in ALL.items()}
+
+
 def test_help_is_quick_and_loads_nothing_but_the_table() -> None:
     """Less than 150 ms of processor time, however many commands there are."""
     program = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 import outlive
-from outlive._journal.event import SignalReceived
+from outlive._journal.event import RunParked, SignalReceived
 from outlive._model import Payload
 from outlive.cli import main
 from outlive.cli.server import event_of
 from outlive.engine import Engine
 from outlive.events import in_words
-from outlive.http.server import new_server, serve
 from outlive.http.wire.runs import EventView, event_view
+from tests.cli.serving import served
 
 Both = Callable[..., Any]
 
@@ -48,19 +47,6 @@ async def cli_served(n: int) -> int:
     await outlive.wait_for_signal("go", str)
     await outlive.wait_for_approval("ship", title="Ship it?")
     return found
-
-
-@asynccontextmanager
-async def served(engine: Engine) -> AsyncIterator[str]:
-    """The address of a server of this engine."""
-    server = new_server(engine.asgi(), port=0)
-    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(serve(server, ready=address.set_result))
-    try:
-        yield await address
-    finally:
-        server.should_exit = True
-        await serving
 
 
 def give(*args: str, **env: str | None) -> Result:
@@ -102,6 +88,66 @@ async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
         tailed = await asyncio.to_thread(give, "runs", "tail", "f-1", "--server", address)
         assert tailed.stdout == (await asyncio.to_thread(give, "runs", "tail", "f-1", "--store", url)).stdout
         assert tailed.exit_code == 1
+
+
+async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
+    """Workers, queues, schedules, runs that do not move, the audit log and keys: the same answers as from the store."""
+    url = f"sqlite:{tmp_path / 'kept.db'}"
+    async with Engine(url, name="anvil", schedules=False, flows=False) as engine, served(engine) as address:
+
+        async def both(*args: str) -> Any:
+            stored = await asyncio.to_thread(give, *args, "--json", OUTLIVE_STORE=url)
+            remote = await asyncio.to_thread(give, *args, "--json", OUTLIVE_SERVER=address)
+            assert (stored.exit_code, stored.stderr) == (remote.exit_code, remote.stderr), remote.output
+            assert _steady(json.loads(stored.stdout)) == _steady(json.loads(remote.stdout))
+            return json.loads(remote.stdout)
+
+        async def say(*args: str) -> str:
+            result = await asyncio.to_thread(give, *args, OUTLIVE_SERVER=address)
+            assert result.exit_code == 0, result.output
+            return result.stdout
+
+        await engine.schedules.set("nightly", outlive.every(hours=1, args={"n": 1}), cli_served)
+        await engine.queues.pause("mail", reason="rain")
+        await engine.start(cli_served, 1, id="held", queue="mail", key="a")
+        stuck_run = await engine.start(cli_served, 1, id="stuck")
+        await engine.pause("stuck", reason="rain")
+        async for entry in stuck_run.follow():
+            if isinstance(entry.event, RunParked):
+                break
+        (worker,) = await both("workers")
+        assert (worker["name"], worker["state"], "cli_served@1" in worker["definitions"]) == ("anvil", "live", True)
+        assert await say("queues", "set", "mail", "--concurrency", "7") == "queue mail: concurrency 7\n"
+        (queue,) = await both("queues", "list")
+        assert (queue["limits"]["concurrency"], queue["in_line"]) == (7, 1)
+        assert await say("queues", "set", "mail", "--reset") == "queue mail: none\n"
+        assert await say("queues", "drain", "mail") == "queue mail is paused, and no run of it is under way\n"
+        assert await say("queues", "resume", "mail") == "queue mail is open\n"
+        (schedule,) = await both("schedules", "list")
+        assert schedule["name"] == "nightly"
+        assert await say("schedules", "pause", "nightly", "--note", "rain") == "schedule nightly is paused\n"
+        assert "fires next" in await say("schedules", "resume", "nightly")
+        assert "is started" in await say("schedules", "trigger", "nightly")
+        assert await say("schedules", "backfill", "nightly", "2026-01-01", "2026-01-01T02:00") == (
+            "schedule nightly: 2 ticks to run\n"
+        )
+        assert await say("schedules", "delete", "nightly") == "schedule nightly is deleted\n"
+        (stuck,) = await both("recovery", "list")
+        assert (stuck["run_id"], stuck["kind"]) == ("stuck", "parked")
+        assert await say("recovery", "resume", "--all") == "1 run resumed\n"
+        assert (await say("keys", "create", "bob", "--expires", "2d")).startswith("olv_")
+        (key,) = await both("keys", "list")
+        assert "is revoked" in await say("keys", "revoke", key["id"])
+        assert (await both("audit", "list", "--verb", "queue.set"))[0]["target"] == "mail"
+        head = (await both("audit", "verify"))["head"]
+        assert (await both("audit", "verify", "--since", head))["problems"] == []
+
+
+def _steady(found: Any) -> Any:
+    """Without what a moment changes."""
+    if isinstance(found, list):
+        return [{**each, "expires_in": 0, "expires_at": 0, "waiting_seconds": 0} for each in found]
+    return found
 
 
 async def test_a_person_acts_over_http(tmp_path: Path) -> None:

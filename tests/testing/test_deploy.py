@@ -1,4 +1,7 @@
-"""`check_deploy` says what new code would do to the runs that are open, and changes nothing."""
+"""`check_deploy` says what new code would do to the runs that are open, and changes nothing.
+
+Every check here is made twice, on the store and through a server of it, and both must say the same.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,22 @@ import pytest
 import outlive
 from outlive._define.registry import REGISTRY
 from outlive.errors import SchemaTooOldError, StoreUnavailableError
-from outlive.testing import TestEngine, check_deploy
-from outlive.testing.deploy import Kind
+from outlive.testing import TestEngine
+from outlive.testing import check_deploy as check_place
+from outlive.testing.deploy import DeployReport, Kind
 from outlive.testing.deploy.report import shape
+from tests.cli.serving import served_store
 
 Code = Callable[..., Any]
+
+
+def check_deploy(url: str, **options: Any) -> DeployReport:
+    """What is found on a store; the same is found through a server."""
+    report = check_place(url, **options)
+    with served_store(url) as address:
+        served = check_place(address, **options)
+    assert {**served.plain(), "seconds": 0} == {**report.plain(), "seconds": 0}
+    return report
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import ask, counted, json_option, print_json, print_table, store_option
+from outlive.cli.edge import ask, counted, json_option, place_option, print_json, print_table
 
 if TYPE_CHECKING:
     from outlive.client.audit_log import AuditEntry
@@ -22,7 +22,7 @@ def audit(ctx: click.Context) -> None:
 
 
 @audit.command("list")
-@store_option
+@place_option
 @json_option
 @click.option("--actor", help="Only what this person or key did.")
 @click.option("--verb", help="Only this verb, for example cancel.")
@@ -54,7 +54,7 @@ def list_actions(*, url: str, as_json: bool, **wanted: Any) -> None:
 
 
 @audit.command()
-@store_option
+@place_option
 @json_option
 @click.option("--since", metavar="HEAD", help="What an earlier check printed as head: rows cut off since are noticed.")
 def verify(*, url: str, as_json: bool, since: str | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from outlive.cli.edge import Mistake, json_option, place_of, print_json, run, store_flag
+from outlive.cli.edge import HTTP, Mistake, json_option, place_of, print_json, run, server_flag, store_flag
 
 if TYPE_CHECKING:
     from outlive.testing.deploy import DeployReport
@@ -18,6 +18,7 @@ WOULD_DIVERGE = 1
 @click.command("check-deploy")
 @click.argument("app")
 @store_flag(help="Where the runs are.")
+@server_flag
 @click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="So many runs at most, the oldest ones.")
 @click.option(
@@ -40,9 +41,10 @@ def check_deploy(
     APP is the new code: a file (app.py), a module (shop.workflows), or either with the name of an Engine in it, or of a
     function that makes one (shop.app:engine), whose store and codecs count then. No step is called and nothing is
     written: workers may use the store meanwhile. The runs that would not go on are listed in groups, with what their
-    journals have and what the code asks for.
+    journals have and what the code asks for. Through a server, OUTLIVE_KEY has the key of an admin, and the server
+    writes into its audit log which runs were read.
 
-    Exit code 0: all runs go on. 1: some would not. 2: the command is wrong, or the store cannot be read.
+    Exit code 0: all runs go on. 1: some would not. 2: the command is wrong, or the runs cannot be read.
     """
     from outlive.errors import OutliveError
 
@@ -73,7 +75,7 @@ async def _check(
     from outlive.testing.deploy import DeployCheck, engine_in
 
     engine = engine_in(app, url)
-    place = place_of(url or engine.url)
+    place = url if url is not None and url.startswith(HTTP) else place_of(url or engine.url)
     is_watched = says and sys.stderr.isatty()
     progress = _show if is_watched else _say_nothing
     check = DeployCheck(place, workflow=workflow, limit=limit, sample=sample, progress=progress)

@@ -84,13 +84,13 @@ namespace_option = click.option(
 )
 
 
-def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--store` and `--server`, for commands whose verbs are there over HTTP too; `open_engine` takes either."""
+def server_flag(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--server`, beside a `store_flag`, which gives the command the address of either."""
 
     def keep(context: click.Context, _: click.Parameter, server: str | None) -> None:
         context.meta[SERVER] = server
 
-    server = click.option(
+    option = click.option(
         "--server",
         envvar="OUTLIVE_SERVER",
         show_envvar=True,
@@ -100,7 +100,13 @@ def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,  # --store looks at it.
         help="`outlive serve` there, with the key in OUTLIVE_KEY; instead of a store.",
     )
-    both: Callable[..., Any] = store_option(server(command))
+    with_it: Callable[..., Any] = option(command)
+    return with_it
+
+
+def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--store` and `--server`, for commands whose verbs are there over HTTP too; `open_engine` takes either."""
+    both: Callable[..., Any] = store_option(server_flag(command))
     return both
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, ask, json_option, print_json, print_table, say, store_option
+from outlive.cli.edge import Mistake, ask, json_option, place_option, print_json, print_table, say
 
 if TYPE_CHECKING:
     from outlive.client.keys import ApiKey
@@ -23,7 +23,7 @@ def keys(ctx: click.Context) -> None:
 
 
 @keys.command()
-@store_option
+@place_option
 @json_option
 @click.argument("name")
 @click.option(
@@ -47,7 +47,7 @@ def create(*, url: str, as_json: bool, name: str, scope: str, workflows: tuple[s
 
 
 @keys.command("list")
-@store_option
+@place_option
 @json_option
 def list_keys(*, url: str, as_json: bool) -> None:
     """Show all keys, the newest first; what they are made of cannot be shown."""
@@ -74,7 +74,7 @@ def list_keys(*, url: str, as_json: bool) -> None:
 
 
 @keys.command()
-@store_option
+@place_option
 @click.argument("key_id", metavar="ID")
 @click.option("--reason", default="", help="Why, for the audit log.")
 @json_option

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, ask, json_option, print_json, print_table, say, store_option
+from outlive.cli.edge import Mistake, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.workers import span
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def queues(ctx: click.Context) -> None:
 
 
 @queues.command("list")
-@store_option
+@place_option
 @json_option
 def list_queues(*, url: str, as_json: bool) -> None:
     """Show every queue: how many runs wait, how many are under way, what it allows."""
@@ -51,7 +51,7 @@ def list_queues(*, url: str, as_json: bool) -> None:
 
 
 @queues.command()
-@store_option
+@place_option
 @click.argument("name")
 @click.option("--by", default="", help="Who pauses it.")
 @click.option("--reason", default="", help="Why.")
@@ -63,7 +63,7 @@ def pause(*, url: str, name: str, by: str, reason: str, as_json: bool) -> None:
 
 
 @queues.command()
-@store_option
+@place_option
 @click.argument("name")
 @json_option
 def resume(*, url: str, name: str, as_json: bool) -> None:
@@ -73,7 +73,7 @@ def resume(*, url: str, name: str, as_json: bool) -> None:
 
 
 @queues.command()
-@store_option
+@place_option
 @click.argument("name")
 @click.option("--by", default="", help="Who drains it.")
 @json_option
@@ -84,7 +84,7 @@ def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
 
 
 @queues.command("set")
-@store_option
+@place_option
 @click.argument("name")
 @click.option("--concurrency", metavar="N", help="Runs under way at once in all workers; none for no limit.")
 @click.option("--per-worker", metavar="N", help="Those of one worker; none for no limit.")
@@ -126,6 +126,8 @@ def _limits(info: QueueInfo) -> str:
 
 
 def _plain(info: QueueInfo) -> dict[str, Any]:
+    from msgspec.structs import asdict
+
     return {
         "name": info.name,
         "paused": info.paused or None,
@@ -133,7 +135,7 @@ def _plain(info: QueueInfo) -> dict[str, Any]:
         "running": int(info.running),
         "later": int(info.later),
         "waiting_seconds": None if info.waiting is None else info.waiting.total_seconds(),
-        "limits": info.limits,
+        "limits": asdict(info.limits),
         "changed": info.changed,
         "holders": [{"id": it.id, "key": it.key, "worker": it.worker} for it in info.holders],
     }

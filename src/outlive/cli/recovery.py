@@ -17,11 +17,11 @@ from outlive.cli.edge import (
     counted,
     json_option,
     open_engine,
+    place_option,
     print_json,
     print_table,
     run,
     say,
-    store_option,
 )
 from outlive.cli.values import json_of
 
@@ -47,7 +47,7 @@ async def _each(engine: Engine) -> AsyncIterator[Incomplete]:
 
 
 @recovery.command("list")
-@store_option
+@place_option
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many to show, newest first.")
 @json_option
 def list_(*, url: str, limit: int, as_json: bool) -> None:
@@ -97,7 +97,7 @@ def _plain(it: Incomplete) -> dict[str, Any]:
 @recovery.command()
 @click.argument("run_id", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Every run that is parked.")
-@store_option
+@place_option
 @json_option
 def resume(*, run_id: str | None, is_all: bool, url: str, as_json: bool) -> None:
     """Let a parked run go on, or all of them, for example with new code."""
@@ -113,7 +113,7 @@ def resume(*, run_id: str | None, is_all: bool, url: str, as_json: bool) -> None
 
 @recovery.command()
 @click.argument("run_id")
-@store_option
+@place_option
 @json_option
 def retry(*, run_id: str, url: str, as_json: bool) -> None:
     """Try a quarantined run once more: its interruptions are counted from zero again.
@@ -149,7 +149,7 @@ async def _resume_all(url: str) -> int:
     "--step", "call", metavar="CALL", help="Which step, as its history calls it; needed if there are several."
 )
 @click.option("--result", metavar="JSON", help="What the step is to have returned; without, the run gets StepSkipped.")
-@store_option
+@place_option
 @json_option
 def skip(*, run_id: str, call: str | None, result: str | None, url: str, as_json: bool) -> None:
     """Let a parked run go on without the step that it cannot get past."""

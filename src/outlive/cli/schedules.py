@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import ask, counted, json_option, open_engine, print_json, print_table, run, say, store_option
+from outlive.cli.edge import ask, counted, json_option, open_engine, place_option, print_json, print_table, run, say
 from outlive.cli.values import moment_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def schedules() -> None:
 
 
 @schedules.command("list")
-@store_option
+@place_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
     """All schedules by name, with their last outcomes (the newest first), and when each fires next or what stands in
@@ -76,7 +76,7 @@ def _plain(info: ScheduleInfo) -> dict[str, Any]:
 @click.argument("name")
 @click.option("--by", default="", help="Who does that.")
 @click.option("--note", default="", help="Why.")
-@store_option
+@place_option
 @json_option
 def pause(*, name: str, by: str, note: str, url: str, as_json: bool) -> None:
     """Let a schedule start nothing more."""
@@ -87,7 +87,7 @@ def pause(*, name: str, by: str, note: str, url: str, as_json: bool) -> None:
 
 @schedules.command()
 @click.argument("name")
-@store_option
+@place_option
 @json_option
 def resume(*, name: str, url: str, as_json: bool) -> None:
     """Let a schedule go on that was paused or has tripped."""
@@ -99,7 +99,7 @@ def resume(*, name: str, url: str, as_json: bool) -> None:
 @schedules.command()
 @click.argument("name")
 @click.option("--overlap", type=click.Choice(["allow", "terminate_previous"]), help="If a run of it is open.")
-@store_option
+@place_option
 @json_option
 def trigger(*, name: str, overlap: Any, url: str, as_json: bool) -> None:
     """Start a run of a schedule now."""
@@ -112,7 +112,7 @@ def trigger(*, name: str, overlap: Any, url: str, as_json: bool) -> None:
 @click.argument("start", metavar="FROM")
 @click.argument("end", metavar="TO")
 @click.option("--overlap", type=click.Choice(["allow", "buffer_all"]), help="All at once, or one after the other.")
-@store_option
+@place_option
 @json_option
 def backfill(*, name: str, start: str, end: str, overlap: Any, url: str, as_json: bool) -> None:
     """Start the runs of past ticks that have none, from FROM on and before TO: 2026-11-01 or 2026-11-01T06:00+01:00."""
@@ -123,7 +123,7 @@ def backfill(*, name: str, start: str, end: str, overlap: Any, url: str, as_json
 
 @schedules.command()
 @click.argument("name")
-@store_option
+@place_option
 @json_option
 def delete(*, name: str, url: str, as_json: bool) -> None:
     """Delete a schedule; its runs stay. One that is still in the code comes back: pause it instead."""

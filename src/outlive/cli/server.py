@@ -6,6 +6,7 @@ there is one of each command: here the one becomes the other. What is redacted i
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,9 +20,11 @@ from outlive._model import Failure, Payload, Run, RunStatus, Wait, WaitKind
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
 from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
+from outlive.cli.server_operating import ServerAudit, ServerKeys, ServerQueues, ServerSchedules, ServerView
 from outlive.client.audit import ApprovalEntry
 from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
+from outlive.client.recovery import Incomplete, IncompleteKind
 from outlive.client.why import is_stopped
 from outlive.errors import ConfigurationError, RunParkedError
 from outlive.http.wire.runs import EventView, FailureView, RunView
@@ -52,7 +55,9 @@ class Server:
         self.signal, self.ask = remote.signal, remote.ask
         self.skip_step, self.fork = remote.skip_step, remote.fork
         self.workflows = remote.workflows
-        self.events = ServerEvents(remote)
+        self.events, self.view = ServerEvents(remote), ServerView(remote)
+        self.queues, self.schedules = ServerQueues(remote), ServerSchedules(remote)
+        self.audit, self.keys = ServerAudit(remote), ServerKeys(remote)
 
     def get(self, run_id: str) -> ServerRun:
         """A handle of a run."""
@@ -66,6 +71,12 @@ class Server:
     async def count(self, **options: Any) -> Count:
         """How many runs fit. See `Engine.count`."""
         return await self._remote.count(**options)
+
+    async def recovery(self, *, limit: int, before: Run | None = None) -> builtins.list[Incomplete]:
+        """Runs that do not move, and why. See `Engine.recovery`."""
+        query = {"limit": limit, "before": None if before is None else before.id}
+        found = await self._remote.operate("list_incomplete", query=query)
+        return [Incomplete(run=run_of(it.run), kind=IncompleteKind(it.kind), reason=it.reason) for it in found.items]
 
     async def pause(
         self, run_id: str | None = None, *, workflow: str = "", queue: str = "", all: bool = False, **why: str

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from outlive.cli.edge import json_option, open_store, print_json, print_table, run, store_option
+from outlive.cli.edge import ask, json_option, place_option, print_json, print_table
 
 if TYPE_CHECKING:
     from outlive._store.contract import WorkerInfo
@@ -16,7 +16,7 @@ SPANS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 @click.command()
-@store_option
+@place_option
 @json_option
 def workers(*, url: str, as_json: bool) -> None:
     """Show who works on a store, who is alive, and how much each owns.
@@ -24,7 +24,7 @@ def workers(*, url: str, as_json: bool) -> None:
     Sessions that are live or still own runs. One that is `gone` has ended or let its lease run out; one that is `dead`
     has died on this machine, and its neighbours are about to notice. Others take over what they own.
     """
-    found, now_at = run(_list(url))
+    found, now_at = ask(url, lambda engine: engine.view.workers())
     if as_json:
         print_json([_plain(worker, now_at) for worker in found])
         return
@@ -36,11 +36,6 @@ def workers(*, url: str, as_json: bool) -> None:
         for worker in found
     ]
     print_table(["worker", "state", "lease", "runs", "workflows"], rows)
-
-
-async def _list(url: str) -> tuple[list[WorkerInfo], int]:
-    async with open_store(url) as store:
-        return await store.list_workers(), store.now()
 
 
 def _state(worker: WorkerInfo) -> str:
@@ -78,6 +73,7 @@ def _own(worker: WorkerInfo) -> list[str]:
 
 
 def _plain(worker: WorkerInfo, now_at: int) -> dict[str, object]:
+    has_end = worker.lease != "none"
     return {
         "id": worker.id,
         "name": worker.name,
@@ -85,9 +81,9 @@ def _plain(worker: WorkerInfo, now_at: int) -> dict[str, object]:
         "process": worker.process or None,
         "lease": worker.lease or "store",
         "started_at": worker.started_at / MICROSECONDS,
-        "expires_at": worker.expires_at / MICROSECONDS,
-        "expires_in": (worker.expires_at - now_at) / MICROSECONDS,
+        "expires_at": worker.expires_at / MICROSECONDS if has_end else None,
+        "expires_in": (worker.expires_at - now_at) / MICROSECONDS if has_end else None,
         "runs": worker.runs,
-        "definitions": worker.definitions,
+        "definitions": _own(worker),
         "fault": worker.fault or None,
     }

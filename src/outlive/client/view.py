@@ -21,6 +21,7 @@ from outlive.client.batches import Batches
 from outlive.client.finding import Filters, Order, Page
 from outlive.client.following import JournalEntry
 from outlive.client.news import News, NewsReader, Position
+from outlive.client.open_runs import OpenRuns
 from outlive.client.request_plans import RequestPlans
 from outlive.client.streams import StreamItem
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError
@@ -54,6 +55,11 @@ class View:
         """What requests for many runs are for."""
         return RequestPlans(lambda: self._access.store)
 
+    @property
+    def open_runs(self) -> OpenRuns:
+        """Journals of open runs with nothing hidden, for a check of a deploy."""
+        return OpenRuns(self._access)
+
     # -- Rows ------------------------------------------------------------------------------------------------
 
     async def run(self, run_id: str) -> Run:
@@ -83,9 +89,9 @@ class View:
             place = page[-1].created_at, page[-1].id
         return await self._client.shown.runs(sorted(found, key=lambda it: it.number)[:TREE_RUNS_MAX])
 
-    async def workers(self) -> list[WorkerInfo]:
-        """Sessions of workers that are live or still own runs."""
-        return await self._access.store.list_workers()
+    async def workers(self) -> tuple[list[WorkerInfo], int]:
+        """Sessions of workers that are live or still own runs, and the time by which their leases count."""
+        return await self._access.store.list_workers(), self.now()
 
     # -- The journal -----------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ same request is sent again until the time is over.
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import socket
 import ssl
@@ -113,7 +114,7 @@ class Transport:
         Raises:
             OSError, HTTPException: there was none in time (`BROKEN`).
         """
-        headers = self._headers()
+        headers = self._headers() | {"accept-encoding": "gzip"}
         if method != "GET":
             headers["idempotency-key"] = key
         if body is not None:
@@ -122,6 +123,8 @@ class Transport:
             connection.request(method, self._target(path, query), body=body, headers=headers)
             response = connection.getresponse()
             data = response.read()
+            if response.headers.get("content-encoding") == "gzip":
+                data = gzip.decompress(data)
             if response.will_close:
                 connection.close()
             wait = response.headers.get("retry-after", "")

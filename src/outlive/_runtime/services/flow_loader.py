@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from outlive._define.registry import Registry
-from outlive._model import RunFilter, RunStatus
-from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive._store.contract import Store
 from outlive.client.flows.library import Library
-from outlive.client.flows.records import INDEX_CELL, FlowEntry, Index, index_in, version_of
+from outlive.client.flows.pinned import pinned_hashes
+from outlive.client.flows.records import INDEX_CELL, FlowEntry, Index, index_in
 from outlive.client.schedules.of_flows import declare_flows
 from outlive.errors import FlowDamagedError, OutliveError, StoreError
 from outlive.telemetry import log
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 5.0
 """How often a worker looks at the index, if no ring reached it."""
-EARLIER_MAX = 50
-"""Earlier documents of a flow that are registered whether or not they have open runs; of those before, only these that
-have."""
-OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 
 Redefine = Callable[[], Awaitable[None]]
 """Lets the session claim by what the registry has."""
@@ -82,7 +78,7 @@ class FlowLoader:
             return
         for name, entry in index.items():
             if self._index.get(name) != entry:
-                self._hashes[name] = await self._find_hashes(name, entry)
+                self._hashes[name] = await pinned_hashes(self._store, self._library, name, entry)
         wanted = {(name, digits) for name, hashes in self._hashes.items() for digits in hashes}
         loaded = self._loaded
         self._loaded = {key: loaded.get(key) or await self._load(*key) for key in sorted(wanted)}
@@ -97,30 +93,6 @@ class FlowLoader:
 
     def _find_published(self, name: str, entry: FlowEntry) -> Flow | None:
         return None if entry.current is None else self._loaded.get((name, entry.current.hash))
-
-    async def _find_hashes(self, name: str, entry: FlowEntry) -> list[str]:
-        """The documents of a flow that runs may be pinned to, the published one first."""
-        if entry.deleted is not None and not entry.has_open_runs:
-            return list(entry.brought)
-        try:
-            revisions = await self._library.revisions(name, entry)
-        except FlowDamagedError as error:
-            log.error("%s; runs of its earlier revisions wait", error)
-            revisions = [] if entry.current is None else [entry.current]
-        hashes = list(dict.fromkeys([*(revision.hash for revision in reversed(revisions)), *entry.brought]))
-        if len(hashes) <= EARLIER_MAX:
-            return hashes
-        in_use = await self._versions_in_use(name)
-        return hashes[:EARLIER_MAX] + [digits for digits in hashes[EARLIER_MAX:] if version_of(digits) in in_use]
-
-    async def _versions_in_use(self, name: str) -> set[int]:
-        found: set[int] = set()
-        place: tuple[int, str] | None = None
-        wanted = RunFilter(workflow=name, statuses=OPEN)
-        while page := await self._store.list_runs(wanted, limit=PAGE_SIZE_MAX, after=place, oldest_first=True):
-            place = page[-1].created_at, page[-1].id
-            found |= {run.version for run in page}
-        return found
 
     async def _load(self, name: str, digits: str) -> Flow | None:
         """A document as a flow; one that cannot be read costs only its own runs."""

@@ -52,13 +52,20 @@ class ActionsPage(Struct, frozen=True):
     next: str | None
 
 
+class AuditCheckQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to compare with."""
+
+    since: Annotated[str, Meta(max_length=200)] | None = None
+    """`head` of an earlier check: rows that were cut off since are noticed."""
+
+
 class AuditCheckView(Struct, frozen=True, kw_only=True):
     """What a check of the log has found."""
 
     rows: int
     first: int
     head: str
-    """Keep it elsewhere: `outlive audit verify --since` compares with it."""
+    """Keep it elsewhere, and give it as `since` to a later check."""
     problems: list[str]
 
 
@@ -93,8 +100,8 @@ async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
     return ActionsPage(items, page.next)
 
 
-@operation("GET", "/audit/check", scope="admin", waits=True)
-async def verify_audit(call: Call) -> AuditCheckView:
+@operation("GET", "/audit/check", scope="admin", raises=(e.InvalidArgumentError,), waits=True)
+async def verify_audit(call: Call, query: AuditCheckQuery) -> AuditCheckView:
     """Check every row of the log against the one before it."""
-    check = await call.engine.audit.verify()
+    check = await call.engine.audit.verify(since=query.since)
     return AuditCheckView(rows=check.rows, first=check.first, head=check.head, problems=list(check.problems))

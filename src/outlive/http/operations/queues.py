@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 import outlive.errors as e
-from outlive._model.queue import RateTier
+from outlive._model.queue import Hold, RateTier
 from outlive.client.queues import QueueInfo
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done, Name
@@ -31,7 +31,7 @@ class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class RateView(Struct, frozen=True):
     """How many runs may begin: tokens a second and at once, or runs in a window of seconds."""
 
-    kind: str
+    kind: Literal["bucket", "window"]
     amount: float
     extent: float
 
@@ -43,6 +43,14 @@ class QueueLimitsView(Struct, frozen=True):
     per_worker: int | None
     per_key: int | None
     rate: list[RateView]
+    priorities: bool
+    """Whether runs with a higher priority go first."""
+    ageing: float
+    """Seconds of waiting that count as much as one step of priority."""
+    weights: dict[str, float]
+    """How often keys have their turn, where that is not once."""
+    hold: Hold
+    """Until when a run keeps its slot: to its `end`, or only while it is `running`."""
 
 
 class HolderView(Struct, frozen=True):
@@ -126,7 +134,14 @@ def _view(it: QueueInfo) -> QueueView:
     return QueueView(
         name=it.name,
         limits=QueueLimitsView(
-            limits.concurrency, limits.per_worker, limits.per_key, [_rate(tier) for tier in limits.rate]
+            limits.concurrency,
+            limits.per_worker,
+            limits.per_key,
+            [_rate(tier) for tier in limits.rate],
+            limits.priorities,
+            limits.ageing,
+            limits.weights,
+            limits.hold,
         ),
         changed=list(it.changed),
         paused=it.paused,

@@ -20,6 +20,8 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     started_at: datetime
     expires_at: datetime
     """When its lease runs out, if it is not renewed."""
+    process: str
+    """The process it lives in, as its machine knows it; empty if there is no telling."""
     lease: str
     """What keeps its lease: `store`, `none`, or the place of an etcd."""
     runs: int
@@ -34,12 +36,15 @@ class WorkersList(Struct, frozen=True):
     """Workers."""
 
     items: list[WorkerView]
+    now: datetime
+    """The time by which leases run out: that of the store."""
 
 
 @operation("GET", "/workers", scope="viewer")
 async def list_workers(call: Call) -> WorkersList:
     """Sessions of workers that are live or still own runs. Others take over what those own that are not live."""
-    return WorkersList([_view(it) for it in await call.view.workers()])
+    found, now_at = await call.view.workers()
+    return WorkersList([_view(it) for it in found], instant_of(now_at))
 
 
 def _view(it: WorkerInfo) -> WorkerView:
@@ -49,6 +54,7 @@ def _view(it: WorkerInfo) -> WorkerView:
         is_live=it.is_live,
         started_at=instant_of(it.started_at),
         expires_at=instant_of(min(it.expires_at, _LAST)),
+        process=it.process,
         lease=it.lease or "store",
         runs=it.runs,
         definitions=[name for name in it.definitions if not name.startswith("outlive.")],

@@ -16,17 +16,15 @@ from typing import Any, TypeVar
 from outlive._define.registry import REGISTRY
 from outlive._define.workflow import Workflow
 from outlive._journal.packing import PayloadCodec
-from outlive._model import Run, RunFilter, RunStatus, given
+from outlive._model import given
 from outlive._model.remote import remote_step_of
-from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive.engine import Engine
 from outlive.testing.deploy.processes import CHUNK, replay_in_processes
 from outlive.testing.deploy.replaying import Replayer, engine_in
 from outlive.testing.deploy.report import DeployReport
+from outlive.testing.deploy.source import SERVERS, Source
 from outlive.testing.deploy.verdict import Finding, Kind, Tree
 
-OPEN = tuple(status for status in RunStatus if not status.is_terminal)
-COUNT_MAX = 1_000_000
 T = TypeVar("T")
 
 Progress = Callable[[int, int], None]
@@ -49,7 +47,8 @@ def check_deploy(
         assert report.is_fine, report
 
     Args:
-        store: the URL of the store; it is only read, and workers may go on meanwhile.
+        store: the URL of the store, or of a server of it (`outlive serve`), for which OUTLIVE_KEY has the key of an
+            admin; it is only read, and workers may go on meanwhile.
         app: where the code is, as `outlive check-deploy` takes it; processes import it and replay the runs side by
             side. Without it, the code of this process counts, and the runs are replayed here.
         workflows: those to take in the place of the ones of the same names that this process has; not with `app`.
@@ -66,7 +65,8 @@ def check_deploy(
     if app is not None:
         return _run(check.with_app(engine_in(app, store), app))
     registry = REGISTRY.replacing(each.spec for each in workflows) if workflows else None
-    return _run(check.with_code_of(Engine(store, worker=False, registry=registry, codecs=codecs)))
+    place = "memory:" if store.startswith(SERVERS) else store
+    return _run(check.with_code_of(Engine(place, worker=False, registry=registry, codecs=codecs)))
 
 
 class DeployCheck:
@@ -82,7 +82,7 @@ class DeployCheck:
         progress: Progress = lambda done, total: None,
     ) -> None:
         self._url = url
-        self._filter = RunFilter(statuses=OPEN, workflow=workflow, roots_only=True)
+        self._workflow = workflow
         self._limit = None if limit is None else given.whole("check_deploy", "limit", limit)
         self._sample = None if sample is None else given.whole("check_deploy", "sample", sample)
         self._progress = progress
@@ -92,7 +92,7 @@ class DeployCheck:
         """Replay in this process, with the definitions and settings of an engine that is not entered."""
         async with Replayer(engine, self._url) as replayer:
             begun_at = time.monotonic()
-            trees = await self._find_trees(replayer.store)
+            trees = await self._find_trees(replayer.source)
             for at in range(0, len(trees), CHUNK):
                 chunk = trees[at : at + CHUNK]
                 self._take(chunk, await replayer.replay(chunk))
@@ -103,7 +103,7 @@ class DeployCheck:
         """Replay in processes that import `app`, which has that engine."""
         begun_at = time.monotonic()
         async with Replayer(engine, self._url) as replayer:
-            trees = await self._find_trees(replayer.store)
+            trees = await self._find_trees(replayer.source)
         await replay_in_processes(app, self._url, trees, self._take, processes=processes)
         self._report.seconds = time.monotonic() - begun_at
         return self._report
@@ -113,29 +113,23 @@ class DeployCheck:
         self._report.add(findings)
         self._progress(self._report.checked, self._total)
 
-    async def _find_trees(self, store: Store) -> list[Tree]:
+    async def _find_trees(self, source: Source) -> list[Tree]:
         """The open runs to look at, oldest first. Those whose rows cannot be read are reported at once."""
-        sample = _Sample(self._sample)
-        found, place = 0, None
-        while self._limit is None or found < self._limit:
-            left = PAGE_SIZE_MAX if self._limit is None else min(PAGE_SIZE_MAX, self._limit - found)
-            page = await store.list_runs(self._filter, limit=left, after=place, oldest_first=True)
-            if not page:
-                break
-            place = page[-1].created_at, page[-1].id
+        sample, found = _Sample(self._sample), 0
+        async for page in source.pages(self._workflow, most=self._limit):
             found += len(page)
-            for run in page:
-                if run.status is RunStatus.DAMAGED:
-                    self._damaged(run)
-                elif not remote_step_of(run.workflow):  # The code of a task is in another program.
-                    sample.add(run)
+            for tree in page:
+                if tree.is_damaged:
+                    self._damaged(tree)
+                elif not remote_step_of(tree.definition.rpartition("@")[0]):  # A task's code is in another program.
+                    sample.add(tree)
         is_all = self._limit is None or found < self._limit
-        self._report.open = found if is_all else await store.count_runs(self._filter, limit=COUNT_MAX)
+        self._report.open = found if is_all else await source.count(self._workflow)
         self._total = self._report.checked + len(sample.trees)
         return sample.trees
 
-    def _damaged(self, run: Run) -> None:
-        finding = Finding(run_id=run.id, kind=Kind.DAMAGED, definition=run.definition, what=run.reason)
+    def _damaged(self, tree: Tree) -> None:
+        finding = Finding(run_id=tree.id, kind=Kind.DAMAGED, definition=tree.definition, what=tree.reason)
         self._report.checked += 1
         self._report.add([finding])
 
@@ -153,8 +147,7 @@ class _Sample:
     def trees(self) -> list[Tree]:
         return [tree for trees in self._kept.values() for tree in trees]
 
-    def add(self, run: Run) -> None:
-        tree = Tree.of(run)
+    def add(self, tree: Tree) -> None:
         kept = self._kept.setdefault(tree.definition, [])
         seen = self._seen[tree.definition] = self._seen.get(tree.definition, 0) + 1
         if self._most is None or len(kept) < self._most:

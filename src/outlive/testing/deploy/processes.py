@@ -42,7 +42,7 @@ async def replay_in_processes(
     """Replay all of them with the code of `app`.
 
     Raises:
-        ConfigurationError: a process cannot import the code, or open the store.
+        ConfigurationError: a process cannot import the code, or read the runs.
     """
     todo = deque(trees[at : at + CHUNK] for at in range(0, len(trees), CHUNK))
     count = min(len(todo), processes or os.cpu_count() or 1)
@@ -106,6 +106,8 @@ class _Child:
             answer = await asyncio.wait_for(asyncio.to_thread(self._ask, trees), seconds_max)
         except TimeoutError:
             raise _LostError(f"did not come to rest in {seconds_max:g} s") from None
+        if answer.error:
+            raise ConfigurationError(answer.error)
         return answer.findings
 
     def _ask(self, question: Task | list[Tree]) -> Answer:

@@ -1,4 +1,4 @@
-"""Reads open runs from a store and replays them in this process."""
+"""Replays open runs in this process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from types import ModuleType, TracebackType
 from typing import Self
 
-from outlive._runtime.services.flow_loader import FlowLoader
-from outlive._runtime.tree.claim_data import blob_ids
-from outlive._store.contract import Store
 from outlive.engine import Engine
-from outlive.engine.url import store_for
 from outlive.errors import ConfigurationError
+from outlive.testing.deploy.source import SERVERS, source_for
 from outlive.testing.deploy.verdict import Finding, Judge, Kind, Tree
 
 
@@ -32,7 +29,8 @@ def engine_in(app: str, url: str | None) -> Engine:
     if isinstance(found, ModuleType):
         if url is None:
             raise ConfigurationError("there is no store; give --store URL or set OUTLIVE_STORE")
-        return Engine(url, worker=False)
+        # What is behind a server is not opened here: such an engine has the code, and no runs.
+        return Engine("memory:" if url.startswith(SERVERS) else url, worker=False)
     engine = found() if callable(found) and not isinstance(found, Engine) else found
     if not isinstance(engine, Engine):
         raise ConfigurationError(
@@ -45,18 +43,16 @@ class Replayer:
     """Replays with the definitions and the settings of an engine that is not entered; an async context manager."""
 
     def __init__(self, engine: Engine, url: str) -> None:
-        """The runs are those at `url`, which may be a copy of the store of the engine."""
+        """The runs are those at `url`: the store of the engine, a copy of it, or a server of it."""
         self._engine = engine
-        self.store: Store = engine._store if url == engine.url else store_for(url, clock=engine._clock.now)
+        self.source = source_for(engine, url)
 
     async def __aenter__(self) -> Self:
-        # Migrating it is left to the first engine of the new release.
-        await self.store.open(migrate=False)
+        await self.source.__aenter__()
         try:
-            # The flows of the library, as a worker has them; their schedules stay as they are.
-            await FlowLoader(self.store, self._engine._registry, redefine=_tell_no_session).look()
-        except BaseException:
-            await self.store.close()
+            await self.source.load_flows(self._engine._registry)
+        except BaseException as error:
+            await self.source.__aexit__(type(error), error, error.__traceback__)
             raise
         self._judge = Judge(self._engine._environment(), self._engine._redaction)
         return self
@@ -64,34 +60,28 @@ class Replayer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.store.close()
+        await self.source.__aexit__(kind, error, trace)
 
     async def replay(self, trees: Sequence[Tree]) -> list[Finding]:
         """What would become of these runs; nothing for those that would go on, or have ended meanwhile."""
-        findings: list[Finding] = []
-        defined: list[Tree] = []
-        for tree in trees:
-            finding = self._judge.judge_definition(tree)
-            if finding is None:
-                defined.append(tree)
-            else:
-                findings.append(finding)
+        findings, defined = self._judge_definitions(trees)
         found = await self._replay(defined)
         # A journal that was compacted while it was read looks as if rows were missing; one that is damaged stays so.
         again = {finding.run_id for finding in found if finding.kind is Kind.DAMAGED}
         findings += [finding for finding in found if finding.run_id not in again]
         return findings + (await self._replay([tree for tree in defined if tree.id in again]) if again else [])
 
+    def _judge_definitions(self, trees: Sequence[Tree]) -> tuple[list[Finding], list[Tree]]:
+        """What is to say of runs that no worker with this code would take, and the other ones."""
+        judged = [(tree, self._judge.judge_definition(tree)) for tree in trees]
+        return [found for _, found in judged if found is not None], [tree for tree, found in judged if found is None]
+
     async def _replay(self, trees: Sequence[Tree]) -> list[Finding]:
-        journals = await self.store.read_journals([tree.journal for tree in trees]) if trees else {}
-        ids = sorted(blob_ids(journals.values(), ()))
-        blobs = await self.store.get_blobs(ids) if ids else {}
-        found: list[Finding] = []
-        for tree in trees:
-            if rows := journals.get(tree.journal):
-                found += self._judge.judge(tree, rows, blobs)
+        read = await self.source.read(trees)
+        # A run behind a server may have gone on with another version since it was listed.
+        found, defined = self._judge_definitions([tree for tree, _ in read.journals])
+        ids = {tree.id for tree in defined}
+        for tree, rows in read.journals:
+            if tree.id in ids:
+                found += self._judge.judge(tree, rows, read.blobs)
         return found
-
-
-async def _tell_no_session() -> None:
-    """There is no session that could claim by it."""

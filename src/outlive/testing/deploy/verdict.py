@@ -62,23 +62,28 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
     """An open run as a process that replays it must know it."""
 
     id: str
-    journal: int
-    nonce: int
     definition: str
+    journal: int = 0
+    """Where its journal is; 0 for one behind a server, which finds it by the id."""
+    nonce: int = 0
     is_parked: bool = False
+    is_damaged: bool = False
+    """Whether its row cannot be read."""
     reason: str = ""
+    """Why it is parked, or what is wrong with its row."""
 
     @classmethod
     def of(cls, run: Run) -> Tree:
         """From its row."""
-        is_parked = run.status is RunStatus.PARKED
+        is_parked, is_damaged = run.status is RunStatus.PARKED, run.status is RunStatus.DAMAGED
         return cls(
             id=run.id,
+            definition=run.definition,
             journal=run.journal,
             nonce=run.nonce,
-            definition=run.definition,
             is_parked=is_parked,
-            reason=run.reason if is_parked else "",
+            is_damaged=is_damaged,
+            reason=run.reason if is_parked or is_damaged else "",
         )
 
 
@@ -115,7 +120,7 @@ class Answer(msgspec.Struct):
 
     findings: list[Finding] = []
     error: str = ""
-    """Why it can replay nothing; only in the first answer."""
+    """Why it can replay nothing, or cannot read the trees."""
 
 
 class Judge:

@@ -1,0 +1,256 @@
+"""What commands do to a whole store, through a server of it: workers, queues, schedules, recovery, audit log and keys.
+
+As in `cli.server`, what is on the wire becomes what an engine has, so that there is one of each command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from outlive._model import RunStatus
+from outlive._model.instant import instant_of, microseconds_of
+from outlive._model.queue import QueueLimits, RateTier
+from outlive._runtime.clock import SystemClock
+from outlive._runtime.wakeup import Wakeup
+from outlive._store.contract import WorkerInfo
+from outlive.client.audit_log import AuditCheck, AuditEntry
+from outlive.client.finding import Count, Page
+from outlive.client.keys import ApiKey, NewKey
+from outlive.client.queues import Holder, QueueInfo
+from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
+from outlive.http.operations.audit import ActionView
+from outlive.http.operations.keys import KeyView
+from outlive.http.operations.queues import QueueView
+from outlive.http.operations.schedules import ScheduleView
+from outlive.http.operations.workers import WorkerView
+from outlive.http.wire.runs import CountView
+from outlive.remote import Remote, RemoteRun
+
+LOOK_SECONDS = 0.25
+"""How often a queue is looked at that is to be empty."""
+
+
+class ServerView:
+    """`engine.view`, as far as commands use it."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def workers(self) -> tuple[list[WorkerInfo], int]:
+        """See `View.workers`."""
+        found = await self._remote.operate("list_workers")
+        return [_worker_of(view) for view in found.items], microseconds_of(found.now)
+
+
+class ServerQueues:
+    """`engine.queues`. The server knows by the key who does it."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def list(self) -> list[QueueInfo]:
+        """See `Queues`."""
+        return [_queue_of(view) for view in (await self._remote.operate("list_queues")).items]
+
+    async def stats(self, queue: str) -> QueueInfo:
+        """See `Queues`."""
+        return _queue_of(await self._remote.operate("get_queue", name=queue))
+
+    async def set(self, queue: str, **limits: int | None) -> None:
+        """See `Queues`."""
+        await self._remote.operate("set_queue", body=limits, name=queue)
+
+    async def reset(self, queue: str) -> None:
+        """See `Queues`."""
+        await self._remote.operate("reset_queue", name=queue)
+
+    async def pause(self, queue: str, *, by: str = "", reason: str = "") -> None:
+        """See `Queues`."""
+        await self._remote.operate("pause_queue", body={"reason": reason}, name=queue)
+
+    async def resume(self, queue: str) -> None:
+        """See `Queues`."""
+        await self._remote.operate("resume_queue", name=queue)
+
+    async def drain(self, queue: str, *, by: str = "") -> None:
+        """See `Queues`."""
+        await self.pause(queue, reason="draining")
+        while (await self.stats(queue)).running:
+            await Wakeup().sleep(LOOK_SECONDS)
+
+
+class ServerSchedules:
+    """`engine.schedules`. The server knows by the key who does it."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def list(self, *, after: str = "", limit: int = 100) -> list[ScheduleInfo]:
+        """See `Schedules`."""
+        found = await self._remote.operate("list_schedules", query={"after": after, "limit": limit})
+        return [_schedule_of(view) for view in found.items]
+
+    async def get(self, name: str) -> ScheduleInfo:
+        """See `Schedules`."""
+        return _schedule_of(await self._remote.operate("get_schedule", name=name))
+
+    async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
+        """See `Schedules`."""
+        await self._remote.operate("pause_schedule", body={"note": note}, name=name)
+
+    async def resume(self, name: str) -> None:
+        """See `Schedules`."""
+        await self._remote.operate("resume_schedule", name=name)
+
+    async def trigger(self, name: str, *, overlap: str | None = None) -> RemoteRun[Any]:
+        """See `Schedules`."""
+        found = await self._remote.operate("trigger_schedule", body={"overlap": overlap}, name=name)
+        return self._remote.get(found.id)
+
+    async def backfill(self, name: str, start: datetime, end: datetime, *, overlap: str | None = None) -> int:
+        """See `Schedules`."""
+        body = {"start": start, "end": end, "overlap": overlap}
+        ticks: int = (await self._remote.operate("backfill_schedule", body=body, name=name)).ticks
+        return ticks
+
+    async def delete(self, name: str) -> None:
+        """See `Schedules`."""
+        await self._remote.operate("delete_schedule", name=name)
+
+
+class ServerAudit:
+    """`engine.audit`, for the keys of admins."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def list(self, **options: Any) -> Page[AuditEntry]:
+        """See `AuditLog`."""
+        found = await self._remote.operate("list_actions", query=options)
+        return Page([_action_of(view) for view in found.items], next=found.next)
+
+    async def verify(self, *, since: str | None = None) -> AuditCheck:
+        """See `AuditLog`."""
+        found = await self._remote.operate("verify_audit", query={"since": since})
+        return AuditCheck(found.rows, found.first, found.head, tuple(found.problems))
+
+
+class ServerKeys:
+    """`engine.keys`, for the keys of admins."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def create(
+        self, name: str, *, scope: str, workflows: Sequence[str] | None = None, expires: float | None = None
+    ) -> NewKey:
+        """See `Keys`. It expires after so many seconds."""
+        until = None if expires is None else instant_of(SystemClock().now()) + timedelta(seconds=expires)
+        body = {"name": name, "scope": scope, "workflows": workflows, "expires": until}
+        found = await self._remote.operate("create_key", body=body)
+        return NewKey(_key_of(found.key), found.secret)
+
+    async def list(self) -> list[ApiKey]:
+        """See `Keys`."""
+        return [_key_of(view) for view in (await self._remote.operate("list_keys")).items]
+
+    async def revoke(self, key_id: str, *, reason: str = "") -> ApiKey:
+        """See `Keys`."""
+        return _key_of(await self._remote.operate("revoke_key", body={"reason": reason}, key_id=key_id))
+
+
+# -- From the wire -----------------------------------------------------------------------------------------------------
+
+
+def _worker_of(view: WorkerView) -> WorkerInfo:
+    return WorkerInfo(
+        id=view.id,
+        name=view.name,
+        definitions=tuple(view.definitions),
+        started_at=microseconds_of(view.started_at),
+        expires_at=microseconds_of(view.expires_at),
+        is_live=view.is_live,
+        process=view.process,
+        lease="" if view.lease == "store" else view.lease,
+        runs=view.runs,
+        fault=view.fault,
+    )
+
+
+def _queue_of(view: QueueView) -> QueueInfo:
+    limits = view.limits
+    return QueueInfo(
+        name=view.name,
+        limits=QueueLimits(
+            concurrency=limits.concurrency,
+            per_worker=limits.per_worker,
+            per_key=limits.per_key,
+            rate=tuple(RateTier(it.kind, it.amount, it.extent) for it in limits.rate),
+            priorities=limits.priorities,
+            ageing=limits.ageing,
+            weights=limits.weights,
+            hold=limits.hold,
+        ),
+        changed=tuple(view.changed),
+        paused=view.paused,
+        in_line=_count_of(view.in_line),
+        running=_count_of(view.running),
+        later=_count_of(view.later),
+        waiting=None if view.waiting is None else timedelta(seconds=view.waiting),
+        holders=tuple(Holder(it.id, it.key, RunStatus(it.status), it.worker) for it in view.holders),
+    )
+
+
+def _count_of(view: CountView) -> Count:
+    return Count(view.count, at_least=view.at_least)
+
+
+def _schedule_of(view: ScheduleView) -> ScheduleInfo:
+    return ScheduleInfo(
+        name=view.name,
+        workflow=view.workflow,
+        version=view.version,
+        schedule=None,  # No command shows it.
+        is_paused=view.is_paused,
+        is_tripped=view.is_tripped,
+        next_fires=view.next_fires,
+        last=[ScheduledRun(it.id, it.tick, it.status) for it in view.last],
+        open=[ScheduledRun(it.id, it.tick, it.status) for it in view.open],
+        waiting=view.waiting,
+        failures=view.failures,
+        skipped=view.skipped,
+        missed=view.missed,
+        why=view.why,
+    )
+
+
+def _action_of(view: ActionView) -> AuditEntry:
+    return AuditEntry(
+        number=view.number,
+        at=view.at,
+        actor=view.actor,
+        verb=view.verb,
+        target=view.target,
+        reason=view.reason,
+        key=view.key,
+        via=view.via,
+        address=view.address,
+        is_denied=view.is_denied,
+        hash=view.hash,
+    )
+
+
+def _key_of(view: KeyView) -> ApiKey:
+    return ApiKey(
+        id=view.id,
+        name=view.name,
+        scope=view.scope,
+        workflows=None if view.workflows is None else frozenset(view.workflows),
+        status=view.status,
+        created=view.created,
+        expires=view.expires,
+        revoked=view.revoked,
+        last_used=view.last_used,
+    )
