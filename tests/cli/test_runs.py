@@ -94,7 +94,7 @@ def test_runs_are_listed_one_on_each_line(shop: Shop) -> None:
 
     assert lines[0].split() == ["RUN", "WORKFLOW", "STATUS", "AGE", "NOTE"]
     assert [line.split()[0] for line in lines[1:]] == [it["id"] for it in listed] == ["s-1", "f-1", "w-1", "p-2", "p-1"]
-    assert lines[2].endswith("shop.CardDeclined")
+    assert lines[2].endswith("shop.CardDeclined: no money")
     assert lines[3].endswith("waits for signal 'paid'")
     assert lines[5].endswith("the code changed")
     assert listed[2]["waits"] == [{"kind": "signal", "name": "paid", "until": None, "detail": None}]

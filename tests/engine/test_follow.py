@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 import outlive
+from outlive._store.contract import Store
 from outlive.client.following import last_position
 from outlive.errors import RunNotFoundError, RunParkedError
 from outlive.events import in_words
 from outlive.testing import TestEngine
+from tests.engine.inside import wrap_inner
 
 
 @outlive.step
@@ -85,6 +88,41 @@ async def test_redacted_follower_hides_in_late_events_what_early_ones_showed() -
 
     assert shown
     assert not [text for text in shown if "unlucky" in text]
+
+
+class ReadRows:
+    """A store that remembers which rows of journals were read."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self.reads: list[list[int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def read_journal(self, journal: int, **options: Any) -> list[Any]:
+        """As the store has it."""
+        rows = await self._inner.read_journal(journal, **options)
+        self.reads.append([row[0] for row in rows])
+        return rows
+
+
+async def test_redacted_follower_reads_every_event_once() -> None:
+    """It remembers what it must not show, and goes on where it was."""
+    engine = TestEngine(redact=["password"])
+    store = wrap_inner(engine, ReadRows)
+    async with engine:
+        run = await engine.start(followed, "secret")
+        await engine.settle()
+        store.reads.clear()
+        positions = []
+        async for entry in run.follow(redacted=True):
+            positions.append(entry.position)
+            if "waits for signal" in in_words(entry.event):
+                await run.signal("go", "gone")
+
+    assert positions == sorted({seq for rows in store.reads for seq in rows})
+    assert sum(len(rows) for rows in store.reads) == len(positions)
 
 
 async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -> None:

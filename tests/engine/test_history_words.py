@@ -68,3 +68,12 @@ def test_every_event_is_public_and_has_words(name: str) -> None:
     assert words
     assert "Payload" not in words
     assert not words.endswith((":", " "))
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "words"),
+    [(False, "worker anvil took the run"), (True, "worker anvil took the run over, whose worker was lost")],
+)
+def test_a_run_is_taken_over_only_from_another_worker(interrupted: bool, words: str) -> None:  # noqa: FBT001
+    """The first worker, and one that goes on after a wait, takes it."""
+    assert in_words(events.RunClaimed(worker="anvil", epoch=1, interrupted=interrupted, at=0)) == words

@@ -87,13 +87,16 @@ class Redaction:
         assert hidden is not None
         return hidden
 
-    def hide_events(self, events: Sequence[AnyEvent], *, unpack: Unpack, names: Names) -> list[AnyEvent]:
+    def hide_events(
+        self, events: Sequence[AnyEvent], *, unpack: Unpack, names: Names, secrets: set[str] | None = None
+    ) -> list[AnyEvent]:
         """A journal for people: every payload as the JSON it stands for, without what is not to be seen.
 
         `unpack` gives the JSON value of a payload. Positional arguments of a workflow that is not known here have no
-        names, and are hidden unless they are objects.
+        names, and are hidden unless they are objects. `secrets` are the texts that earlier events of this journal have
+        shown to be secret; those of these events are added to them.
         """
-        secrets: set[str] = set()
+        secrets = set() if secrets is None else secrets
         shown = [self._hide_payloads(event, unpack, names, secrets) for event in events]
         # Twice, because an exception may tell what only a later value shows to be a secret.
         return [self._hide_texts(event, secrets) for event in shown]

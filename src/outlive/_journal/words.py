@@ -72,7 +72,7 @@ def _detached_ended(event: journal.DetachedEnded) -> str:
 _WORDS: dict[type, Callable[[Any], str]] = {
     journal.RunCreated: _created,
     journal.RunClaimed: lambda it: (
-        f"worker {it.worker} took the run over" + (", whose worker was lost" if it.interrupted else "")
+        f"worker {it.worker} took the run" + (" over, whose worker was lost" if it.interrupted else "")
     ),
     journal.RunSuspended: _waits,
     journal.RunReleased: lambda it: f"its worker released the run{it.reason and f': {it.reason}'}",

@@ -1,7 +1,6 @@
 """A run as commands show it: a row of a table, and plain values for programs.
 
-What a run failed with is shown in full only where the engine has blacked out what it redacts: in `runs why` and
-`runs show`. A list has the class alone.
+Runs come from `engine.view`, which has blacked out in their errors what the engine redacts.
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from outlive.cli.paint import span
 
 if TYPE_CHECKING:
-    from outlive._model import Run
+    from outlive._model import Failure, Run
 
 MICROSECONDS = 1_000_000
+MESSAGE_CHARACTERS_MAX = 100
+"""So much of the message of an error is in a list; `runs why` has all of it."""
 TITLES = ["run", "workflow", "status", "age", "note"]
 
 
@@ -29,7 +30,7 @@ def note_of(run: Run) -> str:
     from outlive.client.why import wait_shown
 
     if run.failure is not None:
-        return run.failure.error
+        return failure_shown(run.failure)
     if run.reason:
         return run.reason
     if run.status.is_terminal:
@@ -39,6 +40,13 @@ def note_of(run: Run) -> str:
         more = f" and {len(run.waits) - 1} more" if len(run.waits) > 1 else ""
         return f"waits for {wait_shown(run.waits[0])}{more}"
     return f"on worker {short(run.owner)}" if run.owner else "-"
+
+
+def failure_shown(failure: Failure) -> str:
+    """The class of an error, and the first words of its message."""
+    words = " ".join(failure.message.split())
+    cut = words if len(words) <= MESSAGE_CHARACTERS_MAX else f"{words[: MESSAGE_CHARACTERS_MAX - 3]}..."
+    return f"{failure.error}: {cut}" if cut else failure.error
 
 
 def plain_run(run: Run) -> dict[str, Any]:
@@ -60,6 +68,7 @@ def plain_run(run: Run) -> dict[str, Any]:
         "tags": run.tags,
         "reason": run.reason or None,
         "error": None if run.failure is None else run.failure.error,
+        "message": None if run.failure is None else run.failure.message,
         "queue": run.queue or None,
         "queue_key": run.queue_key or None,
         "waits": [

@@ -67,9 +67,8 @@ def list_(
     The last column is the reason of a parked run, the error of a failed one, and what a waiting one waits for.
     """
     wanted: dict[str, Any] = {**filters_of(filters), "limit": limit, "after": after, "roots_only": not has_children}
-    if oldest_first:
-        wanted["order"] = "created_at"
-    page = ask(url, lambda engine: engine.list(**wanted))
+    wanted["order"] = "created_at" if oldest_first else "-created_at"
+    page = ask(url, lambda engine: engine.view.runs(**wanted))
     if as_json:
         print_json({"runs": [plain_run(run) for run in page], "next": page.next})
         return

@@ -118,7 +118,7 @@ async def _act(choice: Choice, act: Act) -> int:
 
 async def _find(engine: Engine, choice: Choice, statuses: tuple[str, ...]) -> list[Run]:
     wanted = {"status": statuses, **choice.filters}
-    found = await engine.list(**wanted, roots_only=True, order="created_at", limit=choice.limit)
+    found = await engine.view.runs(**wanted, roots_only=True, order="created_at", limit=choice.limit, after=None)
     # Earlier runs of an id, and chunks of a batch, are not meant.
     return [it for it in found if "~" not in it.id]
 

@@ -64,7 +64,7 @@ def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool)
 
 async def _look(engine: Engine, run_id: str) -> Seen:
     handle = engine.get(run_id)
-    return Seen(await handle.info(), await handle.why(), await handle.history(redacted=True))
+    return Seen(await engine.view.run(run_id), await handle.why(), await handle.history(redacted=True))
 
 
 # -- What the journal says of this run ---------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ there is one of each command: here the one becomes the other. What is redacted i
 
 from __future__ import annotations
 
-import builtins
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +19,8 @@ from outlive._model import Failure, Payload, Run, RunStatus, Wait, WaitKind
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
 from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
-from outlive.cli.server_operating import ServerAudit, ServerKeys, ServerQueues, ServerSchedules, ServerView
+from outlive._store.contract import WorkerInfo
+from outlive.cli.server_operating import ServerAudit, ServerKeys, ServerQueues, ServerSchedules, worker_of
 from outlive.client.audit import ApprovalEntry
 from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
@@ -63,16 +63,11 @@ class Server:
         """A handle of a run."""
         return ServerRun(self._remote, run_id)
 
-    async def list(self, **options: Any) -> Page[Run]:
-        """A page of runs. See `Engine.list`."""
-        page = await self._remote.list(**options)
-        return Page([run_of(view) for view in page], next=page.next, previous=page.previous)
-
     async def count(self, **options: Any) -> Count:
         """How many runs fit. See `Engine.count`."""
         return await self._remote.count(**options)
 
-    async def recovery(self, *, limit: int, before: Run | None = None) -> builtins.list[Incomplete]:
+    async def recovery(self, *, limit: int, before: Run | None = None) -> list[Incomplete]:
         """Runs that do not move, and why. See `Engine.recovery`."""
         query = {"limit": limit, "before": None if before is None else before.id}
         found = await self._remote.operate("list_incomplete", query=query)
@@ -127,6 +122,27 @@ class Server:
         else:
             found = await self._remote.operate("list_approvals", query=_query(options))
         return Page([_approval_of(view) for view in found.items], next=found.next, previous=found.previous)
+
+
+class ServerView:
+    """`engine.view`, as far as commands use it."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def run(self, run_id: str) -> Run:
+        """See `View.run`."""
+        return run_of(await self._remote.info(run_id))
+
+    async def runs(self, **options: Any) -> Page[Run]:
+        """A page of runs. See `View.runs`."""
+        page = await self._remote.list(**options)
+        return Page([run_of(view) for view in page], next=page.next, previous=page.previous)
+
+    async def workers(self) -> tuple[list[WorkerInfo], int]:
+        """See `View.workers`."""
+        found = await self._remote.operate("list_workers")
+        return [worker_of(view) for view in found.items], microseconds_of(found.now)
 
 
 class ServerEvents:

@@ -1,4 +1,4 @@
-"""What commands do to a whole store, through a server of it: workers, queues, schedules, recovery, audit log and keys.
+"""What commands do to a whole store, through a server of it: queues, schedules, recovery, audit log and keys.
 
 As in `cli.server`, what is on the wire becomes what an engine has, so that there is one of each command.
 """
@@ -30,18 +30,6 @@ from outlive.remote import Remote, RemoteRun
 
 LOOK_SECONDS = 0.25
 """How often a queue is looked at that is to be empty."""
-
-
-class ServerView:
-    """`engine.view`, as far as commands use it."""
-
-    def __init__(self, remote: Remote) -> None:
-        self._remote = remote
-
-    async def workers(self) -> tuple[list[WorkerInfo], int]:
-        """See `View.workers`."""
-        found = await self._remote.operate("list_workers")
-        return [_worker_of(view) for view in found.items], microseconds_of(found.now)
 
 
 class ServerQueues:
@@ -164,7 +152,8 @@ class ServerKeys:
 # -- From the wire -----------------------------------------------------------------------------------------------------
 
 
-def _worker_of(view: WorkerView) -> WorkerInfo:
+def worker_of(view: WorkerView) -> WorkerInfo:
+    """A worker as a store has it."""
     return WorkerInfo(
         id=view.id,
         name=view.name,

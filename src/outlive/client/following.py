@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from outlive._journal.codec import open_rows
+from outlive._journal.codec import Row, open_rows
 from outlive._journal.event import AnyEvent, SnapshotTaken
 from outlive._model import Run, given
 from outlive.client.access import Access
@@ -41,6 +41,18 @@ def last_position(events: Sequence[AnyEvent]) -> int:
     return int(before) + len(events) - 1
 
 
+class KnownSecrets:
+    """The texts of one journal that are not to be seen, as far as a reader has looked at it."""
+
+    __slots__ = ("journal", "position", "texts")
+
+    def __init__(self) -> None:
+        self.journal = 0
+        self.position = -1
+        """The last event that was looked at."""
+        self.texts: set[str] = set()
+
+
 class JournalReader:
     """Reads along with journals for one client."""
 
@@ -54,6 +66,7 @@ class JournalReader:
         given.flag(where, "redacted", redacted)
         run = await self._access.info(run_id)
         journal, rest, followers = run.journal, self._new_rest(), self._followers
+        known = KnownSecrets()
         with followers.following(run_id) as bell:
             while True:
                 bell.clear()
@@ -63,7 +76,7 @@ class JournalReader:
                     root = await self._access.root_of(run)
                     if run.journal != journal:
                         journal, position = run.journal, -1
-                    found = await self.read(run, position, redacted=redacted)
+                    found = await self.read(run, position, redacted=redacted, known=known)
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
@@ -79,15 +92,36 @@ class JournalReader:
                 await rest(bell, LOOK_SECONDS)
                 followers.check_open()
 
-    async def read(self, run: Run, after: int, *, redacted: bool, limit: int | None = None) -> list[JournalEntry]:
-        """At most `limit` events behind a position that are there now."""
-        store = self._access.store
-        is_whole = redacted and self._shown.hides
-        # What is hidden in one event is blacked out in others, so all of them are needed to show the new ones.
-        rows = await store.read_journal(run.journal, after=-1 if is_whole else after, limit=None if is_whole else limit)
-        first = 0 if is_whole else after + 1
-        events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=first))
-        if redacted:
-            events = await self._shown.events(events)
-        found = zip(rows, events, strict=True)
-        return [JournalEntry(position=row[0], event=event) for row, event in found if row[0] > after][:limit]
+    async def read(
+        self, run: Run, after: int, *, redacted: bool, limit: int | None = None, known: KnownSecrets | None = None
+    ) -> list[JournalEntry]:
+        """At most `limit` events behind a position that are there now.
+
+        What is hidden in one event is blacked out in others. So the whole journal is looked at to show a part of it; a
+        reader that comes again gives what is `known` from before, and only the events behind that are looked at.
+        """
+        if not redacted or not self._shown.hides:
+            rows, events = await self._open(run, after, limit)
+            shown = await self._shown.events(events) if redacted else events
+            return _entries(rows, shown, after, limit)
+        known = KnownSecrets() if known is None else known
+        if known.journal != run.journal:
+            known.journal, known.position, known.texts = run.journal, -1, set()
+        begin = known.position
+        rows, events = await self._open(run, begin, None)
+        shown = await self._shown.events(events, known.texts)
+        known.position = rows[-1][0] if rows else begin
+        if after < begin:
+            # They were looked at before, and did not fit in.
+            rows, events = await self._open(run, after, limit)
+            shown = await self._shown.events(events, known.texts)
+        return _entries(rows, shown, after, limit)
+
+    async def _open(self, run: Run, after: int, limit: int | None) -> tuple[list[Row], list[AnyEvent]]:
+        rows = await self._access.store.read_journal(run.journal, after=after, limit=limit)
+        return rows, list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=after + 1))
+
+
+def _entries(rows: Sequence[Row], events: Sequence[AnyEvent], after: int, limit: int | None) -> list[JournalEntry]:
+    found = zip(rows, events, strict=True)
+    return [JournalEntry(position=row[0], event=event) for row, event in found if row[0] > after][:limit]

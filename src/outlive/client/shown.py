@@ -90,9 +90,13 @@ class Shown:
         """A failure that hides what the engine redacts."""
         return self._redaction.hide_failure(failure)
 
-    async def events(self, events: Sequence[AnyEvent]) -> list[AnyEvent]:
-        """A journal with every payload as JSON; one that cannot be read here says so in its place."""
-        return self._redaction.hide_events(events, unpack=await self._unpacker(events), names=self._names)
+    async def events(self, events: Sequence[AnyEvent], secrets: set[str] | None = None) -> list[AnyEvent]:
+        """A journal with every payload as JSON; one that cannot be read here says so in its place.
+
+        A part of a journal comes with the `secrets` of the events before it, and adds its own.
+        """
+        unpack = await self._unpacker(events)
+        return self._redaction.hide_events(events, unpack=unpack, names=self._names, secrets=secrets)
 
     async def _unpacker(self, events: Sequence[AnyEvent]) -> Unpack:
         blobs = await self._access.blobs(payload for event in events for payload in payloads_of(event))
