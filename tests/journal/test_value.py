@@ -51,6 +51,13 @@ def refused(annotation: Any, value: Any) -> UnserialisableError:
     return caught.value
 
 
+def test_text_of_a_class_of_its_own_is_refused_with_how_to_convert_it() -> None:
+    """Libraries return subclasses of str and float where their hints say str and float."""
+    assert "Text, a subclass of str, would come back as a plain str; convert it with str(...)" in str(
+        refused(str, Text("x"))
+    )
+
+
 @pytest.mark.parametrize("name", TYPED)
 def test_a_typed_value_comes_back_exactly(name: str) -> None:
     """Dataclasses, structs, models, enums, collections: equal, and of the same type all the way down."""

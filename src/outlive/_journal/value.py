@@ -329,6 +329,12 @@ def _write_custom(value: Any) -> Any:
         return write_model(value)
     if isinstance(value, CoroutineType):
         raise TypeError(NOT_AWAITED)
+    if isinstance(value, (str, int, float)):
+        plain = next(each.__name__ for each in (str, int, float) if isinstance(value, each))
+        raise TypeError(
+            f"type {type(value).__qualname__}, a subclass of {plain}, would come back as a plain {plain}; convert it "
+            f"with {plain}(...)"
+        )
     raise TypeError(
         f"type {type(value).__qualname__} has no stored form; use a dataclass, a msgspec struct or plain values"
     )

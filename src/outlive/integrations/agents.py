@@ -79,6 +79,8 @@ class _OfRun:
     """Calls are known by their name and how many there were before, whatever tasks a framework makes them in: a new
     release of it may make others."""
     usage: Usage = field(default_factory=Usage)
+    counted: set[str] = field(default_factory=set)
+    """The ids of the answers that are in it, as far as answers have one."""
     asking: set[str] = field(default_factory=set)
     """The names of the approvals that are open."""
 
@@ -118,9 +120,17 @@ async def call_step(
         return await outlive.run_step(function, name=name, raises=raises, **options)
 
 
-def count_usage(*, input_tokens: int, output_tokens: int, requests: int = 1) -> None:
-    """Add an answer of a model to what this run has used, and publish the sum as `usage`."""
-    used = _of_this_run().usage
+def count_usage(*, input_tokens: int, output_tokens: int, requests: int = 1, answer_id: str | None = None) -> None:
+    """Add an answer of a model to what this run has used, and publish the sum as `usage`.
+
+    An answer with an id is counted once, however often a framework passes it on.
+    """
+    own = _of_this_run()
+    if answer_id is not None:
+        if answer_id in own.counted:
+            return
+        own.counted.add(answer_id)
+    used = own.usage
     used.requests += requests
     used.input_tokens += input_tokens
     used.output_tokens += output_tokens

@@ -8,8 +8,9 @@
         return str(state["messages"][-1].text)
 
 LangGraph's loop is workflow code: it decides which nodes are next and merges what they return. A node is a step, and
-the journal has what it returned. The functions of conditional edges decide where to go: they are workflow code and run
-on the spot, where LangGraph would put sync ones on a thread.
+the journal has what it returned. A node that is a graph itself is workflow code too, and its own nodes are steps. The
+functions of conditional edges decide where to go: they are workflow code and run on the spot, where LangGraph would put
+sync ones on a thread.
 
 `interrupt()` in a node ends the loop, as ever. `run` then asks people, and resumes the graph with what they said. For
 that a graph needs a checkpointer. In a workflow it is LangGraph's own in memory, one for each call of `run`: what it
@@ -25,6 +26,7 @@ import asyncio
 import base64
 import copy
 import dataclasses
+import traceback
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from typing import Any
 
@@ -40,6 +42,7 @@ from outlive.integrations.agents import (
     is_workflow_code,
     step_name,
 )
+from outlive.integrations.interrupts import question_of
 from outlive.integrations.records import Records
 
 try:
@@ -52,6 +55,7 @@ try:
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
     from langgraph.errors import GraphInterrupt
     from langgraph.graph import StateGraph
+    from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import Command, Interrupt
 except ImportError as error:
     raise ConfigurationError(
@@ -62,6 +66,8 @@ SEND = "__pregel_send"
 """Where LangGraph gives a node the function that it writes with: `interrupt()` notes there what people said before."""
 INTERRUPTS = "__interrupt__"
 """Where LangGraph says in a result what it was interrupted for."""
+LOOP = "langgraph.pregel"
+"""The package in which LangGraph runs graphs."""
 
 _SERDE = JsonPlusSerializer()
 
@@ -71,7 +77,8 @@ def durable(
 ) -> Any:
     """A copy of the graph, compiled, whose nodes are steps of the workflow that runs it with `run`.
 
-    A node that is a graph itself is one step; make it durable on its own, and call `run` for it, for more.
+    A node that is a graph itself, for example a prebuilt agent, is made durable with it: its own nodes are steps. A
+    graph that the code of a node calls is part of that node's step.
 
     Args:
         graph: a `StateGraph`, or one that is compiled.
@@ -79,17 +86,29 @@ def durable(
         stream: a stream of the run that text of chat models is emitted to, if they stream it.
         node: how nodes are called, for example `{"timeout": 60, "retry": outlive.Retry(attempts=3)}`.
         options: of `compile`, without a checkpointer.
+
+    Raises:
+        ConfigurationError: this is no graph, or one that stops at nodes (`interrupt_before`, `interrupt_after`).
     """
     builder = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
     if not isinstance(builder, StateGraph):
         raise ConfigurationError(
             f"durable() takes a StateGraph, or one that is compiled, and no {type(graph).__name__}"
         )
+    options = _compiled_with(graph) | options
+    if options.get("interrupt_before") or options.get("interrupt_after"):
+        raise ConfigurationError(
+            "a durable graph does not stop before or after a node (interrupt_before, interrupt_after), because no "
+            'person would be asked; call interrupt({"tool": ..., "arguments": ...}) in the node, and people are asked'
+        )
+
+    def as_steps(spec: Any, each: str) -> Any:
+        if isinstance(spec.runnable, CompiledStateGraph):
+            return durable(spec.runnable, name=f"{name}.{each}", stream=stream, node=node)
+        return _NodeStep(spec.runnable, step_name(name, each), stream, node or {})
+
     own = copy.copy(builder)
-    own.nodes = {
-        each: dataclasses.replace(spec, runnable=_NodeStep(spec.runnable, step_name(name, each), stream, node or {}))
-        for each, spec in builder.nodes.items()
-    }
+    own.nodes = {each: dataclasses.replace(spec, runnable=as_steps(spec, each)) for each, spec in builder.nodes.items()}
     own.branches = type(builder.branches)(
         builder.branches.default_factory,
         {
@@ -100,13 +119,32 @@ def durable(
     return own.compile(**options)
 
 
+def _compiled_with(graph: Any) -> dict[str, Any]:
+    """The options that a graph was compiled with, as far as they say something in a workflow."""
+    if not isinstance(graph, CompiledStateGraph):
+        return {}
+    return {
+        "interrupt_before": graph.interrupt_before_nodes,
+        "interrupt_after": graph.interrupt_after_nodes,
+        "store": graph.store,
+        "name": graph.name,
+    }
+
+
+def _is_durable(graph: Any) -> bool:
+    builder = getattr(graph, "builder", None)
+    nodes = builder.nodes.values() if isinstance(builder, StateGraph) else ()
+    return all(isinstance(spec.runnable, _NodeStep) or _is_durable(spec.runnable) for spec in nodes) and bool(nodes)
+
+
 async def run(
     graph: Any, state: Any, *, people: People | None = None, config: RunnableConfig | None = None, **options: Any
 ) -> Any:
     """Run a durable graph to its end, and give its state: `interrupt(value)` in a node asks people and goes on.
 
     A value `{"tool": ..., "arguments": ...}` asks whether this tool may be called, under its name; any other value is
-    the question. The node gets `{"approved": True or False, "message": ...}`.
+    the question. The node gets `{"approved": True or False, "message": ...}`. What `HumanInTheLoopMiddleware` of
+    LangChain asks is asked for each tool, and it gets its decisions.
 
     Args:
         graph: what `durable` returned.
@@ -114,24 +152,32 @@ async def run(
         people: who is asked.
         config: of LangGraph.
         options: of `ainvoke`: context and others.
+
+    Raises:
+        ConfigurationError: the graph was not made durable.
     """
+    if is_workflow_code() and not _is_durable(graph):
+        raise ConfigurationError(
+            "the nodes of this graph would be called in the workflow itself, and again by every replay; give it to "
+            "outlive.integrations.langgraph.durable(graph) where it is made, and run what that returns"
+        )
     own = graph.copy({"checkpointer": InMemorySaver()})
     configured = merge_configs(config, {"configurable": {"thread_id": "run"}})
     result = await own.ainvoke(state, configured, **options)
     while isinstance(result, dict) and (interrupts := result.get(INTERRUPTS)):
-        answers = await ask_all(people or People(), [_question_of(each.value) for each in interrupts])
-        said = {
-            each.id: {"approved": answer.approved, "message": answer.message if not answer.approved else ""}
-            for each, answer in zip(interrupts, answers, strict=True)
-        }
-        result = await own.ainvoke(Command(resume=said), configured, **options)
+        answers = await _ask(people or People(), interrupts)
+        result = await own.ainvoke(Command(resume=answers), configured, **options)
     return result
 
 
-def _question_of(value: Any) -> tuple[str, Any]:
-    if isinstance(value, dict) and isinstance(value.get("tool"), str):
-        return value["tool"], value.get("arguments", {})
-    return "interrupt", {"value": value}
+async def _ask(people: People, interrupts: Sequence[Any]) -> dict[str, Any]:
+    """Ask people all that a graph was interrupted for at the same time; the answers by the ids of the interrupts."""
+    questions = [question_of(each.value) for each in interrupts]
+    answers = iter(await ask_all(people, [call for question in questions for call in question.calls]))
+    return {
+        each.id: question.form([next(answers) for _ in question.calls])
+        for each, question in zip(interrupts, questions, strict=True)
+    }
 
 
 class _OnTheSpot(Runnable[Any, Any]):
@@ -173,6 +219,7 @@ class _NodeStep(Runnable[Any, Any]):
                     called = self._node.ainvoke(input, within, **kwargs)
                     returned = await asyncio.create_task(called, context=context)
             except GraphInterrupt as interrupted:
+                self._refuse_inner(interrupted)
                 return {"interrupts": [_written(each.value) for each in interrupted.args[0]], "sent": _written(sent)}
             return {"returned": _written(returned), "sent": _written(sent)}
 
@@ -186,6 +233,15 @@ class _NodeStep(Runnable[Any, Any]):
         returned = _read(stored["returned"])
         _count(returned)
         return returned
+
+    def _refuse_inner(self, interrupted: BaseException) -> None:
+        """Refuse an interrupt of a graph that the code of the node has called: only the node itself gets the answer."""
+        frames = traceback.walk_tb(interrupted.__traceback__)
+        if any(frame.f_globals.get("__name__", "").startswith(LOOP) for frame, _ in frames):
+            raise ConfigurationError(
+                f"node {self._step_name} calls a graph that calls interrupt(), and the answer would not reach it; make "
+                'the graph a node of its own, builder.add_node("name", graph), or call interrupt() in the node itself'
+            )
 
 
 class _Emitting(AsyncCallbackHandler):
@@ -202,7 +258,7 @@ def _count(returned: Any) -> None:
     """Count what the messages that a node returned have used."""
     for message in _messages_in(returned):
         if isinstance(message, AIMessage) and (used := message.usage_metadata):
-            count_usage(input_tokens=used["input_tokens"], output_tokens=used["output_tokens"])
+            count_usage(input_tokens=used["input_tokens"], output_tokens=used["output_tokens"], answer_id=message.id)
 
 
 def _messages_in(value: Any) -> Iterator[BaseMessage]:

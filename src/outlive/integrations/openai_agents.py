@@ -7,8 +7,8 @@
         return str((await run(agent, request)).final_output)
 
 The loop of the SDK (`Runner.run`) is workflow code. The model of a durable agent makes its requests in steps, and its
-tools are invoked in steps. What the journal has of a model is its `ModelResponse` as JSON, and of a tool its output as
-JSON. `run` is `Runner.run` with two things settled for workflows:
+tools and those of its MCP servers are invoked in steps. What the journal has of a model is its `ModelResponse` as JSON,
+and of a tool its output as JSON. `run` is `Runner.run` with two things settled for workflows:
 
 * where the SDK ends its loop for people (`needs_approval`), the run waits for them and goes on with what they said;
 * tracing of the SDK is off: it has threads and clocks. Outlive has tracing of its own.
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import outlive
@@ -58,6 +58,8 @@ try:
     from openai import OpenAIError
     from openai.types.responses import Response, ResponseCompletedEvent, ResponseTextDeltaEvent
     from pydantic import BaseModel, TypeAdapter
+
+    from outlive.integrations.openai_mcp import DurableServer
 except ImportError as error:
     raise ConfigurationError(
         f"this needs the OpenAI Agents SDK 0.24 or newer: pip install 'outlive[openai-agents]' ({error})"
@@ -77,21 +79,28 @@ def durable(
     tool: CallOptions | None = None,
     provider: ModelProvider | None = None,
 ) -> Agent[Any]:
-    """A copy of the agent whose requests to its model and whose tools are steps of the workflow that runs it.
+    """A copy of the agent whose requests to its model, tools and MCP servers are steps of the workflow that runs it.
 
     Agents that it hands over to, or that run in its tools, are made durable on their own.
 
     Args:
         stream: a stream of the run that text is emitted to as the model writes it; `run.stream("tokens")` reads it.
         model: how requests to the model are made, for example `{"timeout": 60, "retry": outlive.Retry(attempts=3)}`.
-        tool: how tools are invoked.
+        tool: how tools are invoked, also those of MCP servers.
         provider: finds the model if the agent has only its name; that of OpenAI unless given.
     """
     wrapped = agent.model if isinstance(agent.model, Model) else (agent.model, provider)
     return agent.clone(
         model=DurableModel(wrapped, agent=agent.name, stream=stream, options=model),
         tools=[durable_tool(each, agent=agent.name, options=tool) for each in agent.tools],
+        mcp_servers=[_durable_server(each, agent=agent.name, options=tool) for each in agent.mcp_servers],
     )
+
+
+def _durable_server(server: Any, *, agent: str, options: CallOptions | None) -> Any:
+    if isinstance(server, DurableServer):
+        return server
+    return DurableServer(server, agent=agent, options=options or {})
 
 
 class DurableModel(Model):
@@ -128,7 +137,8 @@ class DurableModel(Model):
                 answer = await self._wrapped.get_response(*args, **kwargs)
             else:
                 answer = await self._read_stream(args, kwargs)
-            return _RESPONSE.dump_python(answer, mode="json")
+            # Fields that the provider left out stay left out: the SDK sends what is set back with the next request.
+            return _RESPONSE.dump_python(answer, mode="json", by_alias=True, exclude_unset=True)
 
         stored = await call_step(request, name=self._name, options=self._options, raises=RAISES)
         answer = _RESPONSE.validate_python(stored)
@@ -256,15 +266,11 @@ async def run(
         options: those of `Runner.run`: session, context, max_turns and others.
 
     Raises:
-        ConfigurationError: the agent was not made durable.
+        ConfigurationError: the agent, or one that it can reach by a handoff or a tool, was not made durable.
     """
     if not is_workflow_code():
         return await Runner.run(agent, request, run_config=run_config, **options)
-    if not isinstance(agent.model, DurableModel):
-        raise ConfigurationError(
-            f"agent {agent.name!r} would call its model in the workflow itself; give it to "
-            "outlive.integrations.openai_agents.durable(agent) where it is made, and run what that returns"
-        )
+    _refuse_others(agent)
     config = dataclasses.replace(run_config or RunConfig(), tracing_disabled=True)
     result = await Runner.run(agent, request, run_config=config, **options)
     while result.interruptions:
@@ -277,6 +283,55 @@ async def run(
                 state.reject(item, rejection_message=answer.message)
         result = await Runner.run(agent, state, run_config=config, **options)
     return result
+
+
+def _refuse_others(agent: Agent[Any]) -> None:
+    """Refuse an agent whose run could come to one that was not made durable."""
+    seen: list[Any] = []
+    reached: list[tuple[Any, str]] = [(agent, "")]
+    while reached:
+        other, how = reached.pop()
+        if any(other is each for each in seen):
+            continue  # Agents may hand over to each other.
+        seen.append(other)
+        if not isinstance(other.model, DurableModel):
+            raise ConfigurationError(
+                f"agent {other.name!r}{how} would call its model and its tools in the workflow itself; give it to "
+                "outlive.integrations.openai_agents.durable(agent) where it is made, and use what that returns"
+            )
+        _refuse_late_tools(other)
+        reached += [(each, f", to which agent {other.name!r} hands over,") for each in _handed_to(other)]
+        reached += [(each, f", which runs in a tool of agent {other.name!r},") for each in _in_tools(other)]
+
+
+def _refuse_late_tools(agent: Agent[Any]) -> None:
+    """Refuse what was given to an agent after it was made durable."""
+    late = [each.name for each in agent.tools if durable_tool(each) is not each]
+    late += [each.name for each in agent.mcp_servers if not isinstance(each, DurableServer)]
+    if late:
+        raise ConfigurationError(
+            f"agent {agent.name!r} got {', '.join(late)} after it was made durable, so calls would be made in the "
+            "workflow itself; give tools and MCP servers to the agent before outlive.integrations.openai_agents."
+            "durable(agent)"
+        )
+
+
+def _handed_to(agent: Agent[Any]) -> Iterator[Any]:
+    for each in agent.handoffs:
+        target = each if isinstance(each, Agent) else _target_of(each)
+        if target is not None:
+            yield target
+
+
+def _target_of(handoff: Any) -> Any:
+    known = getattr(handoff, "_agent_ref", None)
+    return known() if known is not None else None
+
+
+def _in_tools(agent: Agent[Any]) -> Iterator[Any]:
+    for tool in agent.tools:
+        if (inner := getattr(tool, "_agent_instance", None)) is not None:
+            yield inner
 
 
 class Conversation(SessionABC):

@@ -19,17 +19,24 @@ The loop of the agent runs as workflow code. Three things of it would not do the
   threads as ever;
 * connections to MCP servers are opened in the step that needs them and closed in it.
 
+A tool may run another agent and give it `usage=ctx.usage`. What that one has used is part of what the step of the tool
+returned, and is added to the usage of the run when it comes out of the journal: a replay, which does not call the tool,
+counts the same.
+
 Outside of a workflow the capability does nothing: the agent is an ordinary one.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, cast
 
 import outlive
-from outlive.errors import ConfigurationError
+from outlive.errors import ConfigurationError, NotInRunError
 from outlive.integrations.agents import (
     CallOptions,
     People,
@@ -42,12 +49,14 @@ from outlive.integrations.agents import (
 )
 
 try:
+    from pydantic import TypeAdapter
     from pydantic_ai import AgentRunResult, RunContext, _utils
     from pydantic_ai.agent import EventStreamHandler
     from pydantic_ai.capabilities import HandleDeferredToolCalls, WrapRunHandler
     from pydantic_ai.durable_exec import (
         JSON_CODEC,
         BaseDurabilityCapability,
+        BoundDurableOperation,
         CallableOperationBackend,
         CapabilityOperationId,
         DurabilityEngineSpec,
@@ -58,6 +67,7 @@ try:
         ModelCancelSuspendedResponseId,
         ModelCompactMessagesId,
         ModelRequestId,
+        ResultCodec,
         RoleBasedOperationConfig,
         ToolsetCallToolId,
         ToolsetGetInstructionsId,
@@ -71,6 +81,7 @@ try:
     from pydantic_ai.models import Model
     from pydantic_ai.tools import AgentDepsT, DeferredToolRequests, DeferredToolResults, ToolDenied
     from pydantic_ai.toolsets import ToolsetTool
+    from pydantic_ai.usage import RunUsage
 except ImportError as error:
     raise ConfigurationError(
         f"this needs Pydantic AI 2.66 or newer: pip install 'outlive[pydantic-ai]' ({error})"
@@ -80,6 +91,10 @@ RAISES = (AgentRunError, UserError)
 """Exceptions of Pydantic AI that reach its loop as themselves, also after a replay: it decides by their class."""
 OWN_TOOLS = "<agent>"
 """What Pydantic AI calls the tools that an agent has of its own."""
+RETURNED, USED = "returned", "used"
+"""What the journal has of a tool in which another agent has used something."""
+
+_RUN_USAGE: Any = TypeAdapter(RunUsage)
 
 
 class Durability(BaseDurabilityCapability[AgentDepsT]):
@@ -193,6 +208,13 @@ class _Steps(CallableOperationBackend[CallOptions]):
         super().__init__(namer=namer, config=config)
         self._has_handler = has_handler
 
+    def bind(self, operation: Any) -> Any:
+        """What carries out the operation."""
+        if not isinstance(operation.operation_id, ToolsetCallToolId):
+            return super().bind(operation)
+        handler, codec = _counting(operation.handler), _CountedCodec(operation.result_codec)
+        return _ToolCalls(super().bind(replace(operation, handler=handler, result_codec=codec)))
+
     async def execute(
         self,
         *,
@@ -214,6 +236,66 @@ class _Steps(CallableOperationBackend[CallOptions]):
             used = answer.get("usage") or {}
             count_usage(input_tokens=used.get("input_tokens") or 0, output_tokens=used.get("output_tokens") or 0)
         return answer
+
+
+# -- What the agents in a tool have used ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What a tool returned, and what was used in it."""
+
+    returned: Any
+    used: Any
+
+
+class _CountedCodec(ResultCodec[Any]):
+    """Writes both; without usage, what the tool returned is all that is written."""
+
+    def __init__(self, codec: Any) -> None:
+        self._codec = codec
+
+    def dump(self, value: _Counted) -> object:
+        returned = self._codec.dump(value.returned)
+        if not value.used.has_values():
+            return returned
+        return {RETURNED: returned, USED: _RUN_USAGE.dump_python(value.used, mode="json")}
+
+    def load(self, payload: object) -> _Counted:
+        if isinstance(payload, dict) and payload.keys() == {RETURNED, USED}:
+            return _Counted(self._codec.load(payload[RETURNED]), _RUN_USAGE.validate_python(payload[USED]))
+        return _Counted(self._codec.load(payload), RunUsage())
+
+
+class _ToolCalls(BoundDurableOperation[Any, Any, Any]):
+    """Calls tools, and adds what was used in them to the usage of the run."""
+
+    def __init__(self, bound: Any) -> None:
+        self._bound = bound
+
+    @property
+    def operation(self) -> Any:
+        return self._bound.operation
+
+    async def __call__(self, params: Any, *, config: object | None = None) -> Any:
+        counted: _Counted = await self._bound(params, config=config)
+        if (used := counted.used).has_values():
+            params.ctx.usage.incr(used)
+            count_usage(
+                requests=used.requests, input_tokens=used.input_tokens or 0, output_tokens=used.output_tokens or 0
+            )
+        return counted.returned
+
+
+def _counting(call_tool: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[_Counted]]:
+    """The body of a tool call with a usage of its own: that of the run belongs to the workflow."""
+
+    async def call(params: Any) -> _Counted:
+        before, usage = copy.deepcopy(params.ctx.usage), copy.deepcopy(params.ctx.usage)
+        returned = await call_tool(replace(params, ctx=replace(params.ctx, usage=usage)))
+        return _Counted(returned, usage - before)
+
+    return call
 
 
 class _Names(DurableOperationNamer):
@@ -290,7 +372,10 @@ def asks_people(people: People | None = None, /, **options: Any) -> HandleDeferr
     asked = people or People(**options)
 
     async def handle(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
-        if not is_workflow_code() or not requests.approvals:
+        if not requests.approvals:
+            return None
+        if not is_workflow_code():
+            _refuse_in_step(requests.approvals[0].tool_name)
             return None
         calls = [(call.tool_name, call.args) for call in requests.approvals]
         answers = await ask_all(asked, calls)
@@ -301,3 +386,13 @@ def asks_people(people: People | None = None, /, **options: Any) -> HandleDeferr
         return requests.build_results(approvals=decided)
 
     return HandleDeferredToolCalls(handler=handle)
+
+
+def _refuse_in_step(tool: str) -> None:
+    """Refuse to ask people from a step, which cannot wait for them; outside of runs nothing is refused."""
+    with suppress(NotInRunError):
+        raise ConfigurationError(
+            f"tool {tool!r} needs the approval of people, but its agent runs in step {outlive.current_step().name}, "
+            'which cannot wait for them; give the tool that runs this agent metadata={"outlive": False}, so that it is '
+            "workflow code"
+        )

@@ -1,0 +1,59 @@
+"""What an `interrupt()` of LangGraph asks people, and the form in which the code that called it reads the answer.
+
+A value                                          is about           and its answer is
+{"tool": ..., "arguments": ...}                  this call          {"approved": ..., "message": ...}
+{"action_requests": [{"name", "args"}, ...]}     each of these      {"decisions": [...]}, one for each, in their order
+{"type": "tool_approval", "name", "args", ...}   this call          one decision
+anything else                                    the value itself   {"approved": ..., "message": ...}
+
+The second and the third are those of `HumanInTheLoopMiddleware` of LangChain. A decision is `{"type": "approve"}`, or
+`{"type": "reject", "message": ...}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from outlive.integrations.agents import Answer
+
+ANYTHING = "interrupt"
+"""The name of an approval that is about no tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What people are asked, and how their answers are given back."""
+
+    calls: list[tuple[str, Any]]
+    """Tools with their arguments; each is one approval."""
+    form: Callable[[Sequence[Answer]], Any]
+    """What `interrupt()` returns for the answers, which are in the order of the calls."""
+
+
+def question_of(value: Any) -> Question:
+    """What a value asks that was given to `interrupt()`."""
+    if not isinstance(value, dict):
+        return Question([(ANYTHING, {"value": value})], _as_answer)
+    if isinstance(value.get("tool"), str):
+        return Question([(value["tool"], value.get("arguments", {}))], _as_answer)
+    if isinstance(actions := value.get("action_requests"), list) and actions:
+        return Question([(each["name"], each.get("args", {})) for each in actions], _as_decisions)
+    if value.get("type") == "tool_approval":
+        return Question([(value["name"], value.get("args", {}))], _as_decision)
+    return Question([(ANYTHING, {"value": value})], _as_answer)
+
+
+def _as_answer(answers: Sequence[Answer]) -> dict[str, Any]:
+    [answer] = answers
+    return {"approved": answer.approved, "message": "" if answer.approved else answer.message}
+
+
+def _as_decision(answers: Sequence[Answer]) -> dict[str, Any]:
+    [answer] = answers
+    return {"type": "approve"} if answer.approved else {"type": "reject", "message": answer.message}
+
+
+def _as_decisions(answers: Sequence[Answer]) -> dict[str, Any]:
+    return {"decisions": [_as_decision([answer]) for answer in answers]}
