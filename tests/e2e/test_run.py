@@ -59,6 +59,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(site: Site, show: Show) -> N
     page.get_by_label("amount").fill("5")
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     expect(sentence(page)).to_contain_text("Succeeded")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(page.get_by_role("group", name="result")).to_contain_text("15: 5")
 
@@ -220,14 +221,14 @@ def test_the_page_works_with_the_keyboard_alone_and_each_state_has_a_url(site: S
     page.keyboard.press("k")
     page.keyboard.press("z")
     page.keyboard.press("c")
-    page.keyboard.press("2")
+    page.keyboard.press("3")
     expect(page.get_by_role("log", name="stream words")).to_contain_text("all is well")
     page.reload()
     expect(page.get_by_role("region", name="what is chosen")).to_contain_text("page_reserve")
     expect(page.get_by_role("log", name="stream words")).to_contain_text("all is well")
     expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
     check_view(page, "run-output")
-    page.keyboard.press("3")
+    page.keyboard.press("4")
     expect(page.get_by_role("region", name="tree of runs")).to_contain_text("page_invoice")
     check_view(page, "run-tree")
     page.keyboard.press("a")
@@ -244,7 +245,7 @@ def test_two_runs_are_compared_and_a_phone_is_enough(site: Site, show: Show) -> 
     run_shop.Weather.is_good = True
     site.do(site.do(site.engine.start(run_shop.page_shipment, 2, id="good")).result())
 
-    page.keyboard.press("4")
+    page.keyboard.press("5")
     choice = page.get_by_role("combobox", name="with")
     expect(choice).to_contain_text("good, succeeded")
     choice.select_option("good")

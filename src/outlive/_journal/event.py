@@ -15,6 +15,8 @@ Adding an event kind or an optional field needs nothing else. Changing the meani
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import get_args
 
 import msgspec
 
@@ -506,9 +508,16 @@ First = RunCreated | SnapshotTaken
 Ending = RunSucceeded | RunFailed | RunCancelled | RunTimedOut | RunContinued
 
 
+@cache
+def payload_fields(kind: type[Event]) -> tuple[str, ...]:
+    """The fields of a kind of event that may hold a payload; most have none or one."""
+    fields = msgspec.structs.fields(kind)
+    return tuple(each.name for each in fields if Payload in (each.type, *get_args(each.type)))
+
+
 def payloads_of(event: Event) -> Iterator[Payload]:
     """Every payload of an event; a snapshot holds those of other events too."""
-    for name in event.__struct_fields__:
+    for name in payload_fields(type(event)):
         value = getattr(event, name)
         if isinstance(value, Payload):
             yield value

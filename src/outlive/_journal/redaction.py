@@ -29,6 +29,7 @@ from outlive._journal.event import (
     RunCreated,
     SignalReceived,
     SnapshotTaken,
+    payload_fields,
 )
 from outlive._model import Failure, Payload, given
 from outlive.errors import ConfigurationError
@@ -116,7 +117,7 @@ class Redaction:
                 changed[field] = tuple(self._hide_payloads(each, unpack, names, secrets) for each in messages)
         if isinstance(event, RunCreated) and event.headers:
             changed["headers"] = self.hide(event.headers, secrets)
-        for field in event.__struct_fields__:
+        for field in payload_fields(type(event)):
             payload = getattr(event, field)
             if isinstance(payload, Payload):
                 plain = unpack(payload)

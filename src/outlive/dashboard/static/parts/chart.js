@@ -1,5 +1,6 @@
 // Drawings of figures over time, as SVG of our own.
 import { html, useEffect, useRef, useSignal } from '../vendor/preact.js';
+import { figure } from './shown.js';
 
 /** The width of an element in pixels, as a signal, and the reference to give it. */
 export function useWidth(start = 800) {
@@ -34,7 +35,7 @@ export function Bars({ bars, height = 190, summary, click, every = 10 }) {
     if (bars[index]) click(index);
   };
   return html`<div ref=${own} class="chart"><svg width=${width.value} height=${height} role="img" aria-label=${summary} onClick=${click && press} class=${click ? 'click' : ''}>
-    ${[0, most / 2, most].filter(Number.isInteger).map((n) => html`<g key=${n}><line class="axis" x1=${left} x2=${width.value} y1=${height - bottom - n * scale} y2=${height - bottom - n * scale} /><text class="t" x=${left - 8} y=${height - bottom - n * scale + 4} text-anchor="end">${n.toLocaleString('en')}</text></g>`)}
+    ${[0, most / 2, most].filter(Number.isInteger).map((n) => html`<g key=${n}><line class="axis" x1=${left} x2=${width.value} y1=${height - bottom - n * scale} y2=${height - bottom - n * scale} /><text class="t" x=${left - 8} y=${height - bottom - n * scale + 4} text-anchor="end">${figure(n)}</text></g>`)}
     ${bars.map((bar, index) => {
       let y = height - bottom;
       const x = left + index * step;

@@ -1,6 +1,6 @@
 // Values of users: plain JSON, which may be large, cut or hidden.
 import { html, useSignal } from '../vendor/preact.js';
-import { Act, Copy } from './shown.js';
+import { Act, Copy, figure } from './shown.js';
 
 const OPEN_MAX = 40;
 const SHOWN_MAX = 200;
@@ -29,7 +29,7 @@ function Node({ value, name, levels, load }) {
   if (shown === null || typeof shown !== 'object') return html`<div>${label}<${Leaf} value=${shown} /></div>`;
   const bytes = shown['[large]'];
   if (bytes !== undefined && Object.keys(shown).length === 1) {
-    return html`<div>${label}<span class="soft">${Number(bytes).toLocaleString('en')} bytes</span> ${load && html`<${Act} kind="quiet" act=${async () => { found.value = await load(); }}>Load</${Act}>`}</div>`;
+    return html`<div>${label}<span class="soft">${figure(bytes)} bytes</span> ${load && html`<${Act} kind="quiet" act=${async () => { found.value = await load(); }}>Load</${Act}>`}</div>`;
   }
   const list = Array.isArray(shown);
   const entries = Object.entries(shown);

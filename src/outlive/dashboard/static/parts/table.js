@@ -16,9 +16,10 @@ const COPIED_MAX = 10_000;
  *   out on a phone, grow: true if it takes what is left}].
  * - id(row); href(row): the first cell is a link to it, and Enter follows it.
  * - selection: a signal with a Set of ids, for tables with check boxes.
- * - empty: what is shown without rows. caption: what stands over it. keys: false if j and k are for another table.
+ * - empty: what is shown without rows. caption: what stands over it. search: a field there, which stays if nothing fits.
+ * - keys: false if j and k are for another table.
  */
-export function Table({ label, rows, columns, id = (row) => row.id, href, selection, empty, caption, keys = true }) {
+export function Table({ label, rows, columns, id = (row) => row.id, href, selection, empty, caption, search, keys = true }) {
   const scroller = useRef(null);
   const window_ = useSignal([0, 60]);
   const focus = useRef(null);
@@ -63,13 +64,13 @@ export function Table({ label, rows, columns, id = (row) => row.id, href, select
     ...(href && { Enter: ['open the row', (event) => { if (event.target.dataset?.row) event.target.click(); }] }),
     ...(selection && { x: ['choose the row', () => { const at = document.activeElement?.dataset?.row; if (at) mark(paged ? rows.at(+at) : rows[at]); }] }),
   } : {});
-  if (length === 0) return html`<div class="panel">${paged && !rows.isKnown ? html`<div class="empty soft">${rows.error.value ? '' : 'Looking…'}</div>` : empty}</div>`;
+  if (length === 0) return html`<div class="panel table">${search && html`<div class="bar"><div>${search}</div></div>`}${paged && !rows.isKnown ? html`<div class="empty soft">${rows.error.value ? '' : 'Looking…'}</div>` : empty}</div>`;
   const all = selection && seenRows(rows, paged);
   const chosen = selection?.value;
   const drawn = [];
   for (let index = from; index < to; index += 1) drawn.push(paged ? rows.at(index) : rows[index]);
   return html`<div class="panel table">
-    <div class="bar"><div>${caption}</div><span class="copies"><button class="quiet" onClick=${() => copyRows(rows, columns, 'csv')}>Copy CSV</button><button class="quiet" onClick=${() => copyRows(rows, columns, 'json')}>Copy JSON</button></span></div>
+    <div class="bar"><div>${search}${caption}</div><span class="copies"><button class="quiet" onClick=${() => copyRows(rows, columns, 'csv')}>Copy CSV</button><button class="quiet" onClick=${() => copyRows(rows, columns, 'json')}>Copy JSON</button></span></div>
     <div class="scroll" ref=${scroller} onScroll=${look} tabindex=${href ? undefined : 0} role="region" aria-label=${label}>
       <table aria-rowcount=${paged && !rows.isWhole ? -1 : length + 1}>
         <thead><tr aria-rowindex="1">

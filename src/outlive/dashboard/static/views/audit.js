@@ -2,7 +2,7 @@
 import { html, useMemo, useSignal } from '../vendor/preact.js';
 import { get } from '../api.js';
 import { here, setQuery } from '../router.js';
-import { Act, Empty, Head, Problem, Status } from '../parts/shown.js';
+import { Act, Empty, figure, Head, Problem, Status } from '../parts/shown.js';
 import { Pages } from '../parts/pages.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
@@ -30,7 +30,7 @@ export default function Audit() {
   return html`<${Head} title="Audit" beside=${html`<span class="soft">who did what</span>`}>
       <button onClick=${() => { turn.value += 1; }}>Look again</button><${Act} act=${check}>Check the log</${Act}>
     </${Head}>
-    ${checked.value && html`<div class=${`panel why ${checked.value.problems.length ? 'fail' : 'ok'}-edge`} role="status"><p>${checked.value.problems.length ? html`<b>The log was changed.</b><small>${checked.value.problems.join('; ')}</small>` : html`<b>The log is whole:</b> ${checked.value.rows.toLocaleString('en')} ${checked.value.rows === 1 ? 'row follows' : 'rows follow'} from one another.<small>Keep this head elsewhere, and compare with <code>outlive audit verify --since</code>: <code>${checked.value.head}</code></small>`}</p></div>`}
+    ${checked.value && html`<div class=${`panel why ${checked.value.problems.length ? 'fail' : 'ok'}-edge`} role="status"><p>${checked.value.problems.length ? html`<b>The log was changed.</b><small>${checked.value.problems.join('; ')}</small>` : html`<b>The log is whole:</b> ${figure(checked.value.rows)} ${checked.value.rows === 1 ? 'row follows' : 'rows follow'} from one another.<small>Keep this head elsewhere, and compare with <code>outlive audit verify --since</code>: <code>${checked.value.head}</code></small>`}</p></div>`}
     <div class="filters">${FIELDS.map((name) => html`<label key=${name}>${name} <input value=${filters[name] ?? ''} onChange=${(event) => setQuery({ [name]: event.target.value || undefined })} /></label>`)}</div>
     <${Problem} error=${pages.error.value} again=${() => { turn.value += 1; }} />
     <${Table} label="actions" rows=${pages} id=${(it) => it.number} columns=${COLUMNS}

@@ -3,7 +3,7 @@ import { html, useMemo } from '../vendor/preact.js';
 import { get, post, useLoaded } from '../api.js';
 import { at, go, here, href, setQuery } from '../router.js';
 import { can } from '../session.js';
-import { Act, Empty, Head, Problem, Status, kindOf } from '../parts/shown.js';
+import { Act, Empty, figure, Head, kindOf, Problem, Status } from '../parts/shown.js';
 import { Pages } from '../parts/pages.js';
 import { Table } from '../parts/table.js';
 import { Length, Sentence, Time } from '../parts/time.js';
@@ -16,7 +16,7 @@ function Progress({ it }) {
   return html`<span class="progress" role="img" aria-label=${`${it.succeeded} of ${it.total} succeeded, ${it.failed} failed`}><span class="ok-bar" style=${share(it.succeeded)}></span><span class="fail-bar" style=${share(it.failed)}></span></span>`;
 }
 
-const done = (it) => `${(it.succeeded + it.failed).toLocaleString('en')} of ${it.total.toLocaleString('en')}`;
+const done = (it) => `${figure(it.succeeded + it.failed)} of ${figure(it.total)}`;
 
 const COLUMNS = [
   { name: 'id', value: (it) => it.id, cell: (it) => html`<span class="mono">${it.id}</span>` },
@@ -24,7 +24,7 @@ const COLUMNS = [
   { name: 'status', value: (it) => it.status, cell: (it) => html`<${Status} of=${it.status} />` },
   { name: 'progress', value: (it) => (it.succeeded + it.failed) / Math.max(it.total, 1), cell: (it) => html`<${Progress} it=${it} />` },
   { name: 'done', number: true, value: (it) => it.succeeded + it.failed, cell: done },
-  { name: 'failed', number: true, value: (it) => it.failed, cell: (it) => html`<span class=${it.failed ? 'fail' : ''}>${it.failed.toLocaleString('en')}</span>` },
+  { name: 'failed', number: true, value: (it) => it.failed, cell: (it) => html`<span class=${it.failed ? 'fail' : ''}>${figure(it.failed)}</span>` },
   { name: 'started', wide: true, value: (it) => it.run.created_at, cell: (it) => html`<${Time} at=${it.run.created_at} />` },
   { name: 'took', number: true, wide: true, value: () => '', cell: (it) => html`<${Length} from=${it.run.created_at} to=${it.run.finished_at} />` },
 ];
@@ -56,7 +56,7 @@ function One({ id }) {
   const retry = async () => { const batch = await post(at`/batches/${id}/retry`); go(at`/batches/${batch.id}`); };
   const over = it && !['pending', 'running', 'waiting', 'parked'].includes(it.status);
   return html`<${Head} title=${html`Batch <span class="mono">${id}</span>`} beside=${it && html`<${Status} of=${it.status} />`}
-      facts=${it && [['each row', it.work], ['rows', it.total.toLocaleString('en')], ['succeeded', it.succeeded.toLocaleString('en')], ['failed', html`<span class=${it.failed ? 'fail' : ''}>${it.failed.toLocaleString('en')}</span>`], ['at once', it.concurrency], ['run', html`<a href=${href(at`/runs/${id}`)}>timeline</a>`]]}>
+      facts=${it && [['each row', it.work], ['rows', figure(it.total)], ['succeeded', figure(it.succeeded)], ['failed', html`<span class=${it.failed ? 'fail' : ''}>${figure(it.failed)}</span>`], ['at once', it.concurrency], ['run', html`<a href=${href(at`/runs/${id}`)}>timeline</a>`]]}>
       ${over && it.failed > 0 && can('retry_batch') && html`<${Act} kind="do" act=${retry}>Retry what failed</${Act}>`}
     </${Head}>
     <${Problem} error=${error.value} again=${reload} />

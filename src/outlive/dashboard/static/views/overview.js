@@ -4,13 +4,13 @@ import { get, useLoaded } from '../api.js';
 import { at, go, href } from '../router.js';
 import { can } from '../session.js';
 import { Bars } from '../parts/chart.js';
-import { Empty, Head, Problem, Tile } from '../parts/shown.js';
+import { Empty, figure, Head, Problem, Tile } from '../parts/shown.js';
 import { Table } from '../parts/table.js';
 import { lasts } from '../parts/time.js';
 
 const DAY = 86_400_000;
 /** A count of the API: with a plus if counting stopped. */
-export const count = (it) => `${it.count.toLocaleString('en')}${it.at_least ? '+' : ''}`;
+export const count = (it) => `${figure(it.count)}${it.at_least ? '+' : ''}`;
 const clock = (instant) => new Date(instant).toTimeString().slice(0, 5);
 const dayAgo = () => new Date(Math.floor((Date.now() - DAY) / 60_000) * 60_000).toISOString();
 
@@ -49,7 +49,7 @@ function Hour({ it }) {
   const all = sum('succeeded') + sum('failed') + sum('cancelled') + sum('open');
   return html`<div class="two">
     <section class="panel" aria-labelledby="hour"><header><h2 id="hour">Runs per minute, by outcome</h2>
-      <span class="legend"><span class="ok">succeeded ${sum('succeeded').toLocaleString('en')}</span><span class="run">open ${sum('open').toLocaleString('en')}</span><span class="off">cancelled ${sum('cancelled').toLocaleString('en')}</span><span class="fail">failed ${sum('failed').toLocaleString('en')}</span></span></header>
+      <span class="legend"><span class="ok">succeeded ${figure(sum('succeeded'))}</span><span class="run">open ${figure(sum('open'))}</span><span class="off">cancelled ${figure(sum('cancelled'))}</span><span class="fail">failed ${figure(sum('failed'))}</span></span></header>
       ${all === 0 ? html`<${Empty} title="No run was started in the last hour.">Start one: <code>outlive start NAME --arg key=value</code>, or look at <a href=${href('/runs')}>all runs</a>.</${Empty}>` : html`<${Bars} bars=${bars} summary=${summary} click=${open} />`}
     </section>
     <section class="panel" aria-labelledby="now"><header><h2 id="now">Now</h2><a class="soft" href=${href('/runs', { since: it.minutes[0].start, roots_only: 'true' })}>runs of this hour</a></header>

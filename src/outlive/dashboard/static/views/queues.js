@@ -4,13 +4,13 @@ import { get, post, put, useLoaded } from '../api.js';
 import { at, href } from '../router.js';
 import { can } from '../session.js';
 import { ActionDialog, Field } from '../parts/dialog.js';
-import { Act, Empty, Head, Problem, Status, Tile } from '../parts/shown.js';
+import { Act, Empty, figure, Head, Problem, Status, Tile } from '../parts/shown.js';
 import { Table } from '../parts/table.js';
 import { Sentence, lasts } from '../parts/time.js';
 import { count } from './overview.js';
 
 const LIMITS = [['concurrency', 'runs at once, in all workers'], ['per_worker', 'of one worker'], ['per_key', 'with the same key']];
-const most = (limit) => (limit === null ? 'no limit' : limit.toLocaleString('en'));
+const most = (limit) => (limit === null ? 'no limit' : figure(limit));
 const rateOf = (tier) => (tier.kind === 'window' ? `${tier.amount} in ${lasts(tier.extent * 1000)}` : `${tier.amount} a second, ${tier.extent} at once`);
 const age = (seconds) => (seconds === null ? '—' : lasts(seconds * 1000));
 
@@ -34,7 +34,7 @@ export default function Queues({ name }) {
 function All() {
   const { data, error, reload } = useLoaded(async (signal) => (await get('/queues', {}, signal)).items, [], { every: 2000 });
   const rows = data.value;
-  return html`<${Head} title="Queues" facts=${rows && [['queues', rows.length], ['in line', rows.reduce((sum, it) => sum + it.in_line.count, 0).toLocaleString('en')], ['hold a slot', rows.reduce((sum, it) => sum + it.running.count, 0).toLocaleString('en')], ['paused', rows.filter((it) => it.paused).length]]} />
+  return html`<${Head} title="Queues" facts=${rows && [['queues', rows.length], ['in line', figure(rows.reduce((sum, it) => sum + it.in_line.count, 0))], ['hold a slot', figure(rows.reduce((sum, it) => sum + it.running.count, 0))], ['paused', rows.filter((it) => it.paused).length]]} />
     <${Problem} error=${error.value} again=${reload} />
     ${rows && html`<${Table} label="queues" rows=${rows} id=${(it) => it.name} columns=${COLUMNS} href=${(it) => href(at`/queues/${it.name}`)}
       empty=${html`<${Empty} title="There are no queues.">A run gets in line with <code>engine.start(workflow, queue="emails")</code>; limits are set with <code>outlive.Queue("emails", concurrency=10)</code>.</${Empty}>`} />`}`;

@@ -5,9 +5,10 @@ import { at, go, here, href, setQuery } from '../router.js';
 import { can } from '../session.js';
 import { useKeys } from '../keys.js';
 import { useCommands } from '../palette.js';
-import { Copy, Head, Problem, RunLink, Status } from '../parts/shown.js';
+import { Later } from '../parts/later.js';
+import { Copy, figure, Head, Problem, RunLink, Status } from '../parts/shown.js';
 import { Length, now, relative, exact, Time } from '../parts/time.js';
-import { Action, LABELS, offered } from './run/actions.js';
+import { LABELS, offered } from './run/offered.js';
 import { Below, TABS } from './run/below.js';
 import { Detail } from './run/detail.js';
 import { useRun } from './run/following.js';
@@ -24,7 +25,7 @@ export default function Run({ id }) {
   const action = useSignal(null);
   if (!run) return html`<${Head} title=${html`<span class="mono">${id}</span>`} /><${Problem} error=${followed.error.value} />`;
   return html`<${Page} followed=${followed} run=${run} id=${id} action=${action} />
-    ${action.value && html`<${Action} key=${JSON.stringify([action.value.name, action.value.of])} wanted=${action.value} followed=${followed} close=${() => { action.value = null; }} />`}`;
+    ${action.value && html`<${Later} load=${async () => (await import('./run/actions.js')).Action} key=${JSON.stringify([action.value.name, action.value.of])} wanted=${action.value} followed=${followed} close=${() => { action.value = null; }} />`}`;
 }
 
 function Page({ followed, run, id, action }) {
@@ -46,6 +47,10 @@ function Page({ followed, run, id, action }) {
     ...Object.fromEntries(TABS.map(([name, label], index) => [String(index + 1), [label.toLowerCase(), () => setQuery({ tab: name })]])),
   });
   useCommands(acts.map((name) => ({ name: LABELS[name], act: () => act(name) })));
+  // What is large is drawn again only with what it shows, and not with each other fact of the page that changes.
+  const at_ = known || end;
+  const drawing = useMemo(() => html`<${TimelinePanel} followed=${followed} run=${run} version=${version} end=${end} now=${at_} query=${query} choose=${choose} names=${names} id=${id} />`, [followed, run, version, end, at_, query, names]);
+  const below = useMemo(() => html`<${Below} tab=${tab} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`, [tab, followed, run, version, query, names]);
   return html`<div class="head">
       <div class="title"><h1 tabindex="-1">${run.workflow} <span class="mono">${run.id}</span></h1><${Status} of=${run.status} />
         ${followed.state.value === 'away' && html`<span class="soft">The connection was lost; it comes again by itself.</span>`}
@@ -55,11 +60,11 @@ function Page({ followed, run, id, action }) {
     <${Problem} error=${followed.error.value} />
     <${Standing} it=${moves} act=${act} choose=${choose} />
     <div class="two">
-      <${TimelinePanel} followed=${followed} run=${run} version=${version} end=${end} now=${known || end} query=${query} choose=${choose} names=${names} id=${id} />
-      <${Detail} followed=${followed} version=${version} chosen=${chosen} now=${known || end} close=${chosen.row || chosen.gap || chosen.event ? () => setQuery({ at: undefined, event: undefined }) : null}
+      ${drawing}
+      <${Detail} followed=${followed} version=${version} chosen=${chosen} now=${at_} close=${chosen.row || chosen.gap || chosen.event ? () => setQuery({ at: undefined, event: undefined }) : null}
         acts=${chosen.row ? rowActs(chosen.row, run, followed, act) : []} />
     </div>
-    <${Below} tab=${tab} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`;
+    ${below}`;
 }
 
 /** What the URL says is chosen. */
@@ -82,7 +87,7 @@ function Facts({ run, timeline, names, events }) {
     run.parent_id && ['parent', html`<${RunLink} id=${run.parent_id} />`],
     run.timeout_at && !run.finished_at && ['deadline', html`<${Time} at=${run.timeout_at} />`],
     Object.keys(run.tags).length > 0 && ['tags', Object.entries(run.tags).slice(0, FACTS_MAX).map(([name, value]) => html`<a class="tag" href=${href('/runs', { tag: `${name}=${value}` })}>${name}=${value}</a>`)],
-    ['events', events.toLocaleString('en')],
+    ['events', figure(events)],
     workers.length > 0 && ['workers', html`<span class="mono" title=${workers.join('\n')}>${workers.length > shown.length ? `${workers.length}: … ` : ''}${shown.join(' → ')}</span>`],
   ];
   return html`<dl class="facts">${facts.filter(Boolean).map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`;
@@ -152,7 +157,7 @@ function TimelinePanel({ followed, run, version, end, now: at_, query, choose, n
       </span>
     </header>
     <${Gantt} timeline=${timeline} version=${version} now=${at_} from=${from} to=${edge} number=${run.number} selected=${query.get('at')} urlOf=${(key) => href(at`/runs/${id}`, { at: key })} choose=${choose}
-      names=${names} collapsed=${collapsed} label="timeline" critical=${critical} even=${even} view=${view} running=${run.status === 'running' && run.number === 0} />
+      names=${names} collapsed=${collapsed} label="timeline" isLoading=${followed.isLoading.value} critical=${critical} even=${even} view=${view} running=${run.status === 'running' && run.number === 0} />
   </section>`;
 }
 

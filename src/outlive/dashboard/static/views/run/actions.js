@@ -1,34 +1,12 @@
-// What can be done to a run: one dialog for each verb, and which of them are offered now and to this user.
+// What can be done to a run: one dialog for each verb.
 import { html, useEffect, useSignal } from '../../vendor/preact.js';
 import { del, post } from '../../api.js';
 import { at, go } from '../../router.js';
-import { can, say } from '../../session.js';
+import { say } from '../../session.js';
 import { ActionDialog, Field } from '../../parts/dialog.js';
 import { JsonInput, SchemaForm, startOf } from '../../parts/form.js';
 import { Json } from '../../parts/json.js';
 import { namedInput } from './standing.js';
-
-const isOpen = (run) => !run.finished_at;
-const RETRIABLE = ['failed', 'timed_out', 'cancelled'];
-
-/** The actions that make sense for a run now, by name; those that the user may not take are not among them. */
-export function offered(run) {
-  const parked = run.status === 'parked';
-  return [
-    ['approve', run.approvals.length > 0],
-    ['signal', isOpen(run)],
-    ['ask', isOpen(run)],
-    ['retry', RETRIABLE.includes(run.status) && run.number === 0],
-    ['resume', parked],
-    ['skip_step', parked],
-    ['pause', isOpen(run) && !parked && run.number === 0],
-    ['fork', run.number === 0],
-    ['cancel', isOpen(run)],
-    ['delete_run', !isOpen(run) && run.number === 0],
-  ].filter(([name, fits]) => fits && can(name)).map(([name]) => name);
-}
-
-export const LABELS = { approve: 'Approve…', reject: 'Reject…', signal: 'Signal…', ask: 'Ask…', retry: 'Retry…', resume: 'Resume', skip_step: 'Skip a step…', pause: 'Pause…', fork: 'Fork…', cancel: 'Cancel…', delete_run: 'Delete…' };
 
 /** The dialog of an action. Props: wanted: {name, of, row, approval}, followed, close. */
 export function Action({ wanted, followed, close }) {

@@ -3,10 +3,12 @@ import { html, useEffect, useMemo, useSignal } from '../../vendor/preact.js';
 import { follow, get, useLoaded } from '../../api.js';
 import { at, href, setQuery } from '../../router.js';
 import { Json } from '../../parts/json.js';
-import { Empty, Problem, Status } from '../../parts/shown.js';
+import { Later } from '../../parts/later.js';
+import { Empty, figure, Problem, Status } from '../../parts/shown.js';
 import { Table } from '../../parts/table.js';
-import { exact, Length, Time } from '../../parts/time.js';
-import { millis, shortWorker } from './timeline.js';
+import { Length, Time } from '../../parts/time.js';
+import { Events } from './events.js';
+import { millis } from './timeline.js';
 
 export const TABS = [['events', 'Events'], ['graph', 'Graph'], ['output', 'State and streams'], ['tree', 'Tree'], ['compare', 'Compare']];
 const ITEMS_MAX = 500;
@@ -20,49 +22,10 @@ export function Below({ tab, followed, run, version, query, names }) {
     ${tab === 'compare' && html`<${Later} load=${async () => (await import('./compare.js')).Compare} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`}`;
 }
 
-/** A part that is loaded when it is first wanted. */
-function Later({ load, ...rest }) {
-  const Show = useSignal(null);
-  useEffect(() => { load().then((it) => { Show.value = { it }; }, () => {}); }, []);
-  return Show.value && html`<${Show.value.it} ...${rest} />`;
-}
-
 /** The steps of its flow or the states of its machine. */
 function States({ run, query }) {
   const link = (node) => href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: 'graph', step: node.id === query.get('step') ? undefined : node.id });
   return html`<section class="panel"><header><h2>Graph</h2><a class="soft" href=${href(at`/runs/${run.id}/graph`)}>On a page of its own</a></header><${Later} load=${async () => (await import('../../parts/graph.js')).RunGraph} id=${run.id} selected=${query.get('step')} hrefOf=${link} /></section>`;
-}
-
-function Events({ followed, version, run, query, names }) {
-  const find = useSignal('');
-  const rows = useMemo(() => {
-    const wanted = find.value.toLowerCase();
-    let worker = '';
-    const found = [];
-    for (const event of followed.events) {
-      if (event.data.worker && (event.type === 'RunClaimed' || event.type === 'RunCreated')) worker = event.data.worker;
-      if (run.number && event.run_id !== run.id && !event.run_id.startsWith(`${run.id}~`)) continue;
-      if (!wanted || event.words.toLowerCase().includes(wanted) || event.type.toLowerCase().includes(wanted)) found.push({ event, worker });
-    }
-    return found.reverse();
-  }, [followed, version, find.value, run.id]);
-  const columns = useMemo(() => [
-    { name: 'seq', value: (it) => it.event.seq, cell: (it) => html`<span class="mono">${it.event.seq}</span>` },
-    { name: 'at', value: (it) => it.event.at, cell: (it) => html`<span title=${exact(millis(it.event.at))}>${exact(millis(it.event.at)).slice(11)}</span>` },
-    { name: 'event', wide: true, value: (it) => it.event.type, cell: (it) => html`<span class="mono">${it.event.type}</span>` },
-    { name: 'what', grow: true, value: (it) => it.event.words, cell: (it) => html`<span class=${toneOf(it.event)} title=${it.event.words}>${it.event.run_id !== run.id ? html`<span class="soft mono">${it.event.run_id.slice(run.root_id.length) || run.root_id} </span>` : ''}${it.event.words}</span>` },
-    { name: 'worker', wide: true, value: (it) => it.worker, cell: (it) => html`<span class="mono">${shortWorker(it.worker, names)}</span>` },
-  ], [names, run.id]);
-  const caption = html`<label class="filters"><span class="aside">find in events</span><input type="search" placeholder="Find in events" value=${find.value} onInput=${(event) => { find.value = event.target.value; }} /></label>`;
-  if (!rows.length && find.value) return html`<div class="panel"><div class="bar">${caption}</div><${Empty} title="No event says this." /></div>`;
-  return html`<${Table} label="events" keys=${false} rows=${rows} id=${(it) => it.event.seq} columns=${columns} caption=${caption}
-    href=${(it) => href(at`/runs/${run.id}`, { ...Object.fromEntries(query), at: undefined, event: it.event.seq })}
-    empty=${html`<${Empty} title="No events yet.">The first one comes when the run is created.</${Empty}>`} />`;
-}
-
-function toneOf(event) {
-  if (event.type === 'RunClaimed' && event.data.interrupted) return 'fail';
-  return /Failed|TimedOut|SetAside/.test(event.type) ? 'fail' : event.type === 'RunParked' ? 'park' : '';
 }
 
 // -- What it shows of itself ---------------------------------------------------------------------------------------
@@ -75,7 +38,7 @@ function Output({ followed, run, query }) {
   return html`<${Problem} error=${error.value} again=${reload} />
     <div class="two even">
       <section class="panel"><header><h2 class=${run.finished_at ? '' : 'live'}>Published</h2></header>${fields && Object.keys(fields).length ? html`<${Json} value=${fields} label="published" />` : html`<${Empty} title="It has published nothing."><code>outlive.publish(stage="review")</code> in a workflow or a step shows it here.</${Empty}>`}</section>
-      <section class="panel"><header><h2 class=${run.finished_at ? '' : 'live'}>Streams</h2><span class="tools">${streams.map((it) => html`<button key=${it.name} class="quiet" aria-pressed=${it.name === name} onClick=${() => setQuery({ stream: it.name })}>${it.name} <span class="soft">${it.items.toLocaleString('en')}</span></button>`)}</span></header>
+      <section class="panel"><header><h2 class=${run.finished_at ? '' : 'live'}>Streams</h2><span class="tools">${streams.map((it) => html`<button key=${it.name} class="quiet" aria-pressed=${it.name === name} onClick=${() => setQuery({ stream: it.name })}>${it.name} <span class="soft">${figure(it.items)}</span></button>`)}</span></header>
         ${name ? html`<${Stream} key=${name} run=${run} name=${name} />` : html`<${Empty} title="It has emitted nothing."><code>outlive.emit("tokens", word)</code> in a step streams it here.</${Empty}>`}</section>
     </div>`;
 }
@@ -92,7 +55,7 @@ function Stream({ run, name }) {
   }, [run.id, name]);
   const texts = items.value.length > 0 && items.value.every((item) => typeof item.value === 'string');
   return html`<div class="stream" tabindex="0" role="log" aria-label=${`stream ${name}`}>
-    ${left.value > 0 && html`<p class="soft">${left.value.toLocaleString('en')} before these</p>`}
+    ${left.value > 0 && html`<p class="soft">${figure(left.value)} before these</p>`}
     ${texts ? html`<p class="words">${items.value.map((item) => item.value).join(items.value.some((item) => /\s$|^\s/.test(item.value)) ? '' : '\n')}</p>` : items.value.map((item) => html`<${Json} key=${item.position} value=${item.value} label=${`item ${item.position}`} open=${1} />`)}
   </div>`;
 }

@@ -7,9 +7,12 @@ import { Timeline } from './timeline.js';
 
 /** Payloads above this size come when they are looked at. */
 export const PAYLOAD_BYTES = 1000;
-const PAGE = 2500;
-/** Events that come within this time are drawn together; the longer a history is, the more a drawing costs and the longer it waits. */
+/** Events of the first page of a history, which is drawn at once, and of the others. */
+const [FIRST_PAGE, PAGE] = [1000, 3000];
+/** Events that come within this time are drawn together. */
 const DRAW_MS = 100;
+/** A drawing that takes long is made more seldom: this many times as long as it took lie between two. */
+const REST = 4;
 
 export class Followed {
   constructor(id) {
@@ -18,6 +21,8 @@ export class Followed {
     this.error = signal(null);
     /** 'loading', 'live', 'away' or 'over'. */
     this.state = signal('loading');
+    /** Whether nothing of the history is known yet. */
+    this.isLoading = signal(true);
     this.timeline = new Timeline();
     this.events = [];
     /** Changes with the events; a view that reads it is drawn again. */
@@ -32,6 +37,7 @@ export class Followed {
     this.position = '';
     this.leaving = new AbortController();
     this.drawn = null;
+    this.drawMs = 0;
     this.asked = null;
   }
 
@@ -88,14 +94,16 @@ export class Followed {
 
   /** The history, page by page; the first one is drawn at once, and the rest together. */
   async load(leaving) {
-    let [after, position] = [-1, ''];
-    while (after !== null) {
-      const page = await get(at`/runs/${this.id}/history`, { after, limit: after < 0 ? PAGE : 2 * PAGE, payload_bytes: PAYLOAD_BYTES }, leaving);
+    const ask = (after, limit) => get(at`/runs/${this.id}/history`, { after, limit, payload_bytes: PAYLOAD_BYTES }, leaving);
+    let [coming, position] = [ask(-1, FIRST_PAGE), ''];
+    while (coming) {
+      const page = await coming;
+      // The server makes the next page while this one is folded.
+      coming = page.next === null ? null : ask(page.next, PAGE);
       this.journal = page.position.split('.')[0];
       for (const event of page.items) { this.events.push(event); this.timeline.take(event); }
-      if (after < 0 || page.next === null) this.version.value += 1;
+      if (this.isLoading.peek() || !coming) batch(() => { this.isLoading.value = false; this.version.value += 1; });
       position = page.position;
-      after = page.next;
     }
     return position;
   }
@@ -112,7 +120,15 @@ export class Followed {
     if (event.seq <= this.timeline.lastSeq) return;
     this.events.push(event);
     this.timeline.take(event);
-    this.drawn ??= setTimeout(() => { this.drawn = null; this.version.value += 1; }, Math.max(DRAW_MS, this.events.length / 20));
+    this.drawn ??= setTimeout(() => this.draw(), Math.max(DRAW_MS, this.drawMs * REST));
+  }
+
+  draw() {
+    this.drawn = null;
+    const began = performance.now();
+    this.version.value += 1;
+    // Components are drawn in a microtask, which the line above has queued.
+    queueMicrotask(() => { this.drawMs = performance.now() - began; });
   }
 
   /** Ask what it waits for, soon: several changes are one question. */
@@ -141,7 +157,8 @@ export class Followed {
       quiet(get(at`/workflows/${this.run.peek().workflow}`, {}, leaving)),
     ]);
     batch(() => {
-      if (workers) this.workers.value = { ...this.workers.peek(), ...Object.fromEntries(workers.items.filter((it) => it.name).map((it) => [it.id, it.name])) };
+      const fresh = (workers?.items ?? []).filter((it) => it.name && this.workers.peek()[it.id] !== it.name);
+      if (fresh.length) this.workers.value = { ...this.workers.peek(), ...Object.fromEntries(fresh.map((it) => [it.id, it.name])) };
       this.schema.value = workflows?.items.find((it) => it.version === this.run.peek().version) ?? null;
     });
   }

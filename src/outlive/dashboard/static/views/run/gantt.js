@@ -38,10 +38,10 @@ function beside(row, now) {
 
 /**
  * Props: timeline, version (redraws), now, from and to (of the run, in milliseconds), number (of the run in its tree), selected (key),
- * urlOf(key), choose(key), names (of workers), collapsed (signal with a Set), label, keys, critical, even, view (signal [first, last]),
+ * urlOf(key), choose(key), names (of workers), isLoading (nothing is known yet), collapsed (signal with a Set), label, keys, critical, even, view (signal [first, last]),
  * beside: {timeline, from} of another run, so that both are drawn with the same scale.
  */
-export function Gantt({ timeline, version, now, from, to, number = 0, running = false, selected, urlOf, choose, names = {}, collapsed, label, keys = true, critical = false, even = false, view, beside: other = null }) {
+export function Gantt({ timeline, version, now, from, to, number = 0, running = false, isLoading = false, selected, urlOf, choose, names = {}, collapsed, label, keys = true, critical = false, even = false, view, beside: other = null }) {
   const box = useRef(null);
   const width = useSignal(0);
   const seen = useSignal([0, 40]);
@@ -171,7 +171,7 @@ export function Gantt({ timeline, version, now, from, to, number = 0, running = 
           ${row.kind === 'child' && html`<span class="t">child</span>`}
         </li>`)}
       </ol>
-      ${lines.length === 0 && html`<p class="soft none">Nothing has happened yet that takes time. Steps are drawn when they end.</p>`}
+      ${lines.length === 0 && html`<p class="soft none">${isLoading ? 'Looking…' : 'Nothing has happened yet that takes time. Steps are drawn when they end.'}</p>`}
     </div>
   </div>`;
 }

@@ -5,11 +5,16 @@
 // (spans) and marks (moments). An attempt is journaled when it ends, with how long it took: one that runs has no bar yet. No
 // event says when a lost worker died: the gap of a crash is from its last event to the claim of the next worker.
 
+let [lastSecond, lastMillis] = ['', 0];
+
 /** Milliseconds since 1970 of an instant on the wire, with its microseconds. */
 export function millis(instant) {
   const dot = instant.indexOf('.', 19);
-  const whole = Date.parse(dot < 0 ? instant : `${instant.slice(0, dot)}Z`);
-  return dot < 0 ? whole : whole + Number(`0${instant.slice(dot, -1)}`) * 1000;
+  if (dot < 0) return Date.parse(instant);
+  const second = instant.slice(0, dot);
+  // Many events are of the same second, and a date takes long to read.
+  if (second !== lastSecond) [lastSecond, lastMillis] = [second, Date.parse(`${second}Z`)];
+  return lastMillis + Number(`0${instant.slice(dot, -1)}`) * 1000;
 }
 
 /** The name of a worker if it is known; else the end of its session, which tells it from others (the beginning is the time). */
