@@ -93,6 +93,44 @@ async def page_survivor(folder: str) -> str:
     return charged
 
 
+@outlive.step(retry=outlive.Retry(5, first=3600.0))
+async def page_moor(port: str) -> str:
+    """Fail, and be tried again in an hour."""
+    raise Refused(f"{port} is closed")
+
+
+@outlive.workflow
+async def page_voyage(port: str = "Kiel") -> str:
+    """Goes on when a person skips the step that cannot work."""
+    return f"moored: {await page_moor(port)}"
+
+
+@outlive.workflow
+async def page_cart() -> int:
+    """Answers two asks."""
+    total = 0
+    async for ask in outlive.asks("add", int):
+        total += ask.body
+        ask.reply(total)
+        if total > 9:
+            break
+    return total
+
+
+@outlive.step
+async def page_send(promise_id: str) -> str:
+    """Send the id of a promise to another program."""
+    return promise_id
+
+
+@outlive.workflow
+async def page_courier() -> str:
+    """Waits for another program."""
+    promise = outlive.promise(str)
+    await page_send(promise.id)
+    return await promise
+
+
 @outlive.step
 async def page_tick(number: int) -> int:
     """One of many."""

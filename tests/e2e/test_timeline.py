@@ -137,6 +137,26 @@ def test_waits_signals_and_approvals_have_rows_of_their_own(call: Call) -> None:
     assert ("approved", "approved by ann") == (rows["approval:refund"]["state"], rows["approval:refund"]["note"])
 
 
+def test_a_promise_is_one_row_until_it_is_settled(call: Call) -> None:
+    """The wait has the id of the promise and the signal that settles it the call: both are the row of the promise."""
+    waits = [{"kind": "promise", "name": "r:3dac21f5", "until_at": None, "run": 0, "detail": ""}]
+    found = call(
+        "timeline",
+        FOLDED,
+        [
+            CREATED,
+            event(1, 10, "PromiseMade", call="@promise", payload={"type": "str"}),
+            event(2, 20, "RunSuspended", waits=waits),
+            event(3, 500, "RunClaimed", worker="a1", epoch=2, interrupted=False),
+            event(4, 501, "SignalReceived", name="@promise/0/@promise", payload={"value": 1}, key="0"),
+        ],
+    )
+
+    (row,) = found["rows"]
+    assert ("promise:@promise", "settled", [501]) == (row["key"], row["state"], row["marks"])
+    assert [[10, 501, "ok"]] == row["bars"]
+
+
 def test_children_stand_below_their_row_and_a_retry_makes_a_new_one(call: Call) -> None:
     """What a retry takes back stays to be seen."""
     found = call(

@@ -11,6 +11,7 @@ from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent
 from outlive._model import Failure, RunStatus
 from outlive._model.instant import instant_of
+from outlive._model.promise import PROMISE
 
 _SHORT_SECONDS = 0.01
 _CAPITAL = re.compile(r"([A-Z])")
@@ -90,7 +91,9 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     ),
     journal.StepEndedLate: lambda it: f"step {it.call} ended after the run had given it up",
     journal.TimerFired: lambda _: "a timer fired",
-    journal.SignalReceived: lambda it: f"signal {it.name} arrived",
+    journal.SignalReceived: lambda it: (
+        "a promise was settled" if it.name.startswith(f"{PROMISE}/") else f"signal {it.name} arrived"
+    ),
     journal.AskReceived: lambda it: f"ask {it.name} arrived",
     journal.AskAnswered: lambda it: f"ask {it.name} was {'answered' if it.failure is None else 'refused'}",
     journal.CancelRequested: lambda it: f"the run was asked to stop{it.reason and f': {it.reason}'}",

@@ -8,7 +8,8 @@ let first = '';
 
 /**
  * Keys of a component, as long as it is shown: {j: ['next row', () => ...], 'g r': ['runs', ...]}. The newest component
- * goes first. They rest while the user types, and while a dialog is open.
+ * goes first. They rest while the user types, and while a dialog is open. What the browser does by itself (Enter on a link) is only
+ * listed, with null: one that is handled here would take Enter away from every button of the page.
  */
 export function useKeys(keys) {
   const own = Object.entries(keys);

@@ -61,7 +61,7 @@ export function Table({ label, rows, columns, id = (row) => row.id, href, select
   useKeys(keyed ? {
     j: ['next row', () => move(1)],
     k: ['row before', () => move(-1)],
-    ...(href && { Enter: ['open the row', (event) => { if (event.target.dataset?.row) event.target.click(); }] }),
+    ...(href && { Enter: ['open the row', null] }),
     ...(selection && { x: ['choose the row', () => { const at = document.activeElement?.dataset?.row; if (at) mark(paged ? rows.at(+at) : rows[at]); }] }),
   } : {});
   if (length === 0) return html`<div class="panel table">${search && html`<div class="bar"><div>${search}</div></div>`}${paged && !rows.isKnown ? html`<div class="empty soft">${rows.error.value ? '' : 'Looking…'}</div>` : empty}</div>`;

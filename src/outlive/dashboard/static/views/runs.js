@@ -61,7 +61,7 @@ export default function Runs() {
   const close = () => { doing.value = null; };
   const done = () => { selection.value = new Set(); pages.changed(); counted.reload(); };
   return html`<${Head} title="Runs" beside=${html`<span class=${`soft ${state.value === 'live' ? 'live' : ''}`}>${{ live: 'live', away: 'not live: connecting' }[state.value] ?? ''}</span>`}>
-      <${Actions} chosen=${selection.value} any=${any} statuses=${filters.status} doing=${doing} />
+      <${Actions} chosen=${selection.value} any=${any} statuses=${filters.status} purges=${!filters.waiting_for && !filters.roots_only} doing=${doing} />
     </${Head}>
     <${Filters} filters=${filters} order=${order} search=${search} />
     <${Problem} error=${pages.error.value ?? counted.error.value} again=${() => pages.see(0, 60)} />
@@ -150,12 +150,12 @@ const VERBS = [
   { verb: 'resume', label: 'Resume', one: 'resume', many: 'resume_all', path: '/recovery/resume', kind: 'do', says: 'resumed', for: ['parked'] },
 ];
 
-function Actions({ chosen, any, statuses, doing }) {
+function Actions({ chosen, any, statuses, purges, doing }) {
   const fits = (each) => chosen.size > 0 || (statuses.length ? statuses.some((status) => each.for.includes(status)) : each.verb !== 'resume');
   const verbs = VERBS.filter((each) => can(chosen.size ? each.one : each.many) && fits(each));
   if (!chosen.size && !any) return can('cancel') && html`<span class="soft">Choose runs, or narrow the list, to act on many.</span>`;
   return html`${verbs.map((each) => html`<button key=${each.verb} class=${each.kind === 'no' ? 'no' : ''} onClick=${() => { doing.value = each; }}>${each.label} ${chosen.size ? `${chosen.size}…` : 'all that fit…'}</button>`)}
-    ${!chosen.size && can('purge_runs') && statuses.every((status) => !VERBS[0].for.includes(status)) && html`<button class="no" onClick=${() => { doing.value = { verb: 'purge', label: 'Delete', kind: 'no', path: '/bulk/purge' }; }}>Delete all that fit…</button>`}`;
+    ${!chosen.size && can('purge_runs') && purges && statuses.every((status) => !VERBS[0].for.includes(status)) && html`<button class="no" onClick=${() => { doing.value = { verb: 'purge', label: 'Delete', kind: 'no', path: '/bulk/purge' }; }}>Delete all that fit…</button>`}`;
 }
 
 /** The filters of the list as bulk operations take them; they know no `roots_only`. */
@@ -168,8 +168,7 @@ function Bulk({ verb, label, kind, path, says, chosen, filters, close, done }) {
   const ids = [...chosen];
   const body = (dry) => ({ ...bulkOf(filters), limit: BULK_MAX, dry_run: dry, ...(verb === 'cancel' || verb === 'retry' ? { reason: reason.current?.value ?? '' } : {}) });
   if (verb === 'purge') {
-    const { waiting_for: _, ...own } = bulkOf(filters);
-    const send = (dry) => post(path, { ...own, older_than: 0, limit: BULK_MAX, dry_run: dry });
+    const send = (dry) => post(path, { ...bulkOf(filters), older_than: 0, limit: BULK_MAX, dry_run: dry });
     return html`<${ActionDialog} title="Delete runs for good" verb="Delete" kind="no" close=${close} preview=${() => send(true)} disabled=${false}
       show=${(found) => html`<p><b>${found.found} ${found.found === 1 ? 'run' : 'runs'}</b> that have ended, with their children, histories and values${found.oldest && html`, from <${Time} at=${found.oldest} /> to <${Time} at=${found.newest} />`}. This cannot be undone.</p>`}
       act=${() => send(false)} done=${(found) => { done(); return `${found.deleted} deleted.`; }} />`;

@@ -74,7 +74,7 @@ function waiting(run, why, approvals, timeline) {
   switch (first.kind) {
     case 'signal': return { kind: 'wait', text: ['Waits for the signal ', { b: first.name }, first.detail ? ` (${first.detail})` : '', ...since], next, act: { name: 'signal', label: 'Send signal…', of: first.name } };
     case 'ask': return { kind: 'wait', text: ['Waits to be asked ', { b: first.name }, ...since], next, act: { name: 'ask', label: 'Ask…', of: first.name } };
-    case 'promise': return { kind: 'wait', text: ['Waits for a promise that a program outside settles', ...since], next, act: null };
+    case 'promise': return { kind: 'wait', text: ['Waits for a promise that a program outside settles', ...openSince(timeline, 'promise')], next: [`Its id is ${first.name}. `, ...next], act: null };
     case 'timer': return { kind: 'wait', text: ['Sleeps. It goes on ', first.until ? { at: first.until } : 'when its timer fires', '.'], next: since.length > 1 ? ['It has slept', ...since] : [], act: null };
     case 'retry': return retrying(first, timeline);
     case 'limit': return { kind: 'wait', text: ['Waits for ', { b: first.detail || 'a limit' }, ` before ${first.name}`, ...since], next: first.until ? ['It asks again ', { at: first.until }, '.'] : next, act: null };
@@ -94,6 +94,12 @@ function approval(it) {
   const from = it.assignees.length ? [' from ', { b: it.assignees.join(', ') }] : [];
   const next = it.deadline ? ['Without a decision it expires ', { at: it.deadline }, '.'] : ['It waits for as long as it takes.'];
   return { kind: 'wait', text: ['Waits for the approval ', { b: it.name }, ...from, ', asked ', { at: it.requested_at }, '.'], next: it.title ? [`${it.title} `, ...next] : next, act: { name: 'approve', label: 'Approve…', approval: it, also: { name: 'reject', label: 'Reject…', approval: it } } };
+}
+
+/** Since when the oldest open row of a kind has waited. */
+function openSince(timeline, kind) {
+  const row = (timeline?.rows.get(0) ?? []).find((each) => each.kind === kind && each.open);
+  return row ? [', since ', { at: new Date(row.at).toISOString() }, '.'] : ['.'];
 }
 
 function sinceOf(timeline, wait) {

@@ -25,6 +25,8 @@ export function numberOf(runId, rootId) {
   return runId === rootId ? 0 : Number(runId.slice(rootId.length + 1));
 }
 
+/** What the signals are called that settle promises, up to the number of the run. */
+const PROMISED = '@promise/';
 const ENDS = { RunSucceeded: 'succeeded', RunFailed: 'failed', RunCancelled: 'cancelled', RunTimedOut: 'timed_out', RunContinued: 'continued' };
 /** How a bar is drawn by the status of the run that it stands for. */
 const BAR_OF = { succeeded: 'ok', continued: 'ok', failed: 'fail', timed_out: 'fail', cancelled: 'off' };
@@ -174,7 +176,7 @@ export class Timeline {
   suspend(waits, at) {
     const wanted = new Map();
     for (const wait of waits) {
-      if (!['signal', 'ask', 'promise', 'timer'].includes(wait.kind)) continue; // Steps, children and approvals have rows of their own.
+      if (!['signal', 'ask', 'timer'].includes(wait.kind)) continue; // Steps, children, approvals and promises have rows of their own.
       if (wait.kind === 'timer' && /@approval/.test(wait.name)) continue; // What an approval does while it waits is shown there.
       const name = `${wait.run ?? 0} ${wait.kind} ${wait.name}`;
       if (!wanted.has(name)) wanted.set(name, wait);
@@ -389,10 +391,10 @@ const TAKERS = {
     return row;
   },
   SignalReceived(it, event, data, at, number) {
-    const promised = it.resolve(number, 'promise', data.name, at);
-    const row = promised ?? it.resolve(number, 'signal', data.name, at) ?? it.last(number, 'signal', data.name) ?? it.row(number, 'signal', data.name, `signal ${data.name}`, at);
+    if (data.name.startsWith(PROMISED)) return settle(it, event, data, at, number);
+    const row = it.resolve(number, 'signal', data.name, at) ?? it.last(number, 'signal', data.name) ?? it.row(number, 'signal', data.name, `signal ${data.name}`, at);
     row.marks.push({ at, seq: event.seq, kind: 'signal' });
-    it.close(row, promised ? 'settled' : 'received');
+    it.close(row, 'received');
     return row;
   },
   AskReceived(it, event, data, at, number) {
@@ -442,7 +444,13 @@ const TAKERS = {
     if (!/by /.test(row.note)) row.note = 'no longer waited for';
     return row;
   },
-  PromiseMade: (it, event, data, at, number) => it.lasting(number, 'promise', data.call, `promise ${data.call}`, at),
+  PromiseMade(it, event, data, at, number) {
+    const row = it.row(number, 'promise', data.call, data.call.replace('@', ''), at);
+    row.state = 'waiting';
+    row.note = 'a program outside settles it';
+    row.bars.push({ from: at, to: null, kind: 'wait', seq: event.seq });
+    return row;
+  },
   DetachedStarted(it, event, data, at, number) {
     const row = it.row(number, 'other', data.run_id, `run ${data.run_id}`, at);
     row.link = data.run_id;
@@ -469,6 +477,17 @@ const TAKERS = {
   },
   ...Object.fromEntries(Object.entries(ENDS).map(([type, status]) => [type, (it, event, data, at, number) => endRun(it, event, data, at, number, status)])),
 };
+
+/** A promise comes as a signal that is named by the number of its run and its call. */
+function settle(it, event, data, at, number) {
+  const call = data.name.split('/').slice(2).join('/');
+  const row = it.last(number, 'promise', call) ?? it.row(number, 'promise', call, call.replace('@', ''), at);
+  row.marks.push({ at, seq: event.seq, kind: 'signal' });
+  row.note = '';
+  endBars(row, at, 'ok');
+  it.close(row, 'settled');
+  return row;
+}
 
 function moment(it, event, at, kind, label, note, number = 0) {
   const row = it.last(number, kind, kind) ?? it.row(number, kind, kind, label, at);
