@@ -55,5 +55,5 @@ const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))/;
 /** A sentence of the server: it begins with a capital letter, and instants in it are relative. */
 export function Sentence({ text }) {
   if (!text) return null;
-  return html`${(text[0].toUpperCase() + text.slice(1)).split(INSTANT).map((part, n) => (n % 2 ? html`<${Time} at=${part} />` : part))}`;
+  return html`${(text[0].toUpperCase() + text.slice(1)).split(INSTANT).map((part, n) => (n % 2 ? html`<${Time} at=${part} />` : part.replace(/ at $/, ' ')))}`;
 }

@@ -29,8 +29,8 @@ const what = (run) => run.failure?.message ? `${run.failure.type.split('.').pop(
 
 const COLUMNS = [
   { name: 'id', value: (run) => run.id, cell: (run) => html`<span class="mono run-id" title=${run.id}>${run.id}</span>` },
-  { name: 'workflow', value: (run) => run.workflow, cell: (run) => html`${run.workflow}${run.version > 1 && html` <span class="soft">v${run.version}</span>`}` },
   { name: 'status', value: (run) => run.status, cell: (run) => html`<${Status} of=${run.status} />` },
+  { name: 'workflow', value: (run) => run.workflow, cell: (run) => html`${run.workflow}${run.version > 1 && html` <span class="soft">v${run.version}</span>`}` },
   { name: 'started', value: (run) => run.created_at, cell: (run) => html`<${Time} at=${run.created_at} />` },
   { name: 'took', number: true, wide: true, value: (run) => (run.finished_at ? (new Date(run.finished_at) - new Date(run.created_at)) / 1000 : ''), cell: (run) => html`<${Length} from=${run.created_at} to=${run.finished_at} />` },
   { name: 'tags', wide: true, value: (run) => Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(' '), cell: (run) => Object.entries(run.tags).slice(0, 3).map(([name, value]) => html`<span class="tag" key=${name}>${name}=${value}</span>`) },

@@ -64,6 +64,8 @@ function TimeLine({ schedules }) {
   const left = Math.min(180, width.value * 0.3);
   const place = (instant) => left + ((new Date(instant) - start) / size) * (width.value - left - 12);
   const height = 28 + rows.length * 24;
+  // The server says the next few fires only: a line says that more come.
+  const goesOn = (it) => it.next_fires.length > 1 && new Date(it.next_fires[it.next_fires.length - 1]) - start < size;
   const steps = [0, 0.25, 0.5, 0.75, 1];
   const label = (share) => (share === 0 ? 'now' : `+${lasts(size * share)}`);
   return html`<section class="panel" aria-labelledby="next"><header><h2 id="next">Next fires</h2>
@@ -71,7 +73,7 @@ function TimeLine({ schedules }) {
     <div ref=${own} class="chart">${rows.length === 0 ? html`<p class="soft">None within ${lasts(size)}.</p>` : html`<svg width=${width.value} height=${height} role="img" aria-label=${`The next fires: ${rows.map((it) => `${it.name} ${relative(it.next_fires[0], start)}`).join(', ')}`}>
       ${steps.map((share) => html`<g key=${share}><line class="axis" x1=${left + share * (width.value - left - 12)} x2=${left + share * (width.value - left - 12)} y1="18" y2=${height} /><text class="t" x=${left + share * (width.value - left - 12)} y="12" text-anchor=${share === 0 ? 'start' : share === 1 ? 'end' : 'middle'}>${label(share)}</text></g>`)}
       ${rows.map((it, n) => html`<g key=${it.name}><text class="m" x="0" y=${40 + n * 24}>${it.name.length > left / 7.6 ? `${it.name.slice(0, Math.floor(left / 7.6) - 1)}…` : it.name}</text>
-        ${it.next_fires.filter((fire) => new Date(fire) - start < size).map((fire) => html`<rect key=${fire} class=${it.is_paused || it.is_tripped ? 'off' : 'fire'} x=${Math.max(place(fire), left) - 2} y=${28 + n * 24} width="5" height="16" rx="2"><title>${`${it.name}: ${exact(fire)}`}</title></rect>`)}</g>`)}
+        ${it.next_fires.filter((fire) => new Date(fire) - start < size).map((fire) => html`<rect key=${fire} class=${it.is_paused || it.is_tripped ? 'off' : 'fire'} x=${Math.max(place(fire), left) - 2} y=${28 + n * 24} width="5" height="16" rx="2"><title>${`${it.name}: ${exact(fire)}`}</title></rect>`)}${goesOn(it) && html`<line class="goes-on" x1=${place(it.next_fires[it.next_fires.length - 1]) + 6} x2=${width.value - 12} y1=${36 + n * 24} y2=${36 + n * 24}><title>and so on</title></line>`}</g>`)}
     </svg>`}</div></section>`;
 }
 
