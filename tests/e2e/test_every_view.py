@@ -11,7 +11,7 @@ import outlive
 from outlive.events import ApprovalRequested
 from tests.e2e import shop
 from tests.e2e.flow_shop import ORDER, Case, refund, ticket
-from tests.e2e.reading import check_view, problems
+from tests.e2e.reading import THEMES, check_view, problems
 from tests.e2e.site import Site
 from tests.flow.conftest import own_flows
 
@@ -142,8 +142,8 @@ def test_every_dialog_is_readable_and_closes_with_escape(busy: Site, page: Page)
             button.focus()
             page.keyboard.press("Enter")
             expect(page.get_by_role("dialog")).to_be_visible()
-            for theme in ("light", "dark"):
-                page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            for theme in THEMES:
+                page.emulate_media(color_scheme=theme)
                 assert not problems(page), f"{route}, {name}, {theme}: {problems(page)}"
             page.keyboard.press("Escape")
             expect(page.get_by_role("dialog")).to_have_count(0)
