@@ -186,10 +186,20 @@ async def test_a_workflow_that_is_killed_delivers_its_event_once_in_the_store(pl
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"url": "ftp://x"}, {"url": "crm"}, {"url": "https://me:word@crm.example/"}, {"types": "x"}, {"name": "a b"}],
+    [
+        {"url": "ftp://x"},
+        {"url": "crm"},
+        {"url": "https://me:word@crm.example/"},
+        {"types": "x"},
+        {"types": []},
+        {"types": ["order.*.paid"]},
+        {"name": "a b"},
+        {"secret": "whsec_word@"},
+        {"secret": "a word@ of it"},
+    ],
 )
 async def test_a_sink_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
-    """And the password is not in the message."""
+    """And neither the password is in the message, nor a secret that was given in place of its name."""
     right = {"name": "crm", "url": "https://crm.example/hooks", "types": ["*"]}
     async with outlive.Engine("memory:", worker=False) as engine:
         with pytest.raises(InvalidArgumentError, match="add_sink") as refused:

@@ -160,7 +160,7 @@ async def test_data_is_plain_json(engine: outlive.Engine) -> None:
     for bad in (object(), {"when": object()}, 1j):
         with pytest.raises(ArgumentTypeError, match="plain JSON"):
             await engine.events.send("truck.left", bad)
-    wrongs: list[tuple[Any, Any]] = [("", "a"), (7, "a"), ("a", ""), ("a", "\0")]
+    wrongs: list[tuple[Any, Any]] = [("", "a"), (7, "a"), ("a", ""), ("a", "\0"), ("truck.*", "a")]
     for event_type, event_id in wrongs:
         with pytest.raises(InvalidArgumentError, match=r"engine\.events\.send"):
             await engine.events.send(event_type, id=event_id)
@@ -172,6 +172,13 @@ def test_a_workflow_that_takes_more_than_one_argument_has_no_trigger() -> None:
         outlive.workflow(name="events.two", on_event="parcel.packed")(_two)
     with pytest.raises(InvalidArgumentError, match="on_event"):
         outlive.workflow(name="events.seven", on_event=7)(_two)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("types", [[], ["truck.*.left"], "*.left"])
+def test_a_trigger_that_no_event_fits_is_refused(types: Any) -> None:
+    """It would never start anything."""
+    with pytest.raises(InvalidArgumentError, match=r"on_event=.*`\*` stands at the end"):
+        outlive.workflow(name="events.never", on_event=types)(_two)
 
 
 async def _two(one: int, two: int) -> None: ...

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import Queue, RunStatus
-from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.errors import ArgumentTypeError, InvalidArgumentError, QueueNotFoundError
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
 
@@ -327,6 +327,7 @@ async def test_bad_place_is_refused(options: dict[str, Any], error: type[Excepti
         {"rate": [outlive.TokenBucket(1), "fast"]},
         {"hold": "forever"},
         {"weights": {"a": 0}},
+        {"weights": ["a"]},
         {"ageing": 0},
         {"priorities": 1},
     ],
@@ -461,6 +462,54 @@ async def test_verbs_of_queues_refuse_what_cannot_be() -> None:
             await engine.queues.pause("default")
         with pytest.raises(ArgumentTypeError, match="Queue"):
             await engine.queues.stats(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verb", ["stats", "pause", "resume", "drain", "reset"])
+async def test_a_misspelt_queue_is_refused(verb: str) -> None:
+    """With the one that may be meant: who pauses a queue in a hurry must not pause nothing."""
+    async with TestEngine() as engine:
+        await engine.queues.set("emails", concurrency=3)
+        with pytest.raises(QueueNotFoundError, match="did you mean 'emails'") as caught:
+            await getattr(engine.queues, verb)("emials")
+        assert (caught.value.name, caught.value.near) == ("emials", "emails")
+        with pytest.raises(QueueNotFoundError, match=r"engine\.queues\.list"):
+            await getattr(engine.queues, verb)("other")
+        assert "emials" not in [info.name for info in await engine.queues.list()]
+
+
+async def test_a_queue_that_only_runs_have_named_is_known() -> None:
+    """It needs no declaration, and its runs may have ended."""
+    async with TestEngine() as engine:
+        await (await engine.start(queued_visit, "a", queue="named_once")).result()
+        await engine.queues.pause("named_once")
+        assert (await engine.queues.stats("named_once")).paused == "paused"
+
+
+@pytest.mark.every_store
+async def test_queues_of_a_worker_are_known_when_it_has_started(place: Place) -> None:
+    """Before the first run, to programs that do not have its code; those of Outlive's own not before they have runs."""
+    async with place.engine():
+        store = place.store()
+        await store.open()
+        try:
+            names = await store.list_queues()
+        finally:
+            await store.close()
+
+    assert "single" in names
+    assert "outlive.deliveries" not in names
+
+
+async def test_code_of_an_older_process_does_not_win(place: Place) -> None:
+    """Its first start comes after that of the newer one; what was started last counts all the same."""
+    async with place.engine(worker=False) as older:
+        place.clock.skip(seconds=1)
+        async with place.engine(worker=False) as newer:
+            await newer.start(queued_visit, "a", queue=Queue("changing", concurrency=5))
+            place.clock.skip(seconds=1)
+            await older.start(queued_visit, "b", queue=Queue("changing", concurrency=1))
+
+            assert (await newer.queues.stats("changing")).limits.concurrency == 5
 
 
 def test_queues_have_sync_verbs() -> None:

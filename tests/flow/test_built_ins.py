@@ -329,13 +329,22 @@ async def test_iterate_is_bounded() -> None:
     assert await result_of("bounded", step) == {"result": 6, "iterations": 5, "terminated": True}
 
 
+async def test_a_flow_that_calls_itself_for_ever_fails() -> None:
+    """It would fill the memory of one worker after the other."""
+    endless = flow.parse("name: built-in-endless\nsteps: { again: { use: flow, with: { name: built-in-endless } } }")
+    async with TestEngine() as engine:
+        with pytest.raises(RunFailed, match="flows call each other 30 deep"):
+            await (await engine.start(endless)).result()
+        assert await engine.count() == 31
+
+
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        ("{ use: sleep, with: { seconds: 1, until: 2026-01-01 } }", "either `seconds` or `until`"),
+        ("{ use: sleep, with: \"${{ {'seconds': 1, 'until': '2026-01-01'} }}\" }", "either `seconds` or `until`"),
         ("{ use: sleep, with: { until: tomorrow } }", "`until` is no instant"),
         ("{ use: iterate, with: { use: noop, with: { other: 1 } } }", "turn 0 gave"),
-        ("{ use: map, with: { items: [1], use: noop, concurrency: 0 } }", "at least 1"),
+        ("{ use: map, with: { items: [1], use: noop, concurrency: '${{ size(run.id) * 0 }}' } }", "`int` >= 1"),
         ("{ use: map, with: { items: [1], use: noop, tolerate: few } }", "a number or a share"),
         ("{ use: flow, with: { name: built-in-none } }", "no flow or workflow is called 'built-in-none'"),
     ],

@@ -186,8 +186,12 @@ async def test_what_a_flow_may_not_reach() -> None:
 
 
 async def test_two_bodies_are_refused() -> None:
-    """Before anything is sent."""
-    failure = await failure_of(asking("http_two", url="${{ input.url }}", text="a", body=1), "http://127.0.0.1:1/")
+    """Before anything runs where it can be seen, else before anything is sent."""
+    with pytest.raises(flow.FlowError, match="has body and text; keep one of them"):
+        asking("http_two", url="${{ input.url }}", text="a", body=1)
+    steps = {"call": {"use": "http", "with": "${{ {'url': input.url, 'text': 'a', 'body': 1} }}"}}
+    made = flow.parse(json.dumps({"name": "http_two", "input": {"url": "string"}, "steps": steps}))
+    failure = await failure_of(made, "http://127.0.0.1:1/")
 
     assert "one of body, text and form" in failure.message
 

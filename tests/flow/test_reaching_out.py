@@ -273,7 +273,7 @@ async def test_blobs_of_flows(tmp_path: Path) -> None:
             failure = await failure_of(one_step(f"reaching_file_{number}", "blob", {"file": path}))
             assert failure.type == "outlive.errors.BlobError", path
         big = await failure_of(one_step("reaching_big", "blob", {"text": "x" * 51}))
-        two = await failure_of(one_step("reaching_two", "blob", {"text": "x", "put": 1}))
+        two = await failure_of(one_step("reaching_two", "blob", "${{ {'text': 'x', 'put': 1} }}"))
 
     assert "has 51 bytes" in big.message
     assert "one of put, text" in two.message

@@ -218,6 +218,18 @@ async def test_a_signature_covers_id_time_and_body(engine: TestEngine) -> None:
     assert 2 == await engine.count(workflow="hooked.signed")
 
 
+async def test_a_webhook_with_a_token_and_a_signature_wants_both(engine: TestEngine) -> None:
+    """Either of them alone is not enough. (S9)"""
+    flow.parse(HOOKS.format(name="both", more="token: key\n    hmac: key"))
+    app, body = Webhooks(engine), b'{"order": 7}'
+    signed = signed_headers(SECRET, "msg_1", body, now_seconds=engine.clock.now() / 1_000_000)
+    token = {"x-webhook-token": SECRET}
+
+    answers = [(await post(app, "/hooks/both", body, headers)).status for headers in (signed, token, signed | token)]
+
+    assert answers == [401, 401, 202]
+
+
 async def test_a_signature_of_github_covers_the_body(engine: TestEngine) -> None:
     """The id in its header is not signed, so the body is what a delivery is known by. (S9) [S9]"""
     app, body = Webhooks(engine), b'{"order": 7}'

@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 import outlive
 from outlive._model.instant import instant_of, microseconds_of
@@ -14,7 +15,7 @@ YEAR = timedelta(days=366)
 
 def ticks_of(schedule: outlive.Schedule, start: datetime, end: datetime) -> list[str]:
     """The ticks in a range, as people write them in UTC."""
-    found = Ticks(schedule).between(microseconds_of(start), microseconds_of(end), 1_000)
+    found = Ticks(schedule).between(microseconds_of(start), microseconds_of(end), 5_000)
     return [instant_of(tick).strftime("%m-%d %H:%M") for tick in found]
 
 
@@ -102,11 +103,52 @@ def test_the_last_ticks_of_a_sparse_schedule_are_found_however_far_back() -> Non
 
 
 def test_a_schedule_that_never_ticks_again_says_so() -> None:
-    """Also if every tick is excluded."""
+    """Also if every tick is excluded, as in a store of an earlier release: now it is refused."""
     over = outlive.every(hours=1, end=utc(1, 1))
-    excluded = outlive.cron("0 6 24 12 *", exclude=["0 6 * 12 *"])
+    excluded = replace(outlive.cron("0 6 24 12 *"), exclude=("0 6 * 12 *",))
 
     assert (None, None) == (Ticks(over).after(microseconds_of(utc(1, 1))), Ticks(excluded).after(0))
+
+
+@pytest.mark.parametrize("exclude", ["* * * * 6,0", "* 0-23 * * 6,0", "0-59 * * * 6,0"])
+def test_a_long_exclusion_is_passed_however_many_ticks_are_in_it(exclude: str) -> None:
+    """A weekend has 172,800 seconds; on Monday the schedule goes on."""
+    often = outlive.every(seconds=1, exclude=[exclude])
+
+    assert microseconds_of(utc(11, 23)) == Ticks(often).after(microseconds_of(utc(11, 21)) - 1)
+
+
+def test_exclusions_of_a_whole_month_cost_little() -> None:
+    """They are passed day by day, not minute by minute: the loop of a worker stands still meanwhile."""
+    december = Ticks(outlive.cron("* * * * *", exclude=["* * * 1-11 *"], tz="Europe/Stockholm"))
+
+    assert microseconds_of(utc(11, 30, 23)) == december.after(microseconds_of(utc(1, 1)))
+
+
+def test_a_schedule_of_which_everything_is_excluded_is_refused() -> None:
+    """It would be stored, and never start anything."""
+    with pytest.raises(InvalidArgumentError, match="leaves no tick"):
+        outlive.every(days=30, exclude=["* * * * *"], start=utc(1, 1), end=utc(2, 1))
+
+
+@pytest.mark.parametrize("exclude", ["* 0-2 * * *", "* * * * 0", "30 1 * * *"])
+@pytest.mark.parametrize(
+    ("zone", "begins"),
+    [
+        ("America/New_York", (utc(3, 8), utc(11, 1))),
+        ("Australia/Lord_Howe", (utc(4, 4), utc(10, 3))),
+        ("America/Havana", (utc(3, 8), utc(11, 1))),
+    ],
+)
+def test_exclusions_are_exact_when_the_clocks_change(zone: str, begins: tuple[datetime, ...], exclude: str) -> None:
+    """What is left are the ticks in whose minute the exclusion does not tick."""
+    often = outlive.every(minutes=10, tz=zone)
+    for begin in begins:
+        end = begin + timedelta(hours=30)
+        excluded = set(ticks_of(outlive.cron(exclude, tz=zone), begin, end))
+        wanted = [tick for tick in ticks_of(often, begin, end) if tick not in excluded]
+
+        assert wanted == ticks_of(replace(often, exclude=(exclude,)), begin, end)
 
 
 def test_jitter_is_always_the_same_for_a_name() -> None:

@@ -250,6 +250,10 @@ async def no_day(day: date) -> None:
         ({"start": datetime(2026, 1, 1)}, "no time zone"),  # noqa: DTZ001
         ({"exclude": "0 6 * * *"}, "a list of cron expressions"),
         ({"exclude": ["6"]}, "five fields"),
+        ({"exclude": ["* * * * *"]}, "leaves no tick"),
+        ({"tz": "Europe/Stokholm"}, "did you mean 'Europe/Stockholm'"),
+        ({"catch_up": "lastest"}, "or how many at most"),
+        ({"days": 40_000}, "no more than 100 years"),
         ({"jitter": -1}, "jitter"),
         ({"name": "no spaces"}, "letters, digits"),
         ({"tags": {"schedule": "x"}}, "the name of the schedule"),
@@ -262,6 +266,33 @@ def test_a_schedule_that_cannot_work_is_refused_where_it_is_written(options: dic
     """With what is wrong, and what to give instead. [CA-S18]"""
     with pytest.raises((InvalidArgumentError, ArgumentTypeError), match=said):
         outlive.workflow(name="tick_refused", schedule=outlive.every(hours=1, **options))(no_day)
+
+
+def test_an_unknown_option_of_a_schedule_is_refused() -> None:
+    """With what may be meant."""
+    with pytest.raises(TypeError, match=r"outlive\.cron\(\) has no argument 'overlapp'; did you mean 'overlap'"):
+        outlive.cron("0 6 * * *", overlapp="skip")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"outlive\.every\(\) has no argument 'years'"):
+        outlive.every(years=1)  # type: ignore[call-arg]
+
+
+async def test_two_workflows_cannot_have_a_schedule_of_one_name(world: World) -> None:
+    """One of them would never fire; the engine says so when it starts."""
+    both = registry_with(tick_plain, HOURLY)
+    both.add_workflow(tick_slow.spec)
+    both.add_schedules(tick_slow.spec, [HOURLY])
+    with pytest.raises(InvalidArgumentError, match="has one called digest too; give this one another name="):
+        async with world.engine(schedules=True, registry=both):
+            """It does not start."""
+
+
+async def test_what_contradicts_itself_is_refused(world: World) -> None:
+    """A range that ends before it begins, and a schedule that has another name than it is set under."""
+    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+        with pytest.raises(InvalidArgumentError, match="not later than the start"):
+            await engine.schedules.backfill("digest", engine.now(), engine.now() - timedelta(hours=3))
+        with pytest.raises(InvalidArgumentError, match="it is called digest, and is to be set as report"):
+            await engine.schedules.set("report", HOURLY, tick_plain)
 
 
 def test_a_workflow_may_have_several_schedules() -> None:

@@ -76,7 +76,7 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
         await engine.settle()
         await engine.pause("run-2", reason="lunch")
         await engine.cancel("run-2", reason="sold out")
-        await engine.queues.pause("mail", reason="no mail")
+        await engine.queues.pause(outlive.Queue("mail"), reason="no mail")
         await engine.pause(workflow="audited_order", reason="night")
         await engine.resume(workflow="audited_order")
         key = (await engine.keys.create("ci")).key

@@ -19,7 +19,13 @@ from outlive._model import given
 from outlive._model.schedule import Schedule
 from outlive._model.trigger import TriggerSet
 from outlive._replay.command import StepSpec, WorkflowSpec
-from outlive.errors import DefinitionError, DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
+from outlive.errors import (
+    DefinitionError,
+    DuplicateDefinitionError,
+    InvalidArgumentError,
+    LocalDefinitionError,
+    WorkflowNotFoundError,
+)
 
 RESERVED = "outlive."
 """Names of workflows that Outlive itself brings begin so."""
@@ -112,12 +118,21 @@ class Registry:
         self._schedules[spec.name, spec.version] = schedules
 
     def schedules(self) -> list[tuple[WorkflowSpec, Schedule]]:
-        """The schedules that the code declares, each with what it starts: of one name the newest version only."""
+        """The schedules that the code declares, each with what it starts: of one name the newest version only.
+
+        Raises:
+            InvalidArgumentError: two workflows have a schedule of the same name.
+        """
         found: dict[str, tuple[WorkflowSpec, Schedule]] = {}
         current = {(spec.name, spec.version) for spec in self.newest() if not self.has_order(spec.name)}
         for key, schedules in sorted(self._schedules.items(), key=lambda item: item[0][1]):
             if key in self._workflows and (key in current or self.has_order(key[0])):
-                found |= {each.name: (self._workflows[key], each) for each in schedules}
+                for each in schedules:
+                    other, _ = found.get(each.name, (self._workflows[key], each))
+                    if other.name != key[0]:
+                        wanted = f"workflow {other.name} has one called {each.name} too; give this one another name="
+                        raise InvalidArgumentError(f"workflow {key[0]}", "schedule", each.name, wanted)
+                    found[each.name] = self._workflows[key], each
         return list(found.values())
 
     def has_schedules(self) -> bool:

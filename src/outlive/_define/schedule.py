@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, Unpack, get_args
-from zoneinfo import ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError, available_timezones
 
 import msgspec
+from msgspec.structs import replace
 
 from outlive._journal.described import describe, input_of
 from outlive._model import given
 from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.queue import PRIORITY_MAX, Queue, QueueLimits, lead_of, queue_key
 from outlive._model.schedule import CATCH_UP_MAX, TAG, Overlap, Schedule, Target, tick_text
-from outlive._model.ticks import SECOND, checked_cron, span_of, zone_of
+from outlive._model.ticks import SECOND, Ticks, checked_cron, span_of, zone_of
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError, UnreadableError
 
@@ -89,6 +91,7 @@ def cron(expression: str, *more: str, **options: Unpack[ScheduleOptions]) -> Sch
         priority: the same.
     """
     where = "outlive.cron"
+    _refuse_unknown(where, options)
     return _schedule(where, crons=tuple(_cron(where, "expression", each) for each in (expression, *more)), **options)
 
 
@@ -110,12 +113,24 @@ def every(
         options: as of `outlive.cron`.
     """
     where = "outlive.every"
+    _refuse_unknown(where, options)
     parts = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
     checked = {name: given.seconds(where, name, value, or_zero=True) for name, value in parts.items()}
     span = span_of(**checked)
     if span < SECOND or span > given.SECONDS_MAX * SECOND:
-        raise InvalidArgumentError(where, "seconds", seconds, "give a second or more, for example minutes=15")
+        said = {name: part for name, part in parts.items() if part}
+        wanted = "give a second or more, and no more than 100 years; for example outlive.every(minutes=15)"
+        raise InvalidArgumentError(where, "span", said, wanted)
     return _schedule(where, every=span, **options)
+
+
+def _refuse_unknown(where: str, options: Mapping[str, object]) -> None:
+    """Say it as Python does, and what may be meant."""
+    known = ScheduleOptions.__annotations__
+    for name in options.keys() - known.keys():
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known)}"
+        raise TypeError(f"{where}() has no argument {name!r}; {hint}")
 
 
 def _schedule(
@@ -145,7 +160,7 @@ def _schedule(
     ends_at = None if end is None else microseconds_of(given.instant(where, "end", end))
     if starts_at is not None and ends_at is not None and ends_at <= starts_at:
         raise InvalidArgumentError(where, "end", end, "it is not later than the start")
-    return Schedule(
+    made = Schedule(
         name="" if name is None else given.label(where, name, like="digest"),
         crons=crons,
         every=every,
@@ -162,6 +177,9 @@ def _schedule(
         key="" if key is None else queue_key(where, key),
         priority=None if priority is None else given.whole(where, "priority", priority, least=-PRIORITY_MAX),
     )
+    if made.exclude and Ticks(replace(made, end_at=None)).after(0) is None:
+        raise InvalidArgumentError(where, "exclude", exclude, "it leaves no tick of the schedule; exclude less")
+    return made
 
 
 def _cron(where: str, name: str, expression: object) -> str:
@@ -177,7 +195,9 @@ def _zone(where: str, tz: object) -> str:
     try:
         return zone_of(plain).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        wanted = "this machine knows no such time zone; give an IANA name, for example tz='Europe/Stockholm'"
+        near = get_close_matches(plain, available_timezones(), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "give an IANA name, for example tz='Europe/Stockholm'"
+        wanted = f"this machine knows no such time zone; {hint}"
         raise InvalidArgumentError(where, "tz", tz, wanted) from None
 
 
@@ -196,7 +216,10 @@ def _exclusions(where: str, exclude: object) -> tuple[str, ...]:
 def _catch_up(where: str, catch_up: object) -> int:
     words = {"none": 0, "latest": 1, "all": CATCH_UP_MAX}
     if isinstance(catch_up, str):
-        return words[given.one_of(where, "catch_up", catch_up, words)]
+        if catch_up not in words:
+            wanted = "give one of 'none', 'latest', 'all', or how many at most, for example catch_up=5"
+            raise InvalidArgumentError(where, "catch_up", catch_up, wanted)
+        return words[catch_up]
     return given.whole(where, "catch_up", catch_up, least=0, most=CATCH_UP_MAX)
 
 

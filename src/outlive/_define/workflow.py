@@ -21,7 +21,7 @@ from outlive._model import Retry, given
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
 from outlive._model.schedule import Schedule
-from outlive._model.trigger import EventTrigger, TriggerSet
+from outlive._model.trigger import EventTrigger, TriggerSet, is_pattern
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
@@ -255,6 +255,9 @@ def _triggers(where: str, spec: WorkflowSpec, given_: object) -> TriggerSet:
     if given_ is None:
         return TriggerSet()
     types = given.texts(where, "on_event", [given_] if isinstance(given_, str) else given_, like="order.created")
+    if not types or not all(map(is_pattern, types)):
+        wanted = "name at least one type of events; `*` stands at the end, for example on_event='order.*'"
+        raise InvalidArgumentError(where, "on_event", given_, wanted)
     various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [each for each in spec.signature.parameters if each.default is each.empty and each.kind not in various]
     if len(needed) > 1 or any(each.kind is each.KEYWORD_ONLY for each in needed):

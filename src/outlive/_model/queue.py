@@ -223,17 +223,24 @@ def checked_limits(where: str, limits: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "ageing":
             checked[name] = given.seconds(where, name, value)
         elif name == "weights":
-            checked[name] = {
-                queue_key(where, key): given.number(
-                    where, "weights", weight, least=WEIGHT_MIN, most=WEIGHT_MAX, what="turns", like=2
-                )
-                for key, weight in dict(value or {}).items()
-            }
+            checked[name] = _weights(where, value)
         elif name == "hold":
             checked[name] = given.one_of(where, name, value, ("end", "running"))
         else:
             raise InvalidArgumentError(where, name, value, f"a queue has {', '.join(QueueLimits.__struct_fields__)}")
     return checked
+
+
+def _weights(where: str, weights: object) -> dict[str, float]:
+    if weights is not None and not isinstance(weights, Mapping):
+        wanted = "give a number of turns by key, for example weights={'customer-7': 3}"
+        raise ArgumentTypeError(where, "weights", weights, wanted)
+    return {
+        queue_key(where, key): given.number(
+            where, f"weights[{key!r}]", weight, least=WEIGHT_MIN, most=WEIGHT_MAX, what="turns", like=2
+        )
+        for key, weight in (weights or {}).items()
+    }
 
 
 def _tiers(where: str, rate: object) -> tuple[RateTier, ...]:

@@ -128,9 +128,9 @@ def check_retention(rules: object) -> tuple[Keep | KeepAudit, ...]:
     Raises:
         ConfigurationError: two of them name the same workflow, or are for the audit log.
     """
-    like = 'retention=[outlive.Keep("order", succeeded=timedelta(days=7))]'
+    like = '[outlive.Keep("order", succeeded=timedelta(days=7))]'
     if isinstance(rules, str | Keep | KeepAudit) or not isinstance(rules, Iterable):
-        raise ArgumentTypeError("Engine", "retention", rules, f"give a list, for example {like}")
+        raise ArgumentTypeError("Engine", "retention", rules, f"give a list, for example retention={like}")
     kept = tuple(
         rule if isinstance(rule, KeepAudit) else given.instance("Engine", "retention", rule, Keep, like=like)
         for rule in rules

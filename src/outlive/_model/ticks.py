@@ -31,8 +31,9 @@ from outlive._model.schedule import Schedule
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND
-EXCLUDED_MAX = 100_000
-"""Ticks that are excluded in a row before a schedule counts as one that never ticks again."""
+HOUR = 3_600 * SECOND
+EXCLUDED_MAX = 5_000
+"""Excluded spans, of a minute, an hour or a day, in a row before a schedule counts as one that never ticks again."""
 AHEAD_MAX = 50 * 366 * 86_400 * SECOND
 """How far one looks for the next tick."""
 SOON_MAX = 50
@@ -102,19 +103,21 @@ class Ticks:
         """All ticks later than this instant, one after the other."""
         if self._schedule.start_at is not None:
             at = max(at, self._schedule.start_at - 1)
-        excluded = 0
         exclusion = Exclusion(self._dates, self._excluded, self._zone, at)
-        last = at
-        for tick in self._all_from(at):
+        ticks, last, excluded, end = self._all_from(at), at, 0, None
+        while (tick := next(ticks, None)) is not None:
             if (self._schedule.end_at is not None and tick >= self._schedule.end_at) or tick > last + AHEAD_MAX:
                 return
-            if exclusion.holds(tick):
-                excluded += 1
-                if excluded > EXCLUDED_MAX:
-                    return
+            if end is not None and tick < end:
+                # Not one by one: a schedule of every second has 172,800 ticks in a weekend.
+                ticks, end = self._all_from(end - 1), None
                 continue
-            excluded, last = 0, tick
-            yield tick
+            end = exclusion.end(tick)
+            if end is None:
+                excluded, last = 0, tick
+                yield tick
+            elif (excluded := excluded + 1) > EXCLUDED_MAX:
+                return
 
     def _all_from(self, at: int) -> Iterator[int]:
         """The same, with those that are excluded."""
@@ -126,33 +129,78 @@ class Ticks:
 
 
 class Exclusion:
-    """Whether ticks are excluded that are asked for one after the other."""
+    """Which ticks are excluded, of those that are asked for one after the other."""
 
     def __init__(self, dates: Collection[str], expressions: Sequence[str], zone: ZoneInfo, at: int) -> None:
         self._dates, self._zone = dates, zone
         begin = at - at % MINUTE - 1
-        self._matches = [Matches(matches(expression, zone, begin)) for expression in expressions]
+        wholes = [Whole(each) for each in expressions if is_wall_time(each)]
+        self._wholes = [each for each in wholes if each.is_hour]
+        others = set(expressions) - {each.expression for each in self._wholes}
+        self._matches = [Matches(each, zone, begin) for each in sorted(others)]
 
-    def holds(self, tick: int) -> bool:
-        """Whether it is excluded, by its day or by its minute."""
-        if self._dates and instant_of(tick).astimezone(self._zone).date().isoformat() in self._dates:
-            return True
+    def end(self, tick: int) -> int | None:
+        """The end of the excluded span, a day, an hour or a minute, that this tick is in; None if it is in none."""
+        if self._dates or self._wholes:
+            local = instant_of(tick).astimezone(self._zone)
+            if local.date().isoformat() in self._dates:
+                return self._end_of_day(tick, local)
+            for whole in self._wholes:
+                if whole.holds(local):
+                    return self._end_of_day(tick, local) if whole.is_day else self._end_of_hour(tick, local)
         minute = tick - tick % MINUTE
-        return any(each.reaches(minute) for each in self._matches)
+        return _end_of_minute(tick) if any(each.reaches(minute) for each in self._matches) else None
+
+    def _end_of_day(self, tick: int, local: datetime) -> int:
+        midnight = datetime(local.year, local.month, local.day, tzinfo=self._zone) + timedelta(days=1)
+        # Where the clocks are turned back over midnight it may have been before the tick.
+        return max(microseconds_of(midnight), _end_of_minute(tick))
+
+    def _end_of_hour(self, tick: int, local: datetime) -> int:
+        end = tick + HOUR - (local.minute * 60 + local.second) * SECOND - local.microsecond
+        is_even = _offset(self._zone, tick) == _offset(self._zone, end - 1)
+        return end if is_even else _end_of_minute(tick)
+
+
+class Whole:
+    """A cron expression that follows the clock on the wall; it may match every minute of its hours, or of its days."""
+
+    def __init__(self, expression: str) -> None:
+        from cronsim import CronSim
+
+        self.expression = expression
+        self._fields = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001 (only its fields are asked)
+        self.is_hour = len(self._fields.minutes) == 60
+        self.is_day = len(self._fields.hours) == 24
+
+    def holds(self, local: datetime) -> bool:
+        """Whether it matches the minute of this time."""
+        fields = self._fields
+        return local.hour in fields.hours and local.month in fields.months and fields.match_day(local.date())
 
 
 class Matches:
     """The matches of a cron expression, one after the other."""
 
-    def __init__(self, found: Iterator[int]) -> None:
-        self._found = found
-        self._next = next(found, None)
+    def __init__(self, expression: str, zone: ZoneInfo, at: int) -> None:
+        self._expression, self._zone = expression, zone
+        self._seek(at)
+
+    def _seek(self, at: int) -> None:
+        self._found = matches(self._expression, self._zone, at)
+        self._next = next(self._found, None)
 
     def reaches(self, at: int) -> bool:
         """Whether this is one of them; asked for instants that rise."""
+        if self._next is not None and at - self._next > DAY:
+            self._seek(at - 1)
         while self._next is not None and self._next < at:
             self._next = next(self._found, None)
         return self._next == at
+
+
+def _end_of_minute(at: int) -> int:
+    return at - at % MINUTE + MINUTE
 
 
 def last_ticks(schedule: Schedule, after: int, until: int, most: int) -> tuple[list[int], int | None]:

@@ -98,6 +98,11 @@ def fits(pattern: str, event_type: str) -> bool:
     return pattern == event_type
 
 
+def is_pattern(text: str) -> bool:
+    """Whether it can name types of events: `*` stands at its end, if anywhere."""
+    return "*" not in text[:-1]
+
+
 class StartedRun(msgspec.Struct, frozen=True):
     """A run that an event has started."""
 

@@ -29,6 +29,9 @@ from outlive._store.contract import CellStore
 from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
 
+OWN = "outlive."
+"""How the names of Outlive's own queues begin."""
+
 
 class QueueTable(Protocol):
     """What is asked of a store here."""
@@ -121,8 +124,8 @@ async def warn_of_unknown(store: QueueTable, names: Sequence[str], specs: list[W
 class Placer:
     """Finds the places of new runs, and lets the store know the queues that starts bring along."""
 
-    def __init__(self, store: CellStore) -> None:
-        self._store = store
+    def __init__(self, store: CellStore, *, began_at: int) -> None:
+        self._store, self._began_at = store, began_at
         self._declared: dict[str, QueueLimits] = {}
 
     async def place(self, where: str, wanted: Wanted, own: Queue | str | None, *, now_at: int) -> Place:
@@ -154,22 +157,31 @@ class Placer:
         if isinstance(queue, Queue):
             known = self._declared.get(queue.name)
             if known is not queue.limits and known != queue.limits:
-                await declare(self._store, queue)
+                await declare(self._store, queue.name, queue.limits, at=self._began_at)
                 self._declared[queue.name] = queue.limits
             return queue.name, queue.limits
         return queue, queue_in(await self._store.read_cell(queue_cell(queue))).declared
 
 
-async def declare(store: CellStore, queue: Queue) -> None:
-    """Let all workers know the limits of a queue; what was set at run time stays."""
+async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) -> None:
+    """Let all workers know the limits of a queue as the code has them of a process that began then. What was set at run
+    time stays, and so does what the code of a later process says."""
 
     def change(data: bytes | None, now_at: int) -> tuple[bytes, None]:
         state = queue_in(data)
-        if state.declared == queue.limits:
-            return data if data is not None else queue_data(state), None
-        return queue_data(state.declaring(queue.limits, at=now_at)), None
+        declared = state.declaring(limits, at=at)
+        return data if declared is state and data is not None else queue_data(declared), None
 
-    await store.change_cell(queue_cell(queue.name), change)
+    await store.change_cell(queue_cell(name), change)
+
+
+async def declare_all(store: CellStore, specs: list[WorkflowSpec], *, at: int) -> None:
+    """Let the store know the queues of a worker's code, so that people see them before the first run; those of
+    Outlive's own are known when they have runs."""
+    for name, limits in declared_queues(specs).items():
+        data = await store.read_cell(queue_cell(name)) if not name.startswith(OWN) else b""
+        if data is None or (data and queue_in(data).declared != limits):
+            await declare(store, name, limits, at=at)
 
 
 def _start_at(where: str, wanted: Wanted, now_at: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ from outlive.client.bulk import BulkFilters
 from outlive.client.client import Client
 from outlive.client.finding import COUNT_MAX, Count
 from outlive.client.placing import declared_queues
-from outlive.errors import InvalidArgumentError
+from outlive.errors import InvalidArgumentError, QueueNotFoundError
 
 CHANGEABLE = ("concurrency", "per_worker", "per_key", "rate", "weights")
 """What can be set at run time; the rest is part of the code that starts runs."""
@@ -78,11 +79,18 @@ class Queues:
     async def list(self) -> builtins.list[QueueInfo]:
         """Every queue that has runs, that was changed, or that the code of this process declares; by name."""
         names = {*await self._access.store.list_queues(), *self._own()}
-        return [await self.stats(name) for name in sorted(names)]
+        return [await self._info(name) for name in sorted(names)]
 
     async def stats(self, queue: Queue | str) -> QueueInfo:
-        """How full a queue is, who holds its slots, and what it allows."""
-        name, store = _name("engine.queues.stats", queue), self._access.store
+        """How full a queue is, who holds its slots, and what it allows.
+
+        Raises:
+            QueueNotFoundError: neither runs nor code nor `set` have named it.
+        """
+        return await self._info(await self._known("engine.queues.stats", queue))
+
+    async def _info(self, name: str) -> QueueInfo:
+        store = self._access.store
         state = queue_in(await store.read_cell(queue_cell(name)))
         limits = state.limits
         if not state.declared_at and name in self._own():
@@ -125,15 +133,23 @@ class Queues:
             await self._change(name, lambda state, _: msgspec.structs.replace(state, changed=state.changed | checked))
 
     async def reset(self, queue: Queue | str) -> None:
-        """Let the limits count again that code declares."""
-        name = _name("engine.queues.reset", queue)
+        """Let the limits count again that code declares.
+
+        Raises:
+            QueueNotFoundError: neither runs nor code nor `set` have named it.
+        """
+        name = await self._known("engine.queues.reset", queue)
         with doing("queue.reset", name):
             await self._change(name, lambda state, _: msgspec.structs.replace(state, changed={}))
 
     async def pause(self, queue: Queue | str, *, by: str = "", reason: str = "") -> None:
-        """Give no more slots; runs that hold one go on, and new ones may be started. Durable when this returns."""
+        """Give no more slots; runs that hold one go on, and new ones may be started. Durable when this returns.
+
+        Raises:
+            QueueNotFoundError: neither runs nor code nor `set` have named it.
+        """
         where = "engine.queues.pause"
-        name, who = _name(where, queue), given.text(where, "by", by, like="ops", least=0)
+        name, who = await self._known(where, queue), given.text(where, "by", by, like="ops", least=0)
         why = given.text(where, "reason", reason, like="the mail server is down", least=0)
 
         def pause(state: QueueState, now_at: int) -> QueueState:
@@ -143,18 +159,32 @@ class Queues:
             await self._change(name, pause)
 
     async def resume(self, queue: Queue | str) -> None:
-        """Give slots again."""
-        name = _name("engine.queues.resume", queue)
+        """Give slots again.
+
+        Raises:
+            QueueNotFoundError: neither runs nor code nor `set` have named it.
+        """
+        name = await self._known("engine.queues.resume", queue)
         with doing("queue.resume", name):
             await self._change(name, lambda state, _: msgspec.structs.replace(state, paused=None))
 
     async def drain(self, queue: Queue | str, *, by: str = "", reason: str = "draining") -> None:
         """Pause a queue, and return when no run holds a slot of it. It stays paused until `resume`."""
-        name = _name("engine.queues.drain", queue)
+        name = await self._known("engine.queues.drain", queue)
         await self.pause(name, by=by, reason=reason)
         pause = self._client.new_pause()
         while (await self._access.store.measure_queue(name, limit=1)).held:
             await pause()
+
+    async def _known(self, where: str, queue: Queue | str) -> str:
+        """The name of a queue that there is: who misspells the one to pause must hear of it."""
+        name, store = _name(where, queue), self._access.store
+        if isinstance(queue, Queue) or name in self._own() or await store.read_cell(queue_cell(name)) is not None:
+            return name
+        names = {*await store.list_queues(), *self._own()}
+        if name not in names:
+            raise QueueNotFoundError(name, next(iter(get_close_matches(name, sorted(names), n=1)), ""))
+        return name
 
     async def _change(self, name: str, change: Any) -> None:
         def write(data: bytes | None, now_at: int) -> tuple[bytes, None]:

@@ -72,7 +72,7 @@ class Starter:
         self._ids = ids
         self._commits: Commits | None = commits
         self._creating: set[asyncio.Future[Outcome]] = set()
-        self._placer = Placer(access.own_store)
+        self._placer = Placer(access.own_store, began_at=access.store.now())
 
     def close(self) -> None:
         """The engine has stopped: a start that is still under way raises."""

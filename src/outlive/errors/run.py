@@ -347,6 +347,18 @@ class ApprovalExpired(OutliveError, TimeoutError):
         super().__init__(f"approval {name!r} was not decided{people} before its deadline")
 
 
+class QueueNotFoundError(OutliveError):
+    """Neither runs nor code nor `engine.queues.set` have named a queue like this."""
+
+    def __init__(self, name: str, near: str = "") -> None:
+        self.name, self.near = name, near
+        hint = f"did you mean {near!r}? " if near else ""
+        super().__init__(
+            f"there is no queue {name!r}; {hint}engine.queues.list() shows those that there are, and "
+            f"engine.queues.set({name!r}, concurrency=5) makes one"
+        )
+
+
 class ScheduleNotFoundError(OutliveError):
     """The store has no schedule of this name."""
 

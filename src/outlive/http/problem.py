@@ -85,6 +85,7 @@ TABLE: dict[type[Exception], Row] = {
     e.WorkflowNotFoundError: Row(404, "GET /api/v1/workflows lists what workers have described."),
     e.KeyNotFoundError: Row(404, "GET /api/v1/keys lists the keys that there are."),
     e.FlowNotFoundError: Row(404, "GET /api/v1/flows lists the flows that there are."),
+    e.QueueNotFoundError: Row(404, "GET /api/v1/queues lists the queues that there are."),
     e.ScheduleNotFoundError: Row(404, "GET /api/v1/schedules lists the schedules that there are."),
     e.PromiseNotFoundError: Row(404, "Give the id of a promise as its workflow has sent it."),
     e.ApprovalNotFoundError: Row(404, "GET /api/v1/approvals lists what waits for a decision."),

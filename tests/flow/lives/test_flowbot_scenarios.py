@@ -6,7 +6,8 @@ import pytest
 
 from outlive import RunStatus, flow
 from outlive._journal.event import RunClaimed
-from outlive.errors import RunNotFoundError, RunNotParkedError
+from outlive.errors import CommitUnknownError, RunNotFoundError, RunNotParkedError, StoreUnavailableError
+from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until
 from tests.flow import shop
@@ -28,6 +29,13 @@ steps:
   text: { use: shop.say, with: { what: "" } }
   wait: { use: hold, with: { name: wait }, after: [none, map, text] }
 output: ["${{ steps.none }}", "${{ steps.map }}", "${{ steps.text }}", "${{ steps.wait }}"]
+""")
+SOLD = flow.parse("""
+name: flowbot-sold
+input: { what: string }
+triggers: [{ event: flowbot.sold }]
+steps: { say: { use: note, with: { what: "${{ input.what }}" } } }
+output: "${{ steps.say }}"
 """)
 UNRESUMABLE = flow.parse("""
 name: flowbot-unresumable
@@ -67,6 +75,46 @@ async def test_a_step_with_an_empty_result_is_not_run_again(place: Place) -> Non
         stage.gate("wait").open()
         assert await in_time(second.get("run-1").result()) == [None, {}, "", "wait"]
     assert len(shop.CALLS) == 3
+
+
+@pytest.mark.any_store
+async def test_an_event_is_not_consumed_without_its_run(place: Place) -> None:
+    """Defect 3: Flowbot writes that it has consumed an event, and then the run; a crash between loses the event. Here a
+    sender whose commit failed, or got no answer, sends it again, and there is one run. [FB-R3]"""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=False, wrap=faulty(stores)) as sender:
+        stores[0].before["commit"].append(unavailable())
+        with pytest.raises(StoreUnavailableError):
+            await sender.events.send("flowbot.sold", {"what": "it"}, id="e1")
+        assert await sender.count(workflow="flowbot-sold") == 0
+        stores[0].after["commit"].append(unknown())
+        with pytest.raises(CommitUnknownError):
+            await sender.events.send("flowbot.sold", {"what": "it"}, id="e1")
+        (again,) = (await sender.events.send("flowbot.sold", {"what": "it"}, id="e1")).runs
+    async with place.engine() as engine:
+        assert await in_time(engine.get(again.run_id).result()) == "it"
+        assert (again.is_new, await engine.count(workflow="flowbot-sold")) == (False, 1)
+    assert stage.calls == ["it"]
+
+
+@pytest.mark.any_store
+async def test_a_result_that_cannot_be_written_stops_the_flow(place: Place) -> None:
+    """Defect 4: Flowbot only logs that a checkpoint cannot be saved, and goes on. Here no step begins before the result
+    of the one before it is durable, and nothing runs again when the store is back. [FB-R9]"""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(LINE, id="run-1")
+        await stage.gate("two").reached()
+        stores[0].before["commit"].extend([unavailable(), unavailable(), unavailable()])
+        stage.gate("two").open()
+
+        async def has_tried() -> bool:
+            return not stores[0].before["commit"]
+
+        await until(has_tried)
+        assert "three" not in stage.calls
+        assert await in_time(run.result()) == ["one", "two", "three"]
+    assert stage.calls == ["one", "two", "three"]
 
 
 async def test_a_run_is_taken_over_by_one_worker(place: Place) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from outlive import RunStatus, flow
+from outlive import Limits, RunStatus, flow
 from outlive._journal.event import AttemptFailed, RunCreated, StepSucceeded
 from outlive.errors import RunCancelled, RunFailed
 from tests.engine.inside import crash, trees_of
@@ -56,6 +56,23 @@ name: stepflow-budget
 steps:
   one: { use: shop.say, with: { what: it }, retry: { attempts: 3, first: 1h, cap: 1h } }
 """)
+CALLED = flow.parse("""
+name: stepflow-called
+concurrency: 1
+vars: { region: { type: string, default: south } }
+steps:
+  one: { use: hold, with: { name: first } }
+  two: { use: note, with: { what: second } }
+output: "${{ [steps.one, steps.two, vars.region][2] }}"
+""")
+CALLER = flow.parse("""
+name: stepflow-caller
+steps:
+  north: { use: flow, with: { name: stepflow-called, vars: { region: north } } }
+  south: { use: flow, with: { name: stepflow-called }, after: [north] }
+output: ["${{ steps.north }}", "${{ steps.south }}"]
+""")
+LEASE = 5
 WAITS = flow.parse("""
 name: stepflow-waits
 steps:
@@ -152,6 +169,61 @@ async def test_a_cancel_reaches_the_step_that_runs(place: Place) -> None:
         with pytest.raises(RunCancelled):
             await in_time(run.result())
     assert stage.calls == ["step1", "step2", "step2 cancelled"]
+
+
+async def test_a_worker_that_lost_its_lease_stops_its_steps_and_writes_nothing(place: Place) -> None:
+    """Stepflow only logs that a heartbeat failed: the owner of before keeps executing and writing the journal."""
+    async with place.engine(lease_seconds=LEASE) as zombie:
+        run = await zombie.start(FAN, id="run-1")
+        await stage.gate("b").reached()
+        await stage.gate("c").reached()
+        place.clock.skip(seconds=2 * LEASE)
+        async with place.engine(lease_seconds=LEASE) as successor:
+
+            async def is_taken_over() -> bool:
+                return stage.count("b") == stage.count("c") == 2
+
+            async def has_heard() -> bool:
+                return "c cancelled" in stage.calls
+
+            await until(is_taken_over)
+            stage.gate("b").open()
+            await until(has_heard)
+            stage.gate("c").open()
+            assert await in_time(successor.get("run-1").result()) == "abc"
+            written = [event.call for event in await events_of(run, StepSucceeded)]
+
+    assert sorted(written) == ["a", "all", "b", "c"]
+
+
+async def test_a_step_that_kills_its_workers_is_stopped(place: Place) -> None:
+    """Stepflow takes it up again without end."""
+    engine = await place.engine(limits=Limits(attempts_max=2)).__aenter__()
+    await engine.start(CHAIN, id="run-1")
+    for _ in range(3):
+        await stage.gate("step2").reached()
+        await crash(engine)
+        stage.clear()
+        engine = await place.engine(limits=Limits(attempts_max=2)).__aenter__()
+    run = engine.get("run-1")
+
+    async def is_parked() -> bool:
+        return await run.status() is RunStatus.PARKED
+
+    await until(is_parked)
+    assert "quarantined: 3 workers were interrupted" in await run.why()
+    await engine.__aexit__(None, None, None)
+
+
+@pytest.mark.any_store
+async def test_a_sub_flow_has_variables_and_a_concurrency_of_its_own(place: Place) -> None:
+    """In Stepflow both are still to be done."""
+    async with place.engine() as engine:
+        run = await engine.start(CALLER)
+        await stage.gate("first").reached()
+        assert stage.calls == ["first"]
+        stage.gate("first").open()
+        assert await in_time(run.result()) == ["north", "south"]
 
 
 @pytest.mark.any_store

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from outlive._define.flow.document import Document
     from outlive._define.flow.expression import Type
     from outlive._model import Retry
+
+
+class OneOf(NamedTuple):
+    """Arguments of a built-in of which one is given: `one_of`, if it has such."""
+
+    names: tuple[str, ...]
+    is_needed: bool = True
+    """Whether none of them is a mistake too."""
 
 
 class BuiltIn(Protocol):

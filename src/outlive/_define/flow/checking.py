@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, inspect
 
 from outlive._define.flow import declarations
+from outlive._define.flow.call import OneOf
 from outlive._define.flow.collecting import collection_paused
 from outlive._define.flow.document import Document, FlowStep, canonical
 from outlive._define.flow.expression import (
@@ -141,7 +142,7 @@ class _Checker:
             spot = _Spot(self._document.output, (*self._path, "output"), self._types, is_stored=True, may_use_all=True)
             self._value(spot)
         for index, trigger in enumerate(self._document.triggers):
-            types = {"event": ANY}
+            types: Types = {"event": ANY if trigger.schedule is None else MAP({"time": STRING})}
             path: Path = (*self._path, "triggers", index)
             if isinstance(trigger.if_, str):
                 self._condition(trigger.if_, (*path, "if"), types)
@@ -254,10 +255,21 @@ class _Checker:
                     return ()
             return None
 
-        for problem in misfits(given, shape.arguments, path, look):
+        wrong = list(misfits(given, shape.arguments, path, look))
+        if shape.one_of is not None and not wrong:
+            self._one_of(given, shape.one_of, path)
+        for problem in wrong:
             by_key = problem.code in ("unknown-field", "name")
             place = self._positions.of_key(problem.path) if by_key else self._positions.of(problem.path)
             self.problems.append(problem.at(*place))
+
+    def _one_of(self, given: Mapping[str, Any], wanted: OneOf, path: Path) -> None:
+        """Whether exactly one is given of arguments that exclude each other."""
+        found = [name for name in wanted.names if given.get(name) is not None or (name == "put" and name in given)]
+        if len(found) > 1:
+            self._say("arguments", f"{dotted(path)} has {' and '.join(found)}", path, "keep one of them")
+        elif not found and wanted.is_needed:
+            self._say("arguments", f"{dotted(path)} needs one of {', '.join(wanted.names)}", path)
 
     def _unlike(self, template: Template, wanted: inspect.Type, path: Path) -> Iterator[Problem]:
         """Whether an expression gives what is certainly not wanted."""

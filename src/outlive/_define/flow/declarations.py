@@ -10,11 +10,15 @@ from zoneinfo import ZoneInfoNotFoundError
 from msgspec import UNSET
 
 from outlive._define.flow.document import Case, Document, RetryPolicy, Trigger, Variable, seconds_of
+from outlive._define.flow.expression import compile_value
 from outlive._define.flow.given import filled, input_schema, schema_problems, variable_schema
 from outlive._define.flow.problems import Path, Problem, did_you_mean, dotted
 from outlive._model.given import SECONDS_MAX
+from outlive._model.queue import check_queue
 from outlive._model.schedule import CATCH_UP_MAX
 from outlive._model.ticks import checked_cron, zone_of
+from outlive._model.trigger import is_pattern
+from outlive.errors import InvalidArgumentError
 
 _WEBHOOK = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _KINDS = ("event", "schedule", "webhook", "manual")
@@ -33,6 +37,7 @@ def problems_of(document: Document) -> Iterator[Problem]:
     yield from _of_input(document)
     yield from _of_variables(document)
     yield from _of_span(document.timeout, ("timeout",))
+    yield from _of_queue(document.queue, ("queue",))
     if document.retry is not None:
         yield from _of_retry(document.retry, ("retry",))
     yield from _of_steps(document)
@@ -92,6 +97,7 @@ def _of_steps(document: Document) -> Iterator[Problem]:
                 if step.retry is not None:
                     message = f"step {id} says twice how to retry, in `retry` and in `on_error`"
                     yield _problem("on-error", message, (*path, "on_error", "retry"), "keep one of the two")
+        yield from _of_queue(step.queue, (*path, "queue"))
         if step.once and (step.retry is not None or not (isinstance(on_error, str) or on_error.retry is UNSET)):
             message = f"step {id} is called once, so it cannot be tried again"
             yield _problem("once", message, (*path, "once"), "remove `once` or the retry")
@@ -145,6 +151,10 @@ def _of_trigger(document: Document, trigger: Trigger, path: Path) -> Iterator[Pr
             yield _problem("trigger", message, (*path, name), "remove it")
     if trigger.schedule is not None:
         yield from _of_schedule(trigger, trigger.schedule, path)
+    if trigger.event is not None and not is_pattern(trigger.event):
+        message = f"{dotted((*path, 'event'))} is {trigger.event!r}; `*` stands at the end, as in order.* or alone"
+        yield _problem("trigger", message, (*path, "event"))
+    yield from _of_mapping(document, trigger, path)
     if trigger.webhook is not None and not _WEBHOOK.fullmatch(trigger.webhook):
         message = f"{dotted((*path, 'webhook'))} is {trigger.webhook!r}; expected a path such as /hooks/orders"
         yield _problem("trigger", message, (*path, "webhook"))
@@ -158,6 +168,33 @@ def _of_trigger(document: Document, trigger: Trigger, path: Path) -> Iterator[Pr
         elif not document.vars[variable].secret:
             message = f"vars.{variable} is no secret, and `{name}` needs one"
             yield _problem("trigger", message, (*path, name), "give the variable `secret: true`")
+
+
+def _of_mapping(document: Document, trigger: Trigger, path: Path) -> Iterator[Problem]:
+    """Whether the flow takes what its trigger gives, as far as that is written out. What an event has is not known."""
+    given = {} if trigger.input is UNSET and trigger.schedule is not None else trigger.input
+    schema = input_schema(document)
+    if not schema or not isinstance(given, dict) or any(_of_input(document)) or any(key[:1] == "$" for key in given):
+        return
+    own = (*path, "input")
+    for name, value in given.items():
+        if name not in document.input:
+            message = f"{dotted((*own, name))} is not known: the flow has no such input"
+            yield _problem("trigger", message, (*own, name), did_you_mean(name, document.input))
+        elif compile_value(value, []).is_constant:
+            yield from filled(schema["properties"][name], compile_value(value, []).render({}), (*own, name))[1]
+    for name in schema["required"]:
+        if name not in given:
+            message = f"input.{name} is missing in what {dotted(path)} gives"
+            at = own if trigger.input is not UNSET else path
+            yield _problem("trigger", message, at, f"give it a value in `input` of the trigger, or a default: {name}")
+
+
+def _of_queue(queue: str | None, path: Path) -> Iterator[Problem]:
+    try:
+        check_queue("", queue)
+    except InvalidArgumentError as error:
+        yield _problem("value", f"{dotted(path)} is {queue!r}; {error.wanted}", path)
 
 
 def _of_schedule(trigger: Trigger, expression: str, path: Path) -> Iterator[Problem]:

@@ -20,6 +20,8 @@ NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$(?!\n)"
 """Flows and steps that are used: as any name in a journal."""
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
 """Steps of a flow, its inputs and variables: what an expression can say after a dot."""
+METHOD = "^[A-Za-z]{1,20}$"
+"""Of a request over HTTP."""
 NAME_CHARACTERS_MAX = 128
 SPAN = r"^(?=[0-9])(\d+(\.\d+)?d)?(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?(\d+(\.\d+)?ms)?$(?!\n)"
 STEPS_MAX = 10_000

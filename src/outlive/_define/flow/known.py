@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.flow.built_in import NAMES, find_built_in
+from outlive._define.flow.call import OneOf
 from outlive._define.flow.expression import ANY, Type, type_of_schema
 from outlive._define.registry import REGISTRY
 from outlive._journal.described import describe
@@ -28,6 +29,7 @@ class Shape:
     """Arguments that it renders itself, once for each item: they may use `item` and `index`."""
     takes_secrets: bool = False
     """Whether it resolves secrets in the step that uses them; else a reference to one means nothing to it."""
+    one_of: OneOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ def shape_of(built_in: Any) -> Shape:
         built_in.result,
         getattr(built_in, "deferred", frozenset()),
         getattr(built_in, "takes_secrets", False),
+        getattr(built_in, "one_of", None),
     )
 
 

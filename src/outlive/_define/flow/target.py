@@ -42,6 +42,9 @@ from outlive._replay.frame import SCOPE
 from outlive._replay.saga import find_saga
 from outlive.errors import FlowStepError, WorkflowNotFoundError
 
+DEPTH_MAX = 30
+"""Flows that call each other, one below the other."""
+
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
     from outlive._define.flow.settings import Route
@@ -138,6 +141,7 @@ class WorkflowTarget:
             run_id = await start_detached(execution, spec, args, kwargs, timeout_seconds=self._seconds, name=self._id)
             undo = None if self._undo is None else self._undo.spec(scope)
             return await detached_result(execution, spec, run_id, undo=undo, name=self._id)
+        _refuse_too_deep(execution, self._id)
         call = start_child(execution, spec, args, kwargs, timeout_seconds=self._seconds, name=self._id)
         if self._undo is not None and (saga := find_saga(f"step {self._id}")) is not None:
             saga.book(call.command.call, self._undo.spec(scope, self._plain)).follow(call.future, SCOPE.get().frame)
@@ -146,6 +150,17 @@ class WorkflowTarget:
     def _plain(self, result: Any) -> Any:
         what = f"result of {self._spec.name}"
         return plain_of(self._result.encode(result, what), what)
+
+
+def _refuse_too_deep(execution: Execution, id: str) -> None:
+    """A document that calls itself would fill the memory of one worker after the other."""
+    number, depth = SCOPE.get().frame.number, 1
+    while (above := execution.children.get(number)) is not None:
+        number, depth = above.command.parent, depth + 1
+    if depth > DEPTH_MAX:
+        name = SCOPE.get().frame.spec.name
+        reason = f"flows call each other {DEPTH_MAX} deep, and flow {name} may not go on; end the circle with an `if`"
+        raise FlowStepError(id, reason)
 
 
 class FlowTarget:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from outlive._define.flow.document import IDENTIFIER, NAME, SPAN, Document
+from outlive._define.flow.document import IDENTIFIER, METHOD, NAME, SPAN, Document
 from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import Reading
 
@@ -204,7 +204,7 @@ def _as_identifier(name: str) -> str:
 def _text(value: str, wanted: inspect.StrType, path: Path) -> Iterator[Problem]:
     pattern = wanted.pattern
     if pattern is not None and not re.search(pattern, value):
-        message = f"{_name(path)} is {shown(value)}; expected {_FORMS[pattern]}"
+        message = f"{_name(path)} is {shown(value)}; expected {_FORMS.get(pattern) or f'text like {pattern}'}"
         advice = f"write {value}s" if pattern == SPAN and value.isdecimal() and len(value) < 10 else ""
         yield Problem(code="value", message=message, path=path, suggestion=advice)
     elif wanted.max_length is not None and len(value) > wanted.max_length:
@@ -216,12 +216,16 @@ _FORMS = {
     SPAN: "a time such as 30s, 5m, 1h30m or 250ms, or a number of seconds",
     NAME: "a name of letters, digits, `_`, `.` and `-` that begins with a letter",
     IDENTIFIER: "a name of letters, digits and _ that begins with a letter",
+    METHOD: "a method of HTTP such as GET or POST",
 }
 
 
 def _number(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Problem]:
     if wanted.ge is not None and value < wanted.ge:
         message = f"{_name(path)} is {value}; expected {_plain(wanted.ge)} or more"
+        yield Problem(code="value", message=message, path=path)
+    elif wanted.gt is not None and value <= wanted.gt:
+        message = f"{_name(path)} is {value}; expected more than {_plain(wanted.gt)}"
         yield Problem(code="value", message=message, path=path)
     elif wanted.le is not None and value > wanted.le:
         message = f"{_name(path)} is {value}; expected {_plain(wanted.le)} or less"

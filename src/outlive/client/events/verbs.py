@@ -24,6 +24,7 @@ from outlive._model.trigger import (
     SentEvent,
     StartedRun,
     TriggerInfo,
+    is_pattern,
 )
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
@@ -148,11 +149,15 @@ class Events:
                 worker that delivers has the value, as steps of flows have theirs.
         """
         where = "engine.events.add_sink"
+        wanted = given.texts(where, "types", types, like="order.*")
+        if not wanted or not all(map(is_pattern, wanted)):
+            advice = "name at least one type of events; `*` stands at the end, for example types=['order.*']"
+            raise InvalidArgumentError(where, "types", types, advice)
         sink = Sink(
             name=given.label(where, name, like="crm"),
             url=_address(where, url),
-            types=given.texts(where, "types", types, like="order.*"),
-            secret=None if secret is None else given.text(where, "secret", secret, like="crm_key"),
+            types=wanted,
+            secret=None if secret is None else _secret_name(where, secret),
         )
         await put_sink(self._access.store, sink)
 
@@ -201,8 +206,13 @@ class Events:
         ]
 
     def _event(self, event_type: object, data: object, id: object, source: object) -> SentEvent:
+        kind = given.text(WHERE, "event_type", event_type, like="order.created")
+        if "*" in kind:
+            raise InvalidArgumentError(
+                WHERE, "event_type", kind, "`*` is for triggers; give the type of this one event"
+            )
         return SentEvent(
-            type=given.text(WHERE, "event_type", event_type, like="order.created"),
+            type=kind,
             id=self.new_id() if id is None else given.text(WHERE, "id", id, like="evt_123"),
             source=given.text(WHERE, "source", source, like="shop", least=0),
             data=plain_json(WHERE, data),
@@ -260,6 +270,18 @@ def _headers(event: SentEvent, given_: object) -> dict[str, str]:
         raise InvalidArgumentError(WHERE, "event_type", event.type, wanted)
     own = {EVENT: event.type, EVENT_ID: event.id, EVENT_HOPS: str(int(hops) + 1)}
     return said | own | ({EVENT_SOURCE: event.source} if event.source else {})
+
+
+def _secret_name(where: str, secret: object) -> str:
+    name = given.text(where, "secret", secret, like="crm_key")
+    if not name.isidentifier() or name.startswith("whsec_"):
+        # The value is not said again: it may be the secret itself, and errors are logged.
+        wanted = (
+            "give the name of a secret, letters, digits and `_`, and not its value: the worker that delivers finds the "
+            "value of secret='crm_key' in OUTLIVE_SECRET_CRM_KEY"
+        )
+        raise InvalidArgumentError(where, "secret", "...", wanted)
+    return name
 
 
 def _address(where: str, url: object) -> str:

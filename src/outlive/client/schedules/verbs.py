@@ -79,6 +79,9 @@ class Schedules:
         name = given.label(where, name, like="digest")
         like = "outlive.every(minutes=15)"
         wanted = replace(given.instance(where, "schedule", schedule, Schedule, like=like), name=name)
+        if schedule.name not in ("", name):
+            advice = f"it is called {schedule.name}, and is to be set as {name}; leave out its name="
+            raise InvalidArgumentError(where, "schedule", schedule.name, advice)
         while True:
             row = (await self._access.store.find_schedules([name])).get(name)
             before = None
@@ -243,6 +246,8 @@ class Schedules:
         where = "engine.schedules.backfill"
         name, store = _known(where, name), self._access.store
         first, last = (microseconds_of(given.instant(where, *each)) for each in (("start", start), ("end", end)))
+        if last <= first:
+            raise InvalidArgumentError(where, "end", end, "it is not later than the start")
         if last > store.now():
             raise InvalidArgumentError(where, "end", end, "it lies in the future, whose ticks start by themselves")
         if overlap is not None:

@@ -14,6 +14,7 @@ from outlive.http.wire.page import Done, Name
 from outlive.http.wire.runs import CountView, Reasoned, Status
 
 UNFIT = (e.InvalidArgumentError,)
+MISSING = (e.QueueNotFoundError, e.InvalidArgumentError)
 Most = Annotated[int, Meta(ge=1)] | None | UnsetType
 
 
@@ -94,7 +95,7 @@ async def list_queues(call: Call) -> QueuesList:
     return QueuesList([_view(it) for it in await call.engine.queues.list()])
 
 
-@operation("GET", "/queues/{name}", scope="viewer", raises=UNFIT)
+@operation("GET", "/queues/{name}", scope="viewer", raises=MISSING)
 async def get_queue(call: Call, name: Name) -> QueueView:
     """How full a queue is, which runs hold its slots, and what it allows."""
     return _view(await call.engine.queues.stats(name))
@@ -108,21 +109,21 @@ async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueView:
     return _view(await call.engine.queues.stats(name))
 
 
-@operation("POST", "/queues/{name}/reset", scope="admin", raises=UNFIT)
+@operation("POST", "/queues/{name}/reset", scope="admin", raises=MISSING)
 async def reset_queue(call: Call, name: Name) -> QueueView:
     """Let the limits count again that code declares."""
     await call.engine.queues.reset(name)
     return _view(await call.engine.queues.stats(name))
 
 
-@operation("POST", "/queues/{name}/pause", scope="operator", raises=UNFIT)
+@operation("POST", "/queues/{name}/pause", scope="operator", raises=MISSING)
 async def pause_queue(call: Call, name: Name, body: Reasoned | None = None) -> Done:
     """Give no more slots; runs that hold one go on, and new ones may be started."""
     await call.engine.queues.pause(name, by=call.principal.name, reason=(body or Reasoned()).reason)
     return Done(name)
 
 
-@operation("POST", "/queues/{name}/resume", scope="operator", raises=UNFIT)
+@operation("POST", "/queues/{name}/resume", scope="operator", raises=MISSING)
 async def resume_queue(call: Call, name: Name) -> Done:
     """Give slots again."""
     await call.engine.queues.resume(name)

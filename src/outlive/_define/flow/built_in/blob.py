@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from outlive._define.flow import blobs, settings
-from outlive._define.flow.call import Call
+from outlive._define.flow.call import Call, OneOf
 from outlive._define.flow.expression import ANY, MAP, NUMBER, STRING, Type
 from outlive.errors import BlobError, NotAllowedError, RequestError
 
@@ -48,6 +48,7 @@ class Blob:
 
     name = "blob"
     arguments = BlobArguments
+    one_of = OneOf(("put", "text", "base64", "get", "file"))
     result: Type = MAP({"id": STRING, "size": NUMBER, "type": STRING, "filename": STRING, "data": ANY})
 
     async def run(self, call: Call, given: BlobArguments) -> Any:

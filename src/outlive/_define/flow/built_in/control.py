@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from outlive._define.flow.call import BuiltIn, Call
+from outlive._define.flow.call import BuiltIn, Call, OneOf
 from outlive._define.flow.document import Span, seconds_of
 from outlive._define.flow.expression import ANY, NULL, Template, case_of, compile_cases
 from outlive._define.in_run import sleep_until
@@ -76,6 +76,7 @@ class Sleep:
 
     name = "sleep"
     arguments = SleepArguments
+    one_of = OneOf(("seconds", "until"))
     is_control = True
     result = NULL
 

@@ -19,7 +19,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from outlive._define.flow import settings
 from outlive._define.flow.answer import Answer
-from outlive._define.flow.call import Call
+from outlive._define.flow.call import Call, OneOf
+from outlive._define.flow.document import METHOD
 from outlive._define.flow.expression import ANY, MAP, NUMBER, STRING, Type
 from outlive._define.flow.fetching import BYTES_MAX, CONNECT_SECONDS, REDIRECTS_MAX, TOTAL_SECONDS, Fetcher, Request
 from outlive._define.flow.policies import TRANSPORT_RETRY
@@ -56,7 +57,7 @@ class HttpArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`with` of an http step."""
 
     url: str
-    method: Annotated[str, Meta(pattern="^[A-Za-z]{1,20}$")] = "GET"
+    method: Annotated[str, Meta(pattern=METHOD)] = "GET"
     headers: dict[str, Scalar] = {}
     query: dict[str, Scalar | list[Scalar] | None] = {}
     """Added to what the URL has; null leaves out."""
@@ -91,6 +92,7 @@ class Http:
     arguments = HttpArguments
     takes_secrets = True
     result: Type = MAP({"status": NUMBER, "headers": MAP(of=STRING), "body": ANY})
+    one_of = OneOf(("body", "text", "form"), is_needed=False)
 
     async def run(self, call: Call, given: HttpArguments) -> Any:
         """One journaled step."""

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta
 
 from outlive._define.flow import settings
 from outlive._define.flow.built_in.http import expect_status, with_retry
-from outlive._define.flow.call import Call
+from outlive._define.flow.call import Call, OneOf
 from outlive._define.flow.expression import ANY, MAP, NUMBER, STRING, Type
 from outlive._define.flow.fetching import Answer, Fetcher, Request
 from outlive._define.flow.secrets import Revealed, granted, reference_to
@@ -55,6 +55,7 @@ class Llm:
 
     name = "llm"
     arguments = LlmArguments
+    one_of = OneOf(("prompt", "messages"))
     takes_secrets = True
     result: Type = MAP(
         {

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from outlive._define.flow.call import BuiltIn, Call
 from outlive._define.flow.document import Document, FlowStep, Span, seconds_of
@@ -72,7 +73,7 @@ class MapArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What `map` takes, besides `use` and `with`, or `do`."""
 
     items: list[Any]
-    concurrency: int = CONCURRENCY
+    concurrency: Annotated[int, Meta(ge=1)] = CONCURRENCY
     """How many items are under way at once."""
     tolerate: int | float | str = 0
     """How many items may fail: a number, or a share such as "10%"."""
@@ -101,8 +102,6 @@ class MapItems:
         """See `BuiltIn`."""
         if len(given.items) > ITEMS_MAX:
             raise FlowStepError(call.id, f"a map takes {ITEMS_MAX:,} items, and has {len(given.items):,}; use a batch")
-        if given.concurrency < 1:
-            raise FlowStepError(call.id, f"`concurrency` is at least 1, and not {given.concurrency}")
         return await _Items(call, given, _tolerance(call.id, given.tolerate)).run()
 
 
@@ -179,7 +178,7 @@ class IterateArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     start: Any = None
     """`item` of the first turn."""
-    max_iterations: int = ITERATIONS_MAX
+    max_iterations: Annotated[int, Meta(ge=1, le=ITERATIONS_LIMIT)] = ITERATIONS_MAX
     every: Span | None = None
     """How long to wait between two turns."""
 
@@ -203,8 +202,6 @@ class Iterate:
 
     async def run(self, call: Call, given: IterateArguments) -> Any:
         """See `BuiltIn`."""
-        if not 1 <= given.max_iterations <= ITERATIONS_LIMIT:
-            raise FlowStepError(call.id, f"`max_iterations` is 1 to {ITERATIONS_LIMIT:,}, not {given.max_iterations}")
         place, item = SCOPE.get(), given.start
         for index in range(given.max_iterations):
             SCOPE.set(place.item(index))
