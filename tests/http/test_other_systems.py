@@ -16,8 +16,9 @@ from proof.http.scene import Scene
 from tests.http.caller import Caller
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "http-api.md"
-ROWS = re.findall(r"^\| ((?:Asynkron|Stepflow|Flowbot) .*?) \| (.*?) \|$", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
-CALLS = sorted({call for _, here in ROWS for call in re.findall(r"`(GET|POST|DELETE) (\S+)`", here)})
+TEXT = GUIDE.read_text("utf-8")
+ROWS = re.findall(r"^\| ((?:Asynkron|Stepflow|Flowbot|TanStack|Cano) .*?) \| (.*?) \|$", TEXT, flags=re.MULTILINE)
+CALLS = sorted({call for _, here in ROWS for call in re.findall(r"`(GET|POST|PUT|DELETE) (\S+)`", here)})
 RUNS = {
     "DELETE /api/v1/runs/{id}": "ended-0",
     "GET /api/v1/runs/{id}/history/{seq}/{field}": "ended-0",
@@ -30,6 +31,14 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /api/v1/flows": {"document": program.FLOW},
     "POST /api/v1/tasks/claim": {"queue": "proof-gpu", "steps": ["proof_resize"], "wait": 0},
     "POST /api/v1/tasks/{id}/fail": {"message": "no"},
+    "PUT /api/v1/schedules/{name}": {
+        "workflow": "proof_order",
+        "arguments": {"number": 1},
+        "every": 900,
+        "overlap": "skip",
+    },
+    "POST /api/v1/runs/{id}/signals/{name}": {"payload": 1, "key": "evt_123"},
+    "POST /api/v1/bulk/purge": {"workflow": "proof_order"},
 }
 
 
@@ -56,9 +65,9 @@ async def test_an_equal_of_another_system_answers(method: str, path: str) -> Non
 
 
 def test_the_table_names_every_system_and_only_operations_that_there_are() -> None:
-    """Also the promised recovery of Flowbot, its gateway, and the URLs of the Asynkron page."""
+    """Also the promised recovery of Flowbot, its gateway, the URLs of the Asynkron page, and calls of two libraries."""
     shapes = {f"{it.method} {re.sub(r'{.*?}', '{}', it.path)}" for it in OPERATIONS.values()}
 
     assert {f"{method} {re.sub(r'{.*?}', '{}', path)}" for method, path in CALLS} <= shapes
-    assert {"Asynkron", "Stepflow", "Flowbot"} == {there.split()[0] for there, _ in ROWS}
+    assert {"Asynkron", "Stepflow", "Flowbot", "TanStack", "Cano"} == {there.split()[0] for there, _ in ROWS}
     assert len(ROWS) > 15
