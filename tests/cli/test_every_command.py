@@ -27,6 +27,9 @@ WITHOUT_JSON = {
 }
 
 
+SERVICES = {"demo", "dev", "serve", "worker"}
+
+
 def commands(group: click.Command = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, by the words that a person types."""
     if isinstance(group, click.Group):
@@ -97,6 +100,34 @@ def test_help_is_quick_and_loads_nothing_but_the_table() -> None:
 
     assert done.stderr.strip() == "['outlive', 'outlive.cli']"
     assert after.ru_utime - before.ru_utime < 0.15
+
+
+def test_the_help_of_every_command_is_quick() -> None:
+    """It loads neither the engine nor asyncio, which would take longer than all the rest; services have to."""
+    program = (
+        "import sys, click; from outlive.cli import main\n"
+        "def each(group):\n"
+        "    context = click.Context(group)\n"
+        f"    for name in set(group.list_commands(context)) - {SERVICES}:\n"
+        "        command = group.get_command(context, name)\n"
+        "        command.get_help(click.Context(command, info_name=name))\n"
+        "        isinstance(command, click.Group) and each(command)\n"
+        "each(main)\n"
+        "print({'asyncio', 'msgspec', 'ssl', 'logging', 'outlive.engine', 'outlive.errors'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
+
+
+def test_ctrl_c_has_its_exit_code_wherever_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also before a command has begun: while its module is imported."""
+
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("outlive.cli.import_module", interrupted)
+    assert CliRunner().invoke(main, ["runs", "list"]).exit_code == 130
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

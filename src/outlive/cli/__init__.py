@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from outlive import __version__
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 
 class Entry(NamedTuple):
@@ -85,6 +88,13 @@ class LazyGroup(click.Group):
         command = getattr(import_module(entry.module), cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command), f"{entry.module} has no command {cmd_name}"
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C has one exit code, also while the command is imported or reads what it was given."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table alone."""

@@ -9,11 +9,8 @@ Commands talk to an object with the verbs of an engine, and `open_engine` is the
 
 from __future__ import annotations
 
-import asyncio
-import getpass
 import os
 import shutil
-import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from outlive.cli import INTERRUPTED
 from outlive.cli.paint import painted
 
 if TYPE_CHECKING:
@@ -31,9 +29,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-REFUSED, WRONG, STUCK, INTERRUPTED = 1, 2, 3, 130
-"""Exit codes beside 0: Outlive refuses it or the run has failed; the command is wrong; a run that the command follows
-is parked, and a person has to act; Ctrl-C."""
+REFUSED, WRONG, STUCK = 1, 2, 3
+"""Exit codes beside 0 and that of Ctrl-C: Outlive refuses it or the run has failed; the command is wrong; a run that
+the command follows is parked, and a person has to act."""
 
 
 SERVER = "outlive.server"
@@ -231,6 +229,8 @@ def run(work: Coroutine[Any, Any, T], *, is_service: bool = False) -> T:
 
     What it changes is in the audit log under the name of the person who typed it, unless it is a service.
     """
+    import asyncio
+
     from outlive.client.acting import acting
     from outlive.errors import ConfigurationError, OutliveError, StoreUrlError
 
@@ -250,6 +250,9 @@ def run(work: Coroutine[Any, Any, T], *, is_service: bool = False) -> T:
 
 def shell_user() -> str:
     """The person at this terminal, and the machine."""
+    import getpass
+    import socket
+
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # A container may know no name for the user that it runs as.

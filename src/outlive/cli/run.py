@@ -8,7 +8,6 @@ way round: one id is one run, and after its end the command prints its result ag
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 import sys
@@ -194,6 +193,8 @@ class Started:
 
     async def work(self, settings: dict[str, Any]) -> int:
         """Start it and follow it to its end; the exit code."""
+        import asyncio
+
         from outlive.cli.run_log import without_own_lines
         from outlive.cli.runs_tail import follow
         from outlive.engine import Engine
