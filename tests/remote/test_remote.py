@@ -46,7 +46,7 @@ async def weigh_parcel(to: str) -> Parcel:
 
 @outlive.workflow
 async def send_parcel(to: str) -> Parcel:
-    """Weighs a parcel, after someone has said so."""
+    """Weighs a parcel, after a signal."""
     await outlive.wait_for_signal("weigh")
     return await weigh_parcel(to)
 
@@ -133,6 +133,90 @@ async def test_an_ask_is_answered_or_refused(remote: Remote) -> None:
     assert await run.result(timeout=30) == "asked"
 
 
+@outlive.workflow
+async def label_parcel(grams: int) -> str:
+    """One row of a batch; nothing for what weighs nothing."""
+    if not grams:
+        raise ValueError("it weighs nothing")
+    return f"{grams} g"
+
+
+@outlive.workflow
+async def promise_parcel() -> str:
+    """Waits for a promise, and for a person."""
+    promise = outlive.promise(str)
+    outlive.publish(promise=promise.id)
+    try:
+        found = await promise
+    except outlive.PromiseFailed as error:
+        found = str(error)
+    await outlive.wait_for_approval("ship", title=found)
+    return found
+
+
+async def test_a_batch_is_started_and_read(remote: Remote) -> None:
+    """By name or by the function; its items have the order of the rows."""
+    good = await remote.start_batch(label_parcel, [1, 2, 3], id="labels-1", concurrency=2)
+    bad = await remote.start_batch("label_parcel", [1, 0], id="labels-2")
+
+    assert await good.results(timeout=30) == ["1 g", "2 g", "3 g"]
+    assert ((await good.info()).succeeded, remote.get_batch("labels-1").id) == (3, "labels-1")
+    assert [item.status async for item in bad.items(timeout=30)] == ["succeeded", "failed"]
+    with pytest.raises(RunFailed, match="row 1 failed: ValueError"):
+        await bad.results(timeout=30)
+    assert (await bad.retry_failed(id="labels-3")).id == "labels-3"
+
+
+async def test_promises_are_settled_and_the_inbox_is_seen(remote: Remote) -> None:
+    """With a value or an error; the second caller learns that it was not the first."""
+    kept, broken = [await remote.start(promise_parcel, id=name) for name in ("kept", "broken")]
+
+    async def promise_of(run: Any) -> str:
+        async for shown in run.watch():
+            return str(shown["promise"])
+        raise AssertionError
+
+    assert await remote.resolve(await promise_of(kept), "yours") is True
+    assert await remote.resolve(await promise_of(kept), "mine") is False
+    assert await remote.fail(await promise_of(broken), ValueError("sold out")) is True
+    async for message in kept.follow():
+        if message.name == "run" and message.data["approvals"]:
+            break
+    assert [(it.name, it.title) for it in await remote.approvals("kept")] == [("ship", "yours")]
+    assert "kept" in [it.run_id for it in await remote.approvals(workflow="promise_parcel")]
+    await kept.approve("ship")
+    assert await kept.result(timeout=30) == "yours"
+
+
+async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> None:
+    """With the values that an engine gives; also what is for the whole store."""
+    await remote.queues.set("mail", concurrency=7)
+    await remote.pause(queue="mail", reason="rain")
+    info = await remote.queues.stats("mail")
+    assert (info.limits.concurrency, info.paused, int(info.running)) == (7, "paused by local: rain", 0)
+    await remote.resume(queue="mail")
+    await remote.queues.drain("mail")
+    assert [it.name for it in await remote.queues.list()] == ["mail"]
+
+    daily = outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm", overlap="skip", catch_up="latest")
+    made = await remote.schedules.set("digest", daily, tell_numbers)
+    assert (made.workflow, made.is_paused) == ("tell_numbers", False)
+    await remote.schedules.pause("digest", note="rain")
+    assert (await remote.schedules.get("digest")).is_paused
+    assert (await remote.schedules.trigger("digest")).id
+    await remote.schedules.delete("digest")
+    assert await remote.schedules.list() == []
+
+    await remote.pause(workflow="send_parcel")
+    await remote.resume(workflow="send_parcel")
+    assert await remote.recovery() == []
+    assert (await remote.events.send("nothing.hears", {})).runs == []
+    assert (await remote.audit.list(verb="queue.set"))[0].target == "mail"
+    assert (await remote.keys.create("bob", scope="viewer")).key.name == "bob"
+    with pytest.raises(InvalidArgumentError, match="give a run, workflow= or queue="):
+        await remote.pause()
+
+
 async def test_what_a_run_emits_and_shows_is_read_along(remote: Remote) -> None:
     """Its stream item by item, what it publishes, and everything that happens to it."""
     run = await remote.start(tell_numbers, id="numbers-1")
@@ -165,6 +249,9 @@ async def test_sync_code_has_the_same_verbs() -> None:
         with outlive.connect(url).sync as engine:
             run = engine.start(send_parcel, "eve", id="parcel-3")
             engine.get("parcel-3").signal("weigh")
+            engine.queues.set("mail", concurrency=7)
+            assert engine.queues.stats("mail").limits.concurrency == 7
+            assert engine.start_batch(label_parcel, [1, 2]).results(timeout=30) == ["1 g", "2 g"]
             return run.result(timeout=30)
 
     async with outlive.Engine("memory:") as engine, served(engine) as url:

@@ -18,9 +18,7 @@ from outlive._journal import event as journal
 from outlive._model import Failure, Payload, Run, RunStatus, Wait, WaitKind
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
-from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
 from outlive._store.contract import WorkerInfo
-from outlive.cli.server_operating import ServerAudit, ServerKeys, ServerQueues, ServerSchedules, worker_of
 from outlive.client.audit import ApprovalEntry
 from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
@@ -29,6 +27,7 @@ from outlive.client.why import is_stopped
 from outlive.errors import ConfigurationError, RunParkedError
 from outlive.http.wire.runs import EventView, FailureView, RunView
 from outlive.remote import Remote, RemoteRun, connect
+from outlive.remote.operating import worker_of
 
 if TYPE_CHECKING:
     from outlive._journal.event import AnyEvent
@@ -55,9 +54,9 @@ class Server:
         self.signal, self.ask = remote.signal, remote.ask
         self.skip_step, self.fork = remote.skip_step, remote.fork
         self.workflows = remote.workflows
-        self.events, self.view = ServerEvents(remote), ServerView(remote)
-        self.queues, self.schedules = ServerQueues(remote), ServerSchedules(remote)
-        self.audit, self.keys = ServerAudit(remote), ServerKeys(remote)
+        self.queues, self.schedules, self.events = remote.queues, remote.schedules, remote.events
+        self.audit, self.keys = remote.audit, remote.keys
+        self.view = ServerView(remote)
 
     def get(self, run_id: str) -> ServerRun:
         """A handle of a run."""
@@ -143,31 +142,6 @@ class ServerView:
         """See `View.workers`."""
         found = await self._remote.operate("list_workers")
         return [worker_of(view) for view in found.items], microseconds_of(found.now)
-
-
-class ServerEvents:
-    """`engine.events`, over HTTP."""
-
-    def __init__(self, remote: Remote) -> None:
-        self._remote = remote
-
-    async def send(self, event_type: str, data: Any = None, **options: Any) -> Sent:
-        """Send an event. See `Events.send`."""
-        given = {key: value for key, value in options.items() if value is not None}
-        found = await self._remote.operate("send_event", body={"type": event_type, "data": data, **given})
-        return Sent(
-            found.id,
-            [StartedRun(it.workflow, it.run_id) for it in found.runs],
-            [RefusedStart(it.workflow, it.reason) for it in found.refused],
-        )
-
-    async def triggers(self) -> list[TriggerInfo]:
-        """What starts what."""
-        found = (await self._remote.operate("list_triggers")).items
-        return [
-            TriggerInfo(workflow=it.workflow, version=it.version, events=it.events, webhooks=it.webhooks)
-            for it in found
-        ]
 
 
 class ServerRun:

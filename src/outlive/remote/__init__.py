@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 
+from outlive.remote.batch import RemoteBatch
 from outlive.remote.engine import Remote, RemoteRun
 from outlive.remote.transport import Transport
 
-__all__ = ["Remote", "RemoteRun", "connect"]
+__all__ = ["Remote", "RemoteBatch", "RemoteRun", "connect"]
 
 
 def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Remote:

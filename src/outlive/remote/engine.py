@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
-from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.workflow import Startable, bound
+from outlive._define.workflow import Startable, Workflow, bound
 from outlive._journal.plain import plain_json
-from outlive._model import Failure, RunStatus
+from outlive._model import RunStatus
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive.client.finding import Count, Page
@@ -27,28 +26,30 @@ from outlive.errors import (
     AskTimeoutError,
     ConfigurationError,
     EngineClosedError,
+    InvalidArgumentError,
     ResultTimeoutError,
-    RunCancelled,
-    RunFailed,
     RunParkedError,
-    RunTimedOut,
     UnreachableError,
 )
-from outlive.http.operation import OPERATIONS, Operation
+from outlive.http.operation import OPERATIONS
+from outlive.http.operations.approvals import ApprovalView
+from outlive.http.operations.recovery import IncompleteView
 from outlive.http.wire.runs import (
     AnswerView,
     DecisionView,
     EventView,
-    FailureView,
     NotAnswered,
     NotEnded,
     OutcomeView,
     ResultView,
     RunView,
 )
+from outlive.remote.batch import RemoteBatch
 from outlive.remote.following import Message, follow
+from outlive.remote.operating import RemoteAudit, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.transport import BROKEN, Answer, Transport
+from outlive.remote.values import answer_of, failure_of, only_given, plain_filters, query_of, result_of, target_of
 
 R = TypeVar("R")
 
@@ -71,6 +72,8 @@ class Remote:
         self._threads: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sync = SyncEngine(self)
+        self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
+        self.audit, self.keys = RemoteAudit(self), RemoteKeys(self)
         self.url = transport.origin
 
     async def __aenter__(self) -> Self:
@@ -118,18 +121,18 @@ class Remote:
         """
         operation = OPERATIONS[operation_name]
         sent = None if body is None else msgspec.json.encode(body)
-        target = _target(operation, path)
+        target = target_of(operation, path)
         send = partial(self._transport.send, operation.method, target, query=query, body=sent, key=self._clock.new_id())
         answer = await self._answer(send, self._transport.timeout + patience)
         if answer.status >= 400:
             raise_refusal(answer)
-        return _read(operation, answer.status, answer.body)
+        return answer_of(operation, answer.status, answer.body)
 
     async def follow(
         self, operation_name: str, query: Mapping[str, object] | None = None, /, **path: str
     ) -> AsyncIterator[Message]:
         """The messages of an operation that sends them one by one, until it is over."""
-        target = _target(OPERATIONS[operation_name], path)
+        target = target_of(OPERATIONS[operation_name], path)
         async for message in follow(self._transport, target, query or {}, in_thread=self._in_thread):
             yield message
 
@@ -217,11 +220,51 @@ class Remote:
             "delay": delay,
             "start_at": start_at,
         }
-        return RemoteRun(self, (await self.operate("start_run", body=_given(body))).id)
+        return RemoteRun(self, (await self.operate("start_run", body=only_given(body))).id)
 
     def get(self, run_id: str) -> RemoteRun[Any]:
         """A handle of a run; whether there is such a run shows when it is used."""
         return RemoteRun(self, run_id)
+
+    async def start_batch(
+        self,
+        workflow: str | Workflow[..., Any],
+        rows: Iterable[Any],
+        *,
+        version: int | None = None,
+        concurrency: int = 20,
+        id: str | None = None,
+        failures_max: int | None = None,
+        tags: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        queue: str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
+    ) -> RemoteBatch:
+        """Run a workflow for each row, so many at once. See `Engine.start_batch`; the rows go in one request.
+
+        Args:
+            failures_max: how many items may fail; any number unless given.
+        """
+        spec = None if isinstance(workflow, str) else workflow.spec
+        body = {
+            "workflow": workflow if spec is None else spec.name,
+            "rows": plain_json("engine.start_batch", list(rows)),
+            "version": version if spec is None else spec.version,
+            "concurrency": concurrency,
+            "id": id,
+            "failures_max": failures_max,
+            "tags": tags,
+            "headers": headers,
+            "queue": queue,
+            "key": key,
+            "priority": priority,
+        }
+        return RemoteBatch(self, (await self.operate("start_batch", body=only_given(body))).id)
+
+    def get_batch(self, batch_id: str) -> RemoteBatch:
+        """A handle of a batch."""
+        return RemoteBatch(self, batch_id)
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
@@ -229,13 +272,13 @@ class Remote:
         self, *, order: str = "-created_at", limit: int = 100, after: str | None = None, **filters: Any
     ) -> Page[RunView]:
         """A page of the runs that fit, newest first. The filters are those of `Engine.list`."""
-        query = _query(filters) | {"order": order, "limit": limit, "after": after}
+        query = query_of(filters) | {"order": order, "limit": limit, "after": after}
         found = await self.operate("list_runs", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
     async def count(self, *, limit: int = 10_000, **filters: Any) -> Count:
         """How many runs fit."""
-        found = await self.operate("count_runs", query=_query(filters) | {"limit": limit})
+        found = await self.operate("count_runs", query=query_of(filters) | {"limit": limit})
         return Count(found.count, at_least=found.at_least)
 
     async def info(self, run_id: str) -> RunView:
@@ -258,6 +301,25 @@ class Remote:
             after = found.next
         return events
 
+    async def approvals(
+        self, run_id: str | None = None, *, assignee: str | None = None, limit: int = 100, **filters: Any
+    ) -> Page[ApprovalView]:
+        """What runs ask people for, of the oldest runs first; with a `run_id` all that this run has asked for. The
+        filters are those of `Engine.approvals`."""
+        if run_id is not None:
+            found = await self.operate("run_approvals", run_id=run_id)
+        else:
+            found = await self.operate(
+                "list_approvals", query=query_of(filters) | {"assignee": assignee, "limit": limit}
+            )
+        return Page(found.items, next=found.next, previous=found.previous)
+
+    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[IncompleteView]:
+        """Runs that do not move and why, the newest first; `before` is the id of the last one of the page before."""
+        found = await self.operate("list_incomplete", query={"limit": limit, "before": before})
+        items: builtins.list[IncompleteView] = found.items
+        return items
+
     async def workflows(self) -> Any:
         """What workers can run, and what it takes."""
         return (await self.operate("list_workflows")).items
@@ -270,7 +332,7 @@ class Remote:
             wait = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, max(0.0, deadline - loop.time()))
             found = await self.operate("result", query={"wait": wait}, run_id=run_id, patience=wait)
             if isinstance(found, ResultView):
-                return _result_of(found)
+                return result_of(found)
             assert isinstance(found, NotEnded)
             if found.status == "parked":
                 raise RunParkedError(run_id, found.why)
@@ -282,7 +344,7 @@ class Remote:
 
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send a signal to a run; it is durable when this returns."""
-        body = _given({"payload": plain_json("engine.signal", payload), "key": key})
+        body = only_given({"payload": plain_json("engine.signal", payload), "key": key})
         await self.operate("signal", body=body, run_id=run_id, name=name)
 
     async def ask(
@@ -292,7 +354,7 @@ class Remote:
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         wait = WAIT_SECONDS if timeout is None else min(WAIT_SECONDS, timeout)
-        sent = _given({"body": plain_json("engine.ask", body), "key": key, "wait": wait})
+        sent = only_given({"body": plain_json("engine.ask", body), "key": key, "wait": wait})
         found = await self.operate("ask", body=sent, run_id=run_id, name=name, patience=wait)
         while isinstance(found, NotAnswered):
             if deadline is not None and loop.time() >= deadline:
@@ -304,7 +366,7 @@ class Remote:
             )
         assert isinstance(found, AnswerView)
         if found.failure is not None:
-            raise AskFailed(run_id, name, found.key, _failure(found.failure))
+            raise AskFailed(run_id, name, found.key, failure_of(found.failure))
         return found.answer
 
     async def approve(
@@ -322,9 +384,21 @@ class Remote:
     async def _decide(
         self, verb: str, run_id: str, name: str, form: Any, comment: str, request: str | None
     ) -> DecisionView:
-        body = _given({"form": plain_json(f"engine.{verb}", form), "comment": comment, "request": request})
+        body = only_given({"form": plain_json(f"engine.{verb}", form), "comment": comment, "request": request})
         found: DecisionView = await self.operate(verb, body=body, run_id=run_id, name=name)
         return found
+
+    async def resolve(self, promise: str, value: Any = None) -> bool:
+        """Settle a promise of a run with a value; whether it was this call that settled it."""
+        body = {"value": plain_json("engine.resolve", value)}
+        is_new: bool = (await self.operate("resolve_promise", body=body, promise_id=promise)).is_new
+        return is_new
+
+    async def fail(self, promise: str, error: Exception) -> bool:
+        """Settle a promise of a run with an error, which the run gets with its name and its message."""
+        body = {"message": str(error), "type": type(error).__name__}
+        is_new: bool = (await self.operate("fail_promise", body=body, promise_id=promise)).is_new
+        return is_new
 
     # -- Operating -------------------------------------------------------------------------------------------
 
@@ -343,26 +417,42 @@ class Remote:
             await self.operate(verb, body={"reason": reason}, run_id=run_id)
             return ()
         outcomes: Sequence[OutcomeView] = (
-            await self.operate(f"{verb}_runs", body=_given({**_plain(filters), "reason": reason}))
+            await self.operate(f"{verb}_runs", body=only_given({**plain_filters(filters), "reason": reason}))
         ).items
         return outcomes
 
-    async def pause(self, run_id: str, *, reason: str = "") -> None:
-        """Let a run begin nothing more."""
-        await self.operate("pause", body={"reason": reason}, run_id=run_id)
+    async def pause(
+        self, run_id: str | None = None, *, workflow: str | None = None, queue: str | None = None, reason: str = ""
+    ) -> None:
+        """Let a run begin nothing more; or all runs of a workflow, or of a queue."""
+        await self._gate("pause", run_id, workflow, queue, {"reason": reason})
 
-    async def resume(self, run_id: str) -> None:
-        """Let a run go on that is parked or paused."""
-        await self.operate("resume", run_id=run_id)
+    async def resume(self, run_id: str | None = None, *, workflow: str | None = None, queue: str | None = None) -> None:
+        """Let a run go on that is parked or paused; or a workflow, or a queue."""
+        await self._gate("resume", run_id, workflow, queue, None)
+
+    async def _gate(
+        self, verb: str, run_id: str | None, workflow: str | None, queue: str | None, body: dict[str, Any] | None
+    ) -> None:
+        if [run_id, workflow, queue].count(None) != 2:
+            raise InvalidArgumentError(f"engine.{verb}", "run_id", run_id, "give a run, workflow= or queue=")
+        if run_id is not None:
+            await self.operate(verb, body=body, run_id=run_id)
+        elif workflow is not None:
+            await self.operate(f"{verb}_workflow", body=body, name=workflow)
+        elif queue is not None:
+            await self.operate(f"{verb}_queue", body=body, name=queue)
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without a step that is in flight."""
-        body = _given({"call": call}) | ({} if result is UNSET else {"result": plain_json("engine.skip_step", result)})
+        body = only_given({"call": call}) | (
+            {} if result is UNSET else {"result": plain_json("engine.skip_step", result)}
+        )
         await self.operate("skip_step", body=body, run_id=run_id)
 
     async def fork(self, run_id: str, **options: Any) -> RemoteRun[Any]:
         """Start a new run with the history of another one up to some point, edited. The options of `Engine.fork`."""
-        body = _given(plain_json("engine.fork", options))
+        body = only_given(plain_json("engine.fork", options))
         return RemoteRun(self, (await self.operate("fork", body=body, run_id=run_id)).id)
 
     def __repr__(self) -> str:
@@ -469,58 +559,3 @@ class RemoteRun(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<RemoteRun {self.id}>"
-
-
-def _target(operation: Operation, path: Mapping[str, str]) -> str:
-    return operation.path.format(**{name: quote(value, safe="") for name, value in path.items()})
-
-
-def _read(operation: Operation, status: int, body: bytes) -> Any:
-    kind = operation.answers.get(status)
-    return None if kind is None else msgspec.json.decode(body, type=kind)
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _plain(filters: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(filters)
-    status = found.get("status")
-    if status is not None:
-        several = [status] if isinstance(status, str) else list(status)
-        found["status"] = [each.value if isinstance(each, RunStatus) else each for each in several]
-    return found
-
-
-def _query(filters: Mapping[str, Any]) -> dict[str, Any]:
-    found = _plain(filters)
-    tags = found.pop("tags", None) or {}
-    if tags:
-        found["tag"] = [f"{name}={value}" for name, value in tags.items()]
-    for name, value in found.items():
-        if isinstance(value, datetime):
-            found[name] = value.isoformat()
-        elif isinstance(value, bool):
-            found[name] = str(value).lower()
-    return found
-
-
-def _failure(view: FailureView) -> Failure:
-    cause = None if view.cause is None else _failure(view.cause)
-    return Failure(type=view.type, message=view.message, notes=tuple(view.notes), cause=cause, traceback=view.traceback)
-
-
-def _result_of(ended: ResultView) -> Any:
-    match RunStatus(ended.status):
-        case RunStatus.SUCCEEDED:
-            return ended.result
-        case RunStatus.CANCELLED:
-            raise RunCancelled(ended.id, f"was cancelled: {ended.reason or 'no reason given'}")
-        case RunStatus.TIMED_OUT:
-            raise RunTimedOut(ended.id, "did not end within its timeout")
-        case _ if ended.failure is not None:
-            failure = _failure(ended.failure)
-            raise RunFailed(ended.id, f"failed: {failure.type}: {failure.message}", failure)
-        case _:
-            raise RunFailed(ended.id, f"ended as {ended.status}")

@@ -1,6 +1,6 @@
-"""What commands do to a whole store, through a server of it: queues, schedules, recovery, audit log and keys.
+"""What is done to a whole store through a server of it: `engine.queues`, `schedules`, `events`, `audit` and `keys`.
 
-As in `cli.server`, what is on the wire becomes what an engine has, so that there is one of each command.
+The answers are those of an engine: what is on the wire becomes the same values.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from outlive._define.workflow import Workflow
 from outlive._model import RunStatus
 from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.queue import QueueLimits, RateTier
+from outlive._model.schedule import Schedule
+from outlive._model.ticks import SECOND
+from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import WorkerInfo
@@ -25,17 +29,18 @@ from outlive.http.operations.keys import KeyView
 from outlive.http.operations.queues import QueueView
 from outlive.http.operations.schedules import ScheduleView
 from outlive.http.operations.workers import WorkerView
+from outlive.http.wire.page import when
 from outlive.http.wire.runs import CountView
-from outlive.remote import Remote, RemoteRun
+from outlive.remote.contract import Connection
 
 LOOK_SECONDS = 0.25
 """How often a queue is looked at that is to be empty."""
 
 
-class ServerQueues:
+class RemoteQueues:
     """`engine.queues`. The server knows by the key who does it."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Connection) -> None:
         self._remote = remote
 
     async def list(self) -> list[QueueInfo]:
@@ -69,10 +74,10 @@ class ServerQueues:
             await Wakeup().sleep(LOOK_SECONDS)
 
 
-class ServerSchedules:
+class RemoteSchedules:
     """`engine.schedules`. The server knows by the key who does it."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Connection) -> None:
         self._remote = remote
 
     async def list(self, *, after: str = "", limit: int = 100) -> list[ScheduleInfo]:
@@ -84,6 +89,28 @@ class ServerSchedules:
         """See `Schedules`."""
         return _schedule_of(await self._remote.operate("get_schedule", name=name))
 
+    async def set(
+        self, name: str, schedule: Schedule, workflow: str | Workflow[..., Any] | None = None
+    ) -> ScheduleInfo:
+        """See `Schedules`."""
+        target = workflow if workflow is None or isinstance(workflow, str) else workflow.spec.name
+        body = {
+            "workflow": target,
+            "cron": list(schedule.crons),
+            "every": schedule.every / SECOND if schedule.every else None,
+            "tz": schedule.tz,
+            "arguments": schedule.args,
+            "overlap": schedule.overlap,
+            "catch_up": schedule.catch_up,
+            "start": when(schedule.start_at),
+            "end": when(schedule.end_at),
+            "exclude": list(schedule.exclude),
+            "jitter": schedule.jitter / SECOND,
+            "trip_after": schedule.trip_after or None,
+            "tags": schedule.tags or None,
+        }
+        return _schedule_of(await self._remote.operate("set_schedule", body=body, name=name))
+
     async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
         """See `Schedules`."""
         await self._remote.operate("pause_schedule", body={"note": note}, name=name)
@@ -92,8 +119,8 @@ class ServerSchedules:
         """See `Schedules`."""
         await self._remote.operate("resume_schedule", name=name)
 
-    async def trigger(self, name: str, *, overlap: str | None = None) -> RemoteRun[Any]:
-        """See `Schedules`."""
+    async def trigger(self, name: str, *, overlap: str | None = None) -> Any:
+        """A handle of the run. See `Schedules`."""
         found = await self._remote.operate("trigger_schedule", body={"overlap": overlap}, name=name)
         return self._remote.get(found.id)
 
@@ -108,10 +135,35 @@ class ServerSchedules:
         await self._remote.operate("delete_schedule", name=name)
 
 
-class ServerAudit:
+class RemoteEvents:
+    """`engine.events`."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    async def send(self, event_type: str, data: Any = None, **options: Any) -> Sent:
+        """Send an event. See `Events.send`."""
+        given = {key: value for key, value in options.items() if value is not None}
+        found = await self._remote.operate("send_event", body={"type": event_type, "data": data, **given})
+        return Sent(
+            found.id,
+            [StartedRun(it.workflow, it.run_id) for it in found.runs],
+            [RefusedStart(it.workflow, it.reason) for it in found.refused],
+        )
+
+    async def triggers(self) -> list[TriggerInfo]:
+        """What starts what."""
+        found = (await self._remote.operate("list_triggers")).items
+        return [
+            TriggerInfo(workflow=it.workflow, version=it.version, events=it.events, webhooks=it.webhooks)
+            for it in found
+        ]
+
+
+class RemoteAudit:
     """`engine.audit`, for the keys of admins."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Connection) -> None:
         self._remote = remote
 
     async def list(self, **options: Any) -> Page[AuditEntry]:
@@ -125,10 +177,10 @@ class ServerAudit:
         return AuditCheck(found.rows, found.first, found.head, tuple(found.problems))
 
 
-class ServerKeys:
+class RemoteKeys:
     """`engine.keys`, for the keys of admins."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Connection) -> None:
         self._remote = remote
 
     async def create(

@@ -1,0 +1,65 @@
+"""A batch behind an HTTP API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from outlive.errors import RunFailed
+from outlive.remote.contract import Connection
+
+if TYPE_CHECKING:
+    from outlive.http.operations.batches import BatchView, ItemView
+
+PAGE = 1_000
+
+
+class RemoteBatch:
+    """A batch and its items."""
+
+    def __init__(self, remote: Connection, batch_id: str) -> None:
+        self._remote = remote
+        self.id = batch_id
+
+    async def info(self) -> BatchView:
+        """How many items there are, how many have ended and how, and what it waits for."""
+        found: BatchView = await self._remote.operate("get_batch", batch_id=self.id)
+        return found
+
+    async def items(self, timeout: float | None = None) -> AsyncIterator[ItemView]:
+        """What became of each row, in the order of the rows, when the batch has ended.
+
+        Raises:
+            RunParkedError: it is parked. ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
+        """
+        with suppress(RunFailed):  # Too many of its items have: they say so themselves.
+            await self._remote.result(self.id, timeout)
+        after: int | None = -1
+        while after is not None:
+            page = await self._remote.operate("list_items", query={"after": after, "limit": PAGE}, batch_id=self.id)
+            for item in page.items:
+                yield item
+            after = page.next
+
+    async def results(self, timeout: float | None = None) -> list[Any]:
+        """The results in the order of the rows, as plain JSON, when the batch has ended.
+
+        Raises:
+            RunFailed: an item has failed, or the batch has.
+        """
+        await self._remote.result(self.id, timeout)
+        found: list[Any] = []
+        async for item in self.items():
+            if item.failure is not None:
+                raise RunFailed(self.id, f"row {item.index} failed: {item.failure.type}: {item.failure.message}")
+            found.append(item.result)
+        return found
+
+    async def retry_failed(self, *, id: str | None = None) -> RemoteBatch:
+        """A new batch of the rows that have not succeeded in this one."""
+        found = await self._remote.operate("retry_batch", body={"id": id}, batch_id=self.id)
+        return RemoteBatch(self._remote, found.id)
+
+    def __repr__(self) -> str:
+        return f"<RemoteBatch {self.id}>"

@@ -1,0 +1,28 @@
+"""What the parts of a connection need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Connection(Protocol):
+    """A connection to a server; see `Remote`."""
+
+    async def operate(
+        self,
+        operation_name: str,
+        /,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+        patience: float = 0.0,
+        **path: str,
+    ) -> Any:
+        """Any operation of the API by its name."""
+
+    def get(self, run_id: str) -> Any:
+        """A handle of a run."""
+
+    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+        """Wait for the result of a run."""
