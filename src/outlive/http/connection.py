@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import msgspec
 
 from outlive.http.one_write import OneWrite
-from outlive.http.problem import MEDIA, Problem
+from outlive.http.problem import MEDIA, Problem, title_of
 
 _Protocol: Any = object
 """What a protocol class of uvicorn has; it is loaded when a server is started."""
@@ -149,7 +148,7 @@ class Guarded(_Protocol):  # type: ignore[misc]
         it has not read takes its answer back."""
         body = msgspec.json.encode(Problem(status, error, detail, "Send the request again, whole and at once.").body)
         head = (
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: {MEDIA}\r\n"
+            f"HTTP/1.1 {status} {title_of(status)}\r\ncontent-type: {MEDIA}\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         self._stop_timers()

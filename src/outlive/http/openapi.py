@@ -11,14 +11,13 @@ import inspect
 import textwrap
 from collections.abc import Iterable
 from functools import cache
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
 from outlive.http.operation import JSON, Operation
 from outlive.http.principal import NO_SCOPE
-from outlive.http.problem import MEDIA, ProblemBody, row_of
+from outlive.http.problem import MEDIA, ProblemBody, row_of, title_of
 from outlive.http.reading import lists_in
 
 TITLE = "Outlive"
@@ -50,7 +49,7 @@ def document_of(operations: Iterable[Operation]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {name: it for name, it in sorted(components.items()) if name not in queries},
-            "responses": {str(it): _problem(HTTPStatus(it).phrase) for it in sorted((*_ANY_REQUEST, *_WITH_BODY))},
+            "responses": {str(it): _problem(title_of(it)) for it in sorted((*_ANY_REQUEST, *_WITH_BODY))},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
@@ -122,7 +121,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 def _responses(it: Operation) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status, kind in it.answers.items():
-        answer: dict[str, Any] = {"description": _promise_of(kind) if is_struct(kind) else HTTPStatus(status).phrase}
+        answer: dict[str, Any] = {"description": _promise_of(kind) if is_struct(kind) else title_of(status)}
         if is_struct(kind):
             answer["content"] = {it.media: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
         elif kind is not None:
@@ -138,7 +137,7 @@ def _responses(it: Operation) -> dict[str, Any]:
         if str(status) in found:
             continue
         if own := ", ".join(f"`{name}`" for name in names[status]):
-            found[str(status)] = _problem(f"{HTTPStatus(status).phrase}: {own}")
+            found[str(status)] = _problem(f"{title_of(status)}: {own}")
         else:
             found[str(status)] = {"$ref": f"#/components/responses/{status}"}
     return found

@@ -19,6 +19,13 @@ from outlive.errors.program import shown
 MEDIA = "application/problem+json"
 DETAIL_CHARACTERS_MAX = 2_000
 RETRY_SECONDS = 5
+_RENAMED = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
+"""As RFC 9110 has them; Python before 3.13 has older names."""
+
+
+def title_of(status: int) -> str:
+    """What a status of HTTP means; the same on every Python."""
+    return _RENAMED.get(status) or HTTPStatus(status).phrase
 
 
 class ProblemBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +64,7 @@ class Problem(Exception):
         """What is sent."""
         return ProblemBody(
             type=f"urn:outlive:error:{self.error}",
-            title=HTTPStatus(self.status).phrase,
+            title=title_of(self.status),
             status=self.status,
             detail=self.detail[:DETAIL_CHARACTERS_MAX],
             error=self.error,
