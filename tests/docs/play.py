@@ -15,6 +15,7 @@ import inspect
 import io
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from itertools import pairwise
@@ -79,4 +80,6 @@ def check(page: Path, block: Block, wanted: str | None, printed: str) -> None:
 
 
 if __name__ == "__main__":
+    # LangGraph imports langsmith, which asks for what Python 3.14 says is going away.
+    warnings.filterwarnings("ignore", "'asyncio.iscoroutinefunction'", DeprecationWarning, "langsmith")
     play(Path(sys.argv[1]))
