@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,6 +65,9 @@ def test_a_queue_is_limited_and_drained(site: Site, show: Show) -> None:
     check_view(page, "queues")
     page.get_by_role("link", name="emails").click()
     expect(page.get_by_role("link", name="in line 2")).to_be_visible()
+    keys = page.get_by_role("region", name="keys").get_by_role("row")
+    expect(keys.filter(has_text="tenant-2")).to_contain_text(re.compile(r"tenant-21.*0$"))
+    expect(keys.filter(has_text="tenant-0")).to_contain_text(re.compile(r"tenant-00.*1$"))
 
     page.get_by_role("button", name="Limits…").click()
     page.get_by_label("runs at once, in all workers").fill("3")

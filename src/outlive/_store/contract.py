@@ -97,6 +97,23 @@ class Declared(NamedTuple):
     """By the name of the queue."""
 
 
+WAITING_KEYS_MAX = 20
+"""Keys of a queue that are listed at most."""
+KEY_RUNS_MAX = 1_001
+"""Runs of one key that are counted at most."""
+
+
+class WaitingKey(NamedTuple):
+    """A key of a queue of which runs are in line."""
+
+    oldest_at: int
+    """Since when the one has been due that waits longest of those that are first in its lines."""
+    key: str
+    """Empty for the runs without one."""
+    in_line: int
+    """Its runs in line, counted up to `KEY_RUNS_MAX`."""
+
+
 class QueueMeasure(msgspec.Struct, frozen=True, kw_only=True):
     """How full a queue is; no number is larger than the limit of the question."""
 
@@ -109,6 +126,8 @@ class QueueMeasure(msgspec.Struct, frozen=True, kw_only=True):
     """Since when the one has been due that waits longest of those that are first in their lines."""
     holders: tuple[Run, ...] = ()
     """Runs that hold slots."""
+    keys: tuple[WaitingKey, ...] = ()
+    """The keys that wait longest, the one that waits longest first; not more than `WAITING_KEYS_MAX`."""
     ahead: int = 0
     """Runs with the same key that are before the run that was asked about."""
 

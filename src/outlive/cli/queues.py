@@ -138,4 +138,8 @@ def _plain(info: QueueInfo) -> dict[str, Any]:
         "limits": asdict(info.limits),
         "changed": info.changed,
         "holders": [{"id": it.id, "key": it.key, "worker": it.worker} for it in info.holders],
+        "keys": [
+            {"key": it.key, "in_line": int(it.in_line), "waiting_seconds": it.waiting.total_seconds()}
+            for it in info.keys
+        ],
     }

@@ -23,7 +23,7 @@ from outlive._model.queue import (
     queue_in,
     queue_name,
 )
-from outlive._store.contract import WorkerInfo
+from outlive._store.contract import KEY_RUNS_MAX, WorkerInfo
 from outlive.client.acting import doing
 from outlive.client.bulk import BulkFilters
 from outlive.client.client import Client
@@ -47,6 +47,18 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingKey:
+    """A key of which runs wait for a slot."""
+
+    key: str
+    """Empty for the runs without one."""
+    in_line: Count
+    """Its runs that wait. Counting stops at 1,000."""
+    waiting: timedelta
+    """How long the run has waited that waits longest of those that are first in its lines."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueInfo:
     """A queue as it is now. Counting stops at 10,000."""
 
@@ -67,6 +79,8 @@ class QueueInfo:
     """How long the run has waited that waits longest of those that are first in their lines; None if none waits."""
     holders: tuple[Holder, ...]
     """Up to 100 runs that hold slots."""
+    keys: tuple[WaitingKey, ...] = ()
+    """Up to 20 keys that wait, the one that waits longest first."""
 
 
 class Queues:
@@ -96,7 +110,7 @@ class Queues:
         if not state.declared_at and name in self._own():
             # No worker has claimed from it yet: it will write what its code declares then.
             limits = msgspec.structs.replace(state, declared=self._own()[name]).limits
-        measure = await store.measure_queue(name, limit=COUNT_MAX + 1)
+        measure, now_at = await store.measure_queue(name, limit=COUNT_MAX + 1), store.now()
         workers = {worker.id: worker for worker in await store.list_workers(with_runs=False)}
         return QueueInfo(
             name=name,
@@ -106,10 +120,12 @@ class Queues:
             in_line=_counted(measure.in_line),
             running=_counted(measure.held),
             later=_counted(measure.later),
-            waiting=None
-            if measure.oldest_at is None
-            else timedelta(microseconds=max(0, store.now() - measure.oldest_at)),
+            waiting=None if measure.oldest_at is None else _since(measure.oldest_at, now_at),
             holders=tuple(_holder(run, workers) for run in measure.holders),
+            keys=tuple(
+                WaitingKey(it.key, _counted(it.in_line, KEY_RUNS_MAX - 1), _since(it.oldest_at, now_at))
+                for it in measure.keys
+            ),
         )
 
     async def set(self, queue: Queue | str, **limits: Any) -> None:
@@ -204,8 +220,12 @@ def _name(where: str, queue: object) -> str:
     return checked or queue_name(where, "queue", queue)
 
 
-def _counted(number: int) -> Count:
-    return Count(min(number, COUNT_MAX), at_least=number > COUNT_MAX)
+def _counted(number: int, most: int = COUNT_MAX) -> Count:
+    return Count(min(number, most), at_least=number > most)
+
+
+def _since(instant: int, now_at: int) -> timedelta:
+    return timedelta(microseconds=max(0, now_at - instant))
 
 
 def _holder(run: Run, workers: dict[str, WorkerInfo]) -> Holder:

@@ -22,7 +22,7 @@ from outlive._store.contract import WorkerInfo
 from outlive.client.audit_log import AuditCheck, AuditEntry
 from outlive.client.finding import Count, Page
 from outlive.client.keys import ApiKey, NewKey
-from outlive.client.queues import Holder, QueueInfo
+from outlive.client.queues import Holder, QueueInfo, WaitingKey
 from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
 from outlive.http.operations.audit import ActionView
 from outlive.http.operations.keys import KeyView
@@ -241,6 +241,7 @@ def _queue_of(view: QueueView) -> QueueInfo:
         later=_count_of(view.later),
         waiting=None if view.waiting is None else timedelta(seconds=view.waiting),
         holders=tuple(Holder(it.id, it.key, RunStatus(it.status), it.worker) for it in view.holders),
+        keys=tuple(WaitingKey(it.key, _count_of(it.in_line), timedelta(seconds=it.waiting)) for it in view.keys),
     )
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from outlive._model import Run
 from outlive._model.queue import CELLS, queue_cell
 from outlive._model.run import HELD, IN_LINE, OUTSIDE
-from outlive._store.contract import Claim, Claims, QueueMeasure
+from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.memory.state import MemoryState, Tree
 from outlive._store.tables.claiming import ClaimRequest, joined, pick, wanted_of
 from outlive._store.tables.queueing import HOLDERS_MAX, Held, Serving, sources
@@ -125,6 +125,10 @@ def measure_queue(state: MemoryState, name: str, *, limit: int, run_id: str) -> 
     first: dict[tuple[str, str], int] = {}
     for _, _, root in line:
         first.setdefault((root.queue_key, root.definition), root.wake_at or 0)
+    waiting = [
+        WaitingKey(min(at for (own, _), at in first.items() if own == key), key, min(count, limit, KEY_RUNS_MAX))
+        for key, count in Counter(root.queue_key for _, _, root in line).items()
+    ]
     held = [root for root in roots if root.slot == HELD]
     later = [root for root in roots if root.slot == OUTSIDE and not root.owner and root.wake_at is not None]
     own = next((place for place in line if place[2].id == run_id), None)
@@ -135,5 +139,6 @@ def measure_queue(state: MemoryState, name: str, *, limit: int, run_id: str) -> 
         later=min(len(later), limit),
         oldest_at=min(first.values(), default=None),
         holders=tuple(held[: min(limit, HOLDERS_MAX)]),
+        keys=tuple(sorted(waiting)[: min(limit, WAITING_KEYS_MAX)]),
         ahead=min(len(ahead), limit),
     )

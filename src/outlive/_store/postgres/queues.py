@@ -14,7 +14,7 @@ import asyncpg
 
 from outlive._model.queue import CELLS, CELLS_END, QueueState, queue_cell, queue_in
 from outlive._model.run import HELD
-from outlive._store.contract import Claim, Claims, QueueMeasure
+from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.postgres.batch import columns_of
 from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import HURRIED, Session
@@ -191,12 +191,16 @@ async def measure_queue(session: Session, name: str, limit: int, run_id: str) ->
     """How full a queue is."""
     (found,) = await session.fetch("measure_queue", to_text(name), limit, min(limit, HOLDERS_MAX))
     holders = await session.fetch("get_runs", found["holders"]) if found["holders"] else []
+    most = min(limit, WAITING_KEYS_MAX), min(limit, KEY_RUNS_MAX)
+    rows = await session.fetch("find_waiting_keys", to_text(name), limit, *most)
+    keys = sorted(WaitingKey(at, from_text(key), count) for at, key, count in rows)
     ((ahead,),) = await session.fetch("count_ahead", to_text(run_id), limit) if run_id else [(0,)]
     return QueueMeasure(
         in_line=found["in_line"],
         held=found["held"],
         later=found["later"],
-        oldest_at=found["oldest_at"],
+        oldest_at=keys[0].oldest_at if keys else None,
         holders=tuple(to_run(tuple(row)) for row in holders),
+        keys=tuple(keys),
         ahead=ahead,
     )

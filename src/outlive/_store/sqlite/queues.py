@@ -8,7 +8,7 @@ import msgspec
 
 from outlive._model.queue import CELLS, CELLS_END, QueueState, queue_cell
 from outlive._model.run import HELD
-from outlive._store.contract import Claim, Claims, QueueMeasure
+from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.sqlite.cells import read_cell
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.rows import decode_runs
@@ -22,6 +22,7 @@ _decode_lines = msgspec.json.Decoder(list[list[tuple[str, float]]]).decode
 _decode_heads = msgspec.json.Decoder(list[list[tuple[str, int, int]]]).decode
 _decode_counts = msgspec.json.Decoder(list[tuple[str, int]]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
+_decode_keys = msgspec.json.Decoder(list[WaitingKey]).decode
 
 
 def find_queues(session: Session, owners: list[str]) -> list[str]:
@@ -137,14 +138,17 @@ def measure_queue(session: Session, wanted: tuple[str, int, str]) -> QueueMeasur
     with session.snapshot():
         found = session.fetch("measure_queue", name, limit, min(limit, HOLDERS_MAX))
         assert found is not None
-        in_line, held, later, oldest_at, keys = found
-        runs = decode_runs(session.fetch_json("get_runs", str(keys), "[]"))
+        in_line, held, later, held_by = found
+        runs = decode_runs(session.fetch_json("get_runs", str(held_by), "[]"))
+        most = min(limit, WAITING_KEYS_MAX), min(limit, KEY_RUNS_MAX)
+        keys = sorted(_decode_keys(session.fetch_json("find_waiting_keys", name, limit, *most)))
         ((ahead,),) = session.execute("count_ahead", run_id, limit) if run_id else ((0,),)
     return QueueMeasure(
         in_line=int(in_line or 0),
         held=int(held or 0),
         later=int(later or 0),
-        oldest_at=None if oldest_at is None else int(oldest_at),
+        oldest_at=keys[0].oldest_at if keys else None,
         holders=tuple(run for _, run in runs),
+        keys=tuple(keys),
         ahead=int(ahead or 0),
     )

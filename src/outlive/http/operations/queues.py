@@ -63,6 +63,17 @@ class HolderView(Struct, frozen=True):
     worker: str
 
 
+class WaitingKeyView(Struct, frozen=True):
+    """A key of which runs wait for a slot."""
+
+    key: str
+    """Empty for the runs without one."""
+    in_line: CountView
+    """Its runs that wait, counted up to 1,000."""
+    waiting: float
+    """Seconds that the run has waited that waits longest of those that are first in its lines."""
+
+
 class QueueView(Struct, frozen=True, kw_only=True):
     """A queue as it is now."""
 
@@ -81,6 +92,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
     waiting: float | None
     """Seconds that the run has waited that waits longest of those that are first in their lines."""
     holders: list[HolderView]
+    keys: list[WaitingKeyView] = []
+    """Up to 20 keys that wait, the one that waits longest first."""
 
 
 class QueuesList(Struct, frozen=True):
@@ -151,6 +164,7 @@ def _view(it: QueueInfo) -> QueueView:
         later=_count(it.later),
         waiting=None if waiting is None else waiting.total_seconds(),
         holders=[HolderView(each.id, each.key, each.status.value, each.worker) for each in it.holders],
+        keys=[WaitingKeyView(each.key, _count(each.in_line), each.waiting.total_seconds()) for each in it.keys],
     )
 
 

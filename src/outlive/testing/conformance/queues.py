@@ -495,6 +495,22 @@ class QueuesConformance(Facet):
         assert (few.in_line, few.held) == (2, 1)
         assert (nothing.in_line, nothing.held, nothing.later, nothing.oldest_at) == (0, 0, 0, None)
 
+    async def test_keys_that_wait_longest_are_known(self, store: Store, clock: ManualClock) -> None:
+        """Each once, whatever the workflows of its runs: since when it waits, and how many of its runs are in line."""
+        began = store.now()
+        for run_id, key in (("a", "late"), ("b", "early"), ("c", "early"), ("d", "")):
+            await begin(store, run_id, queue=QUEUE, queue_key=key)
+            clock.advance(seconds=1)
+        await begin(store, "e", queue=QUEUE, queue_key="late", workflow="elsewhere")
+        await begin(store, "f", queue="other", queue_key="other")
+
+        found = await store.measure_queue(QUEUE, limit=100)
+        few = await store.measure_queue(QUEUE, limit=1)
+
+        waits = [(key, (oldest_at - began) // SECOND, count) for oldest_at, key, count in found.keys]
+        assert waits == [("late", 0, 2), ("early", 1, 2), ("", 3, 1)]
+        assert [key.in_line for key in few.keys] == [1]
+
     async def test_place_in_line_is_known(self, store: Store, clock: ManualClock) -> None:
         """Among the runs of its key, whatever their workflow."""
         for run_id, key, lead in (("a", "x", 0), ("b", "x", 0), ("c", "y", 0), ("d", "x", 60 * SECOND)):

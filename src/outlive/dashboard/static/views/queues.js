@@ -40,6 +40,23 @@ function All() {
       empty=${html`<${Empty} title="There are no queues.">A run gets in line with <code>engine.start(workflow, queue="emails")</code>; limits are set with <code>outlive.Queue("emails", concurrency=10)</code>.</${Empty}>`} />`}`;
 }
 
+const KEYS = [
+  { name: 'key', grow: true, value: (it) => it.key, cell: (it) => (it.key ? html`<span class="mono" title=${it.key}>${it.key}</span>` : html`<span class="soft">no key</span>`) },
+  { name: 'in line', number: true, value: (it) => it.in_line.count, cell: (it) => count(it.in_line) },
+  { name: 'waits', number: true, value: (it) => it.waiting ?? '', cell: (it) => age(it.waiting) },
+  { name: 'holds', label: 'hold a slot', number: true, value: (it) => it.holds },
+];
+
+/** The keys that wait longest, then those that only hold slots; none if no run of the queue has a key. */
+function keysOf({ keys, holders }) {
+  const holds = {};
+  for (const { key } of holders) holds[key] = (holds[key] ?? 0) + 1;
+  const waiting = new Set(keys.map((each) => each.key));
+  const others = Object.keys(holds).filter((key) => !waiting.has(key)).map((key) => ({ key, in_line: { count: 0 }, waiting: null }));
+  const found = [...keys, ...others].map((each) => ({ ...each, holds: holds[each.key] ?? 0 }));
+  return found.some((each) => each.key) ? found : [];
+}
+
 function One({ name }) {
   const { data, error, reload } = useLoaded((signal) => get(at`/queues/${name}`, {}, signal), [name], { every: 1500 });
   const it = data.value;
@@ -48,7 +65,7 @@ function One({ name }) {
   if (!it) return html`<${Head} title=${html`Queue <span class="mono">${name}</span>`} /><${Problem} error=${error.value} again=${reload} />`;
   const resume = async () => { await post(at`/queues/${name}/resume`); await reload(); };
   const reset = async () => { await post(at`/queues/${name}/reset`); await reload(); };
-  const keys = Object.entries(Object.groupBy(it.holders, (each) => each.key)).filter(([key]) => key).sort((a, b) => b[1].length - a[1].length);
+  const keys = keysOf(it);
   return html`<${Head} title=${html`Queue <span class="mono">${name}</span>`} beside=${html`<${Status} of=${it.paused ? 'paused' : 'open'} kind=${it.paused ? 'park' : 'ok'} />`}>
       ${can('set_queue') && html`<button onClick=${() => { doing.value = 'limits'; }}>Limits…</button>`}
       ${can('reset_queue') && it.changed.length > 0 && html`<${Act} act=${reset}>Reset limits</${Act}>`}
@@ -76,7 +93,7 @@ function One({ name }) {
           ${LIMITS.map(([limit, what]) => html`<div key=${limit}><dt>${what}</dt><dd>${most(it.limits[limit])}${it.changed.includes(limit) && html` <span class="soft">changed</span>`}</dd></div>`)}
           ${it.limits.rate.map((tier, n) => html`<div key=${n}><dt>rate</dt><dd>${rateOf(tier)}</dd></div>`)}
         </dl></section>
-        ${keys.length > 0 && html`<section class="panel" aria-labelledby="keys"><header><h2 id="keys">Keys that hold slots</h2></header><dl class="list">${keys.slice(0, 20).map(([key, runs]) => html`<div key=${key}><dt class="mono">${key}</dt><dd>${runs.length}</dd></div>`)}</dl></section>`}
+        ${keys.length > 0 && html`<${Table} label="keys" keys=${false} rows=${keys} id=${(each) => each.key} caption="keys, the one that waits longest first" columns=${KEYS} />`}
       </div>
     </div>
     ${doing.value === 'limits' && html`<${Limits} it=${it} close=${close} reload=${reload} />`}
