@@ -148,7 +148,8 @@ clean: ## Remove the virtual environments and everything that was generated.
 # hatchling is one of them, so building Outlive itself fetches nothing.
 
 # The locks name everything, so pip has nothing to work out; and Python compiles what it uses when it uses it.
-INSTALL = $(@D)/bin/python -m pip install --quiet --no-deps --no-compile
+INSTALL_OPTIONS = --quiet --no-deps --no-compile
+INSTALL = $(@D)/bin/python -m pip install $(INSTALL_OPTIONS)
 INSTALL_OUTLIVE = $(INSTALL) --no-index --no-build-isolation --editable .
 # The pip that comes with Python 3.11 compares every file of every release with all tags of this machine, which is a third
 # of all that it does. It can do without a newer one.
@@ -170,12 +171,14 @@ $(BENCH): requirements/bench.txt pyproject.toml | .venv-bench/bin/pip
 	$(INSTALL_OUTLIVE)
 	@touch $@
 
-$(SITE): requirements/site.txt | .venv-site/bin/pip
-	$(INSTALL) --require-hashes -r requirements/site.txt
+# The pip of .venv does it: one of its own would cost as much as all that comes in.
+$(SITE): requirements/site.txt | .venv/bin/pip
+	.venv/bin/python -m venv --clear --without-pip $(@D)
+	.venv/bin/python -m pip --python $(@D)/bin/python install $(INSTALL_OPTIONS) --require-hashes -r requirements/site.txt
 	@touch $@
 
 # pip is the last thing venv puts in: an environment without it was interrupted and is made again.
-.venv/bin/pip .venv-bench/bin/pip .venv-site/bin/pip .venv-lock/bin/pip: %/bin/pip:
+.venv/bin/pip .venv-bench/bin/pip .venv-lock/bin/pip: %/bin/pip:
 	@for python in $(PYTHON); do \
 		if "$$python" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 			echo "Making $* with $$python: $$("$$python" --version)"; \

@@ -35,9 +35,14 @@ PART, PARTS = map(int, os.environ.pop("OUTLIVE_PART", "0/1").split("/"))
 """Which part of the test files is ours, where `.ci/parts` runs several processes; tests of tests see none of it."""
 
 
+TOGETHER = {ROOT / "tests" / "e2e", ROOT / "tests" / "integrations"}
+"""Folders of which all files are in the same part: it starts the only browser, and imports each framework once."""
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """A file of another part is not even imported."""
-    name = collection_path.relative_to(ROOT).as_posix()
+    together = collection_path.parent if collection_path.parent in TOGETHER else collection_path
+    name = together.relative_to(ROOT).as_posix()
     is_other = collection_path.name.startswith("test_") and adler32(name.encode()) % PARTS != PART
     return is_other or None
 

@@ -190,8 +190,9 @@ def test_orders(stage: Stage) -> None:
 def test_tests(tmp_path: Path) -> None:
     """The tests of the examples pass, with yesterday's histories."""
     shutil.copytree(EXAMPLES, tmp_path / "examples")
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "pytest_outlive", "-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto"]
     told = subprocess.run(
         command, env=environment, cwd=tmp_path / "examples", capture_output=True, text=True, check=False, timeout=60
     )

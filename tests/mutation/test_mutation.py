@@ -145,8 +145,8 @@ def damaged(tmp_path: Path) -> tuple[Copy, Mutant]:
     for name in ("src", "tests", "proof", "docs", "examples"):
         (root / name).mkdir(parents=True)
     copy.mkdir()
-    for name in ("pyproject.toml", "README.md"):
-        (root / name).write_text("")
+    (root / "README.md").write_text("")
+    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--disable-plugin-autoload"\n')
     (root / "src" / "answer.py").write_text("def answer(): return 42\n")
     (root / "tests" / "test_answer.py").write_text("from answer import answer\ndef test(): assert answer() == 42\n")
     (root / "tests" / "test_other.py").write_text("def test(): pass\n")

@@ -112,7 +112,7 @@ def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recording", "-p", "no:cacheprovider"]
     # Tests are slower while they are watched.
-    command += ["--timeout=300", f"-n{jobs}", "--dist=loadfile", *tests]
+    command += ["--timeout=300", "-p", "xdist.plugin", f"-n{jobs}", "--dist=loadfile", *tests]
     path = os.pathsep.join([str(root / "src"), str(root)])  # This checkout, whichever one is installed.
     environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "PYTHONPATH": path}
     subprocess.run(command, cwd=root, env=environment, check=False)

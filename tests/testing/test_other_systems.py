@@ -37,7 +37,7 @@ MORE = [
 def test_the_engine_works_on_memory_and_on_a_file(tests: list[str]) -> None:
     """Runs, recovery after the file was opened again, take-over by an expired lease, and steps in processes."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HIDING), str(ROOT), str(ROOT / "src")])}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-header"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header"]
 
     ended = subprocess.run(
         [*command, "-k", "not postgres and not kill and not processes and not one_process", *tests],

@@ -57,30 +57,30 @@ async def test_it_can_be_entered(outlive_engine):
         await story(engine)
 """
 
-SCOPE = ["-o", "asyncio_default_fixture_loop_scope=function"]
+SCOPE = ["-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function"]
 
 
 def run_pytest(folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run tests in a project of their own."""
+    """Run tests in a project of their own, with no other plugins than these."""
     (folder / "test_hello.py").write_text(WORKFLOW + tests, "utf-8")
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    env = {**os.environ, "PYTHONPATH": str(SRC)}
+    env = {**os.environ, "PYTHONPATH": str(SRC), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=50)
 
 
 @pytest.mark.parametrize(
     ("tests", "passed", "options"),
     [
-        (SYNC, 3, ["-p", "no:asyncio", "-p", "no:anyio"]),
+        (SYNC, 3, []),
         (ASYNC.replace("MARK", ""), 3, [*SCOPE, "-o", "asyncio_mode=auto"]),
         (ASYNC.replace("MARK", "@pytest.mark.asyncio"), 3, [*SCOPE, "-o", "asyncio_mode=strict"]),
-        (ASYNC.replace("MARK", "@pytest.mark.anyio"), 3, ["-p", "anyio", "-p", "no:asyncio"]),
+        (ASYNC.replace("MARK", "@pytest.mark.anyio"), 3, ["-p", "anyio.pytest_plugin"]),
     ],
     ids=["sync", "asyncio auto", "asyncio strict", "anyio"],
 )
 def test_fixtures_work(tmp_path: Path, tests: str, passed: int, options: list[str]) -> None:
     """No warning, nothing left behind."""
-    if "anyio" in options:
+    if "pytest.mark.anyio" in tests:
         tests += '\n@pytest.fixture\ndef anyio_backend():\n    return "asyncio"\n'
 
     done = run_pytest(tmp_path, tests, "-p", "pytest_outlive", *options)
