@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,8 @@ from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays
 
 Program = list[Any]
-QUICK = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+NIGHT = settings(max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.none() | st.integers(0, 2**32)
 CRASHES = st.sets(st.integers(1, 40), max_size=6)
 
@@ -171,6 +173,21 @@ def test_a_failed_saga_nets_to_zero(
     program: Program, seed: int | None, messages: list[AnyEvent], crashes: set[int], trouble: int
 ) -> None:
     """Whatever it is made of, and wherever it fails, is cancelled, or loses its worker."""
+    check_net(program, seed, messages, crashes, trouble)
+
+
+@pytest.mark.slow
+@NIGHT
+@given(program=nodes(ALL), seed=SEEDS, messages=MESSAGES, crashes=CRASHES, trouble=TROUBLE)
+def test_a_great_many_failed_sagas_net_to_zero(
+    program: Program, seed: int | None, messages: list[AnyEvent], crashes: set[int], trouble: int
+) -> None:
+    """The first of these tests, for a night."""
+    check_net(program, seed, messages, crashes, trouble)
+
+
+def check_net(program: Program, seed: int | None, messages: list[AnyEvent], crashes: set[int], trouble: int) -> None:
+    """Run a saga, and see that it holds nothing unless it succeeded."""
     life = live(in_saga, program, code=CODE, seed=seed, messages=messages, crash_at=crashes, outcomes=outcomes(trouble))
     assert life.status in ("succeeded", "failed", "cancelled"), life.park
     assert life.books[-1].outstanding == ()
