@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from outlive.cli import main
+from outlive.metrics.table import METRICS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -40,3 +41,15 @@ def test_every_command_of_a_deployment_is_one_that_we_have(
     assert command is not None, where
     context = command.make_context(words[0], list(words[1:]))
     assert not context.args
+
+
+def test_the_autoscaler_reads_a_metric_that_the_adapter_makes_of_one_of_ours() -> None:
+    """Every worker says how many runs of the whole store wait: a sum over workers would grow with their number."""
+    documents = yaml.safe_load_all((DEPLOY / "kubernetes" / "outlive.yaml").read_text("utf-8"))
+    (scaler,) = [document for document in documents if document["kind"] == "HorizontalPodAutoscaler"]
+    adapter = yaml.safe_load((DEPLOY / "kubernetes" / "prometheus-adapter.yaml").read_text("utf-8"))
+    (rule,) = adapter["rules"]["external"]
+
+    assert [it["external"]["metric"]["name"] for it in scaler["spec"]["metrics"]] == [rule["name"]["as"]]
+    assert rule["seriesQuery"] in {metric.name for metric in METRICS}
+    assert rule["metricsQuery"] == f"sum(max by (queue) ({rule['seriesQuery']}))"

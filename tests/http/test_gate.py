@@ -111,9 +111,23 @@ async def test_only_this_machine_needs_no_key(engine: TestEngine) -> None:
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.2", "[::2]", "a, localhost"])
 async def test_another_host_is_refused(engine: TestEngine, host: str) -> None:
     """A name that was rebound to this machine is not its own."""
-    answer = await Caller(Api(engine)).get("/health/live", headers={"host": host})
+    answer = await Caller(Api(engine)).get("/api/v1/runs", headers={"host": host})
 
     assert (403, "HostRefused") == (answer.status, answer.error)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("10.0.0.5:7717", 200), ("[fd00::5]:7717", 200), ("evil.example", 403), ("", 403), ("10.0.0.5.evil.example", 403)],
+)
+@pytest.mark.parametrize("probe", ["live", "ready", "startup"])
+async def test_probes_call_a_server_by_its_address(engine: TestEngine, probe: str, host: str, status: int) -> None:
+    """As Kubernetes does, which knows no name of a pod; a page of another site has a name in its requests."""
+    api = Caller(Api(engine))
+
+    assert status == (await api.get(f"/health/{probe}", headers={"host": host})).status
+    for path in ("/metrics", "/api/v1/health", "/api/v1/openapi.json", "/health/%6Cive/x"):
+        assert 403 == (await api.get(path, headers={"host": host})).status
 
 
 async def test_hosts_and_origins_that_were_given_are_let_through(engine: TestEngine) -> None:

@@ -116,23 +116,23 @@ class Api:
         principal: Principal | None = None
         arguments: dict[str, Any] = {}
         try:
-            self._gate.check_place(request)
-            if self._pages is not None and is_mount(scope):
-                await send_to_slash(send, scope, SECURITY)
-                return
             parts = parts_of(scope)
-            if self._pages is not None and request.method in SAFE and (page := self._pages.find(parts)) is not None:
-                await send_page(send, request, page, SECURITY)
-                return
-            if self._webhooks is not None and has_prefix(parts, WEBHOOKS):
-                await self._webhooks(below(scope, WEBHOOKS), receive, send)
-                return
             found = self._routes.find(parts)
             known = (
                 None
                 if found is None
                 else found[0].operations.get("GET" if request.method == "HEAD" else request.method)
             )
+            self._gate.check_place(request, known)
+            if self._pages is not None and is_mount(scope):
+                await send_to_slash(send, scope, SECURITY)
+                return
+            if self._pages is not None and request.method in SAFE and (page := self._pages.find(parts)) is not None:
+                await send_page(send, request, page, SECURITY)
+                return
+            if self._webhooks is not None and has_prefix(parts, WEBHOOKS):
+                await self._webhooks(below(scope, WEBHOOKS), receive, send)
+                return
             principal = await self._gate.principal(request, known)
             operation, names = operation_at(found, request.method)
             self._gate.check_scope(principal, operation)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from outlive._model.limit import EMPTY, Level, TokenBucket
@@ -72,14 +73,18 @@ class Gate:
         tries keys must not shut the others out."""
         self._rate = None if limits.rate is None else Meter(limits.rate, now)
 
-    def check_place(self, request: Request) -> None:
+    def check_place(self, request: Request, operation: Operation | None) -> None:
         """See that the request was meant for this server, and that no page of another site sent it.
+
+        Kubernetes and load balancers probe a server by its address, so that is enough for a probe. A page that has
+        rebound a name to this machine has that name in its requests.
 
         Raises:
             Problem: it was not.
         """
         host = request.headers.get("host", "")
-        if ANY_HOST not in self._hosts and name_in(host) not in self._hosts:
+        is_known = ANY_HOST in self._hosts or name_in(host) in self._hosts
+        if not is_known and not (_is_probe(operation) and _is_address(host)):
             raise Problem(
                 403,
                 "HostRefused",
@@ -169,6 +174,19 @@ def _is_page_of(origin: str, host: str) -> bool:
     except ValueError:
         return False
     return bool(place) and place == host
+
+
+def _is_probe(operation: Operation | None) -> bool:
+    """Whether it says that the process lives and can serve, to anyone, and nothing else."""
+    return operation is not None and operation.scope == NO_SCOPE and operation.resource == "health"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(name_in(host))
+    except ValueError:
+        return False
+    return True
 
 
 def name_in(host: str) -> str:
