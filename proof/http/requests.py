@@ -98,6 +98,14 @@ def _on_batch(body: Any = None) -> Prepare:
     return prepare
 
 
+def _on_queue(body: Any = None) -> Prepare:
+    async def prepare(engine: Engine, word: str) -> Wanted:
+        await engine.queues.set(word, concurrency=5)
+        return Wanted({"name": word}, body)
+
+    return prepare
+
+
 def _on_schedule(body: Any = None) -> Prepare:
     async def prepare(engine: Engine, word: str) -> Wanted:
         every = outlive.every(hours=1, args={"number": 1})
@@ -218,9 +226,9 @@ WANTED: dict[str, Prepare] = {
     "fail_promise": _on_promise({"message": "no"}),
     "read_journals": _on_open_run,
     "set_queue": _plain({"concurrency": 7}, name="WORD"),
-    "reset_queue": _plain(name="WORD"),
-    "pause_queue": _plain(_WHY, name="WORD"),
-    "resume_queue": _plain(name="WORD"),
+    "reset_queue": _on_queue(),
+    "pause_queue": _on_queue(_WHY),
+    "resume_queue": _on_queue(),
     "set_schedule": _plain({**_ORDER, "every": 3600}, name="WORD"),
     "delete_schedule": _on_schedule(),
     "pause_schedule": _on_schedule({"note": "because"}),

@@ -23,6 +23,7 @@ LOOKS = {"check_flow"}
 BEFORE: dict[str, Callable[[outlive.Engine, str], Awaitable[object]]] = {
     "enable_flow": lambda engine, name: engine.flows.disable(name),
     "forget_triggers": lambda engine, _: store_of(engine).change_cell(CELL, lambda *_: (None, None)),
+    "resume_queue": lambda engine, name: engine.queues.pause(name),
     "resume_workflow": lambda engine, name: engine.pause(workflow=name),
 }
 """Without it these would change nothing, and what changes nothing has no row."""
