@@ -64,7 +64,7 @@ class DemoSite:
             return
         request = Request(scope, receive)
         try:
-            self._gate.check_place(request)
+            self._gate.check_place(request, None)
             await self._gate.principal(request, None)
             status, body = 200, await self._answer(request)
             media = "application/json"
