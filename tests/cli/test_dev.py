@@ -18,8 +18,10 @@ from click.testing import CliRunner
 
 import outlive
 from outlive.cli import main
+from outlive.dev.parked import is_because_of_code
 from outlive.dev.place import PlaceError, Places
 from outlive.dev.watch import Watch, imported_files
+from outlive.errors.program import DivergenceError, StuckError
 from outlive.http.server import free_port
 from tests.cli.conftest import Command, Ledger
 
@@ -87,7 +89,8 @@ def wait_for_end(pid: int) -> None:
 
 
 def test_a_run_goes_on_in_the_code_that_was_saved(command: Begin, tmp_path: Path, ledger: Ledger) -> None:
-    """A change starts the next worker, a broken one is shown and changes nothing, and Ctrl-C ends both processes."""
+    """A change starts the next worker, a broken one is shown and changes nothing, a run that was parked by a change goes
+    on when the change is taken back, and Ctrl-C ends both processes."""
     program = tmp_path / "app.py"
     program.write_text(PROGRAM.replace("CODE", "old"))
     dev = command("dev", "app.py", "--port", "0")
@@ -102,10 +105,15 @@ def test_a_run_goes_on_in_the_code_that_was_saved(command: Begin, tmp_path: Path
     program.write_text("def (")
     says(dev, "SyntaxError")
     assert first == pid_in(says(dev, "goes on with the code from before"))
-    program.write_text(PROGRAM.replace("CODE", "new"))
-    second = pid_in(says(dev, "app.py changed"))
+    program.write_text(PROGRAM.replace("@outlive.step", '@outlive.step(name="wrap")'))
+    says(dev, "app.py changed")
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
         engine.signal("a", "go")
+        with pytest.raises(outlive.RunParkedError, match="waits for step wrap"):
+            engine.get("a").result()
+    program.write_text(PROGRAM.replace("CODE", "new"))
+    says(dev, "a parked run will be tried again with this code: a")
+    second = pid_in(says(dev, "app.py changed"))
     ledger.hears("new")
 
     assert ["begin a-1", "end a-1", "new"] == ledger.said(), "the first step is done, and the rest is the new code"
@@ -293,3 +301,18 @@ def test_a_port_that_is_taken_is_passed_over() -> None:
         taken = other.getsockname()[1]
 
         assert free_port(taken) != taken
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_tried"),
+    [
+        (str(DivergenceError(definition="order@1", seq=1, journal="step a succeeded", code="waits for step b")), True),
+        (f"order@1 stopped at event 3: {StuckError('app.py:7')}", True),
+        ("it could not be replayed: KeyError: 'x'", True),
+        ("it was paused by ann", False),
+        ("it was taken over 11 times without progress", False),
+    ],
+)
+def test_only_what_other_code_may_do_otherwise_is_tried_again(reason: str, is_tried: bool) -> None:
+    """A run that a person has paused, or that kills its workers, stays as it is."""
+    assert is_tried is is_because_of_code(reason)

@@ -41,7 +41,8 @@ def dev(
 
     When a file changes that the program has imported, the next worker process takes over and the runs go on. A program
     that cannot be imported is shown with its error, and the last one goes on. A worker process that ends, also by
-    kill -9, is replaced.
+    kill -9, is replaced. A run that was parked because the code no longer fits its journal is tried again after each
+    change.
 
     The store is --store, what OUTLIVE_STORE or outlive.toml name, or else a SQLite file beside APP: app.db for app.py.
 

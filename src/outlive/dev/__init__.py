@@ -4,6 +4,7 @@ place        what a person names: programs, documents and folders of flows, and 
 watch        which files count, and whether one of them has changed
 message      what the two processes tell each other
 child        the worker process: imports the program, waits for `GO`, and works
+parked       runs that were parked because of the code: they are tried again with the new one
 process      the same process, seen from outside
 supervisor   starts the next worker process when a file changes or the last one has ended
 session      the whole: store, server, supervisor, and the end of all of them

@@ -27,6 +27,7 @@ from outlive.cli.edge import settings_with
 from outlive.cli.flow_files import ReadFile, read_file
 from outlive.cli.worker import engine_for, engine_from, enter, leave_soon, log_to_stderr
 from outlive.dev.message import GO, Imported, Loaded, Message, Ready, Refused, Stopped, encode
+from outlive.dev.parked import try_again
 from outlive.dev.place import Places, documents_in
 from outlive.dev.watch import imported_files
 from outlive.engine import Engine
@@ -178,7 +179,7 @@ async def work(program: Program, line: Line) -> None:
         return
     reporting = asyncio.ensure_future(_report(line))
     try:
-        notes = await program.publish()
+        notes = [*await program.publish(), *await try_again(engine)]
         if engine._describer is not None:
             await engine._describer.hurry()  # The dashboard offers to start what the store knows of.
         line.tell(Ready(notes=notes))
