@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -134,3 +135,55 @@ def test_ctrl_c_and_the_same_command_again_goes_on(command: Callable[..., Comman
     assert second.process.stdout is not None
     assert json.loads(second.process.stdout.read()) == "c-1 c-2"
     assert ledger.said().count("end c-1") == 1
+
+
+def answer_to(*words: str) -> str:
+    """What a command that is wrong says."""
+    done = CliRunner().invoke(main, words)
+    assert 2 == done.exit_code, done.output
+    return done.output
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a program of one workflow, in which the commands are given."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "newcomer.py").write_text(
+        "import outlive\n\n@outlive.workflow\nasync def greet_newcomer(name: str) -> str:\n    return name\n"
+    )
+    return tmp_path
+
+
+def test_mistake_is_answered_with_what_may_be_meant(in_folder: Path) -> None:
+    """Files, names and commands that are nearly right, and arguments that do not fit."""
+    answers = {
+        ("dev", "newcommer.py"): "there is no file newcommer.py; is it newcomer.py?",
+        ("run", "newcommer.py"): "there is no file newcommer.py; is it newcomer.py?",
+        ("run", "newcomer.py:greet"): "newcomer.py has no 'greet'; it has greet_newcomer",
+        ("dve", "newcomer.py"): "is it `outlive dev`?",
+        ("why", "order-1"): "is it `outlive runs why`?",
+        ("run", "newcomer.py", "5"): 'greet_newcomer cannot be given {"name": 5}: at $.name: 5 is not of type string',
+        ("run", "newcomer.py"): "greet_newcomer cannot be given nothing: at $: 'name' is missing",
+    }
+    for words, said in answers.items():
+        assert said in " ".join(answer_to(*words).split())
+
+
+def test_program_that_cannot_be_imported_is_named_with_its_own_line(in_folder: Path) -> None:
+    """Not with the line of Outlive that refuses it."""
+    (in_folder / "mistaken.py").write_text("import outlive\n\n@outlive.workflow\ndef greet() -> None: ...\n")
+
+    said = answer_to("run", "mistaken.py")
+
+    assert "use `async def greet`" in said
+    assert "mistaken.py:3)" in said or "mistaken.py:4)" in said
+    assert "0x" not in said
+
+
+def test_stores_of_the_folder_are_offered(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that needs a store says which ones are here."""
+    monkeypatch.delenv("OUTLIVE_STORE", raising=False)
+    (in_folder / "hello.db-workers").mkdir()
+
+    assert "here are sqlite:hello.db" in answer_to("runs", "list")

@@ -7,6 +7,7 @@ command is used and not before, so `outlive --help` stays fast however many comm
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -88,6 +89,24 @@ class LazyGroup(click.Group):
         command = getattr(import_module(entry.module), cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command), f"{entry.module} has no command {cmd_name}"
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant; for a word that is none, say which one may be."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = self._near(ctx, args[0])
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}; is it `outlive {near}`?", ctx) from error
+
+    def _near(self, ctx: click.Context, word: str) -> str:
+        if near := get_close_matches(word, COMMANDS, 1):
+            return near[0]
+        runs = self.get_command(ctx, "runs")
+        return f"runs {word}" if isinstance(runs, click.Group) and word in runs.list_commands(ctx) else ""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; Ctrl-C has one exit code, also while the command is imported or reads what it was given."""

@@ -8,13 +8,18 @@ the program is started.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from outlive.cli.edge import Mistake
+
+OWN = f"{Path(__file__).parents[1]}{os.sep}"
+"""Where Outlive itself is installed: an error that is raised there is about a line of the user."""
 
 
 def load(place: str) -> tuple[ModuleType, Any]:
@@ -28,14 +33,30 @@ def load(place: str) -> tuple[ModuleType, Any]:
     found = module
     for part in name.split(".") if name else ():
         if not hasattr(found, part):
-            raise Mistake(f"{source} has no {name!r}")
+            raise Mistake(f"{source} has no {name!r}{_names_in(module)}")
         found = getattr(found, part)
     return module, found
 
 
+def no_file(file: Path) -> str:
+    """That a file is not there, and which one may be meant."""
+    beside = [each.name for each in file.parent.glob(f"*{file.suffix}")] if file.parent.is_dir() else []
+    near = get_close_matches(file.name, beside, 1)
+    return f"there is no file {file}" + (f"; is it {file.with_name(near[0])}?" if near else "")
+
+
+def _names_in(module: ModuleType) -> str:
+    """What of a program a command can name."""
+    from outlive._define.workflow import Workflow
+    from outlive.engine import Engine
+
+    names = sorted(name for name, it in vars(module).items() if isinstance(it, Workflow | Engine))
+    return f"; it has {', '.join(names)}" if names else ""
+
+
 def _import_file(file: Path) -> ModuleType:
     if not file.is_file():
-        raise Mistake(f"there is no file {file}")
+        raise Mistake(no_file(file))
     root, names = file.resolve().parent, [file.stem]
     if file.stem == "__init__":
         names = []
@@ -74,4 +95,5 @@ def _told(error: BaseException) -> str:
     line = traceback.format_exception_only(error)[-1].strip()
     frames = [it for it in traceback.extract_tb(error.__traceback__) if not it.filename.startswith("<frozen")]
     frames = [it for it in frames if it.filename not in (__file__, importlib.__file__)]
+    frames = [it for it in frames if not it.filename.startswith(OWN)] or frames
     return f"{line} ({frames[-1].filename}:{frames[-1].lineno})" if frames else line

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import click
 
+from outlive.cli.app import no_file
 from outlive.cli.browser import open_page
-from outlive.cli.edge import NO_STORE, Mistake, run, settings_with
+from outlive.cli.edge import Mistake, no_store, run, settings_with
 from outlive.cli.worker import Stop, log_to_stderr
 
 
@@ -73,10 +75,13 @@ def dev(
     elif "url" not in options:
         default = named.default_store()
         if default is None:
-            raise Mistake(f"{NO_STORE}; or name a program: outlive dev app.py")
+            raise Mistake(f"{no_store()}; or name a program: outlive dev app.py")
         options["url"] = default
     if options.get("url", "").startswith("memory:"):
         raise Mistake("a store in memory belongs to its process; give --store sqlite:app.db")
+    source = Path((named.app or "").partition(":")[0])
+    if source.suffix == ".py" and not source.is_file():
+        raise Mistake(no_file(source))
     try:
         new_server(None)  # It refuses without the extra, before anything is started.
     except OutliveError as error:

@@ -32,6 +32,7 @@ T = TypeVar("T")
 REFUSED, WRONG, STUCK = 1, 2, 3
 """Exit codes beside 0 and that of Ctrl-C: Outlive refuses it or the run has failed; the command is wrong; a run that
 the command follows is parked, and a person has to act."""
+STORES_SHOWN_MAX = 3
 
 
 SERVER = "outlive.server"
@@ -55,7 +56,7 @@ def store_flag(*, help: str, is_needed: bool = False) -> Callable[[Any], Any]:  
             return _server_url(server, namespace)
         found = _place(url if is_given else None, namespace)
         if found is None and is_needed:
-            raise Mistake(NO_STORE)
+            raise Mistake(no_store())
         return found
 
     store = click.option(
@@ -151,7 +152,13 @@ def settings_with(flags: Mapping[str, tuple[str, Any]]) -> Settings:
         raise Mistake(str(error)) from error
 
 
-NO_STORE = 'there is no store; give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml'
+def no_store() -> str:
+    """That no store is named, how to name one, and which ones are in this folder."""
+    here = sorted(file.name.removesuffix("-workers") for file in Path.cwd().glob("*.db-workers"))
+    found = f"; here are {', '.join(f'sqlite:{name}' for name in here[:STORES_SHOWN_MAX])}" if here else ""
+    return f'no store is named; give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml{found}'
+
+
 store_option = store_flag(help="sqlite:orders.db or postgresql://user@host/database.", is_needed=True)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 

@@ -9,6 +9,7 @@ way round: one id is one run, and after its end the command prints its result ag
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,7 @@ def run(
     values = json_of("JSON", arguments or given) if arguments or given else None
     workflow = _workflow(app)
     settings = settings_with({"store": ("--store", url), "namespace": ("--namespace", namespace)}).engine_options()
+    is_configured = url is None and "url" in settings
     if "url" not in settings:
         settings["url"] = store_beside(app)
         click.echo(f"store {settings['url']}", err=True)
@@ -96,6 +98,9 @@ def run(
         "timeout": None if timeout is None else seconds_of("--timeout", timeout),
     }
     started = Started(workflow, arguments_of(workflow, values), run_id, options, as_json=as_json)
+    from outlive.engine.url import shown
+
+    started.store_option = "" if is_configured else f" --store {shown(settings['url'])}"
     sys.exit(run_to_end(started.start(settings) if detach else started.work(settings)))
 
 
@@ -178,6 +183,8 @@ class Started:
         # An id that was made up stands for what the command does now; one that a person gave stands for one run.
         self._on_conflict = "attach" if run_id else "attach_open"
         self._last: AnyEvent | None = None
+        self.store_option = ""
+        """What other commands need to find the run."""
 
     async def start(self, settings: dict[str, Any]) -> int:
         """Only start it, for other workers; the exit code."""
@@ -213,14 +220,25 @@ class Started:
                 raise
 
     async def _start(self, engine: Engine) -> RunHandle[Any]:
-        return await engine.start_by_name(
-            self._spec.name,
-            self._arguments,
-            version=self._spec.version,
-            id=self._id,
-            on_conflict=self._on_conflict,  # type: ignore[arg-type]
-            **self._options,
-        )
+        from outlive.errors import InvalidArgumentError
+
+        try:
+            return await engine.start_by_name(
+                self._spec.name,
+                self._arguments,
+                version=self._spec.version,
+                id=self._id,
+                on_conflict=self._on_conflict,  # type: ignore[arg-type]
+                **self._options,
+            )
+        except InvalidArgumentError as error:
+            if error.name != "arguments":
+                raise
+            given = "nothing" if not self._arguments else json.dumps(self._arguments)
+            names = [parameter.name for parameter in self._spec.signature.parameters]
+            example = ", ".join(f"{json.dumps(name)}: ..." for name in names)
+            why = error.wanted.partition("; give the arguments")[0]
+            raise Mistake(f"{self._spec.name} cannot be given {given}: {why}; it takes '{{{example}}}'") from error
 
     def _say(self, event: AnyEvent) -> None:
         from outlive.cli.runs_show import event_line
@@ -245,4 +263,5 @@ class Started:
         else:
             click.echo(await handle.why(), err=True)
             if code == STUCK:
-                click.echo(f"`outlive runs resume {handle.id}` lets it go on", err=True)
+                command = f"outlive runs resume {handle.id}{self.store_option}"
+                click.echo(f"when the cause is gone, `{command}` lets it go on", err=True)

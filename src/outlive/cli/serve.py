@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import NO_STORE, Mistake, run, settings_with
+from outlive.cli.edge import Mistake, no_store, run, settings_with
 from outlive.cli.worker import Stop, json_formatter, leave_soon, log_to_stderr
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def serve(
     )
     options = settings.engine_options()
     if "url" not in options:
-        raise Mistake(NO_STORE)
+        raise Mistake(no_store())
     if options["url"].startswith("memory:"):
         raise Mistake("a store in memory belongs to its process; serve a file or a database")
     handler = log_to_stderr(settings["logging.level"], settings["logging.format"])

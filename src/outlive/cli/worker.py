@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from outlive.cli.edge import NO_STORE, Mistake, counted, run, settings_with
+from outlive.cli.edge import Mistake, counted, no_store, run, settings_with
 
 if TYPE_CHECKING:
     from outlive import Tracing
@@ -199,7 +199,7 @@ def engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
     if module is not None and not has_workflows and not REGISTRY.step_names():
         raise Mistake(f"{module.__name__} defines no workflow; decorate one with @outlive.workflow")
     if "url" not in options:
-        raise Mistake(NO_STORE)
+        raise Mistake(no_store())
     try:
         return Engine(**{"grace_seconds": GRACE_SECONDS, **options})
     except OutliveError as error:

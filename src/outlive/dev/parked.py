@@ -1,7 +1,7 @@
 """Runs that were parked because of the code are tried again when the code has changed.
 
 In production a person resumes them after a deploy, because that person knows which deploy was meant to help. Here the
-person who saves a file is that person. A run that still does not fit the code is parked again, with the reason of today.
+person who saves a file is that person. A run that still does not fit the code is parked again, with the new reason.
 Runs that are parked for another reason (paused, quarantined, an undo that failed) stay as they are.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
 from outlive.errors.base import ConfigurationError, OutliveError
@@ -140,7 +140,7 @@ class ArgumentTypeError(InvalidArgumentError, TypeError):
 def shown(given: object) -> str:
     """A value as its user wrote it, but not pages of it."""
     try:
-        text = repr(given)
+        text = f"function {given.__qualname__}" if isinstance(given, FunctionType) else repr(given)
     except Exception:  # It is the user's code.
         text = f"<{type(given).__qualname__}>"
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."

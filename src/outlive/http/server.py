@@ -108,7 +108,10 @@ async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
         try:
             listening.bind((config.host, config.port))
         except OSError as error:
-            raise ConfigurationError(f"{config.host}:{config.port} cannot be listened on: {error.strerror}") from None
+            raise ConfigurationError(
+                f"{config.host}:{config.port} cannot be listened on: {error.strerror}; give another --port, or 0 for "
+                "any that is free"
+            ) from None
         host, port = listening.getsockname()[:2]
         config.load()
         server.lifespan = config.lifespan_class(config)
