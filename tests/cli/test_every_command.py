@@ -138,16 +138,24 @@ def test_shells_get_a_script(shell: str) -> None:
     assert (script.exit_code, "_OUTLIVE_COMPLETE" in script.output) == (0, True)
 
 
-def test_completions_are_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a store, and without running anything."""
+def test_completions_are_commands_options_and_values() -> None:
+    """Without a store, and without running anything; programs are files, which the shell completes."""
     from click.shell_completion import ShellComplete
 
     complete = ShellComplete(main, {}, "outlive", "_OUTLIVE_COMPLETE")
     names = [item.value for item in complete.get_completions(["runs"], "re")]
     options = [item.value for item in complete.get_completions(["runs", "list"], "--st")]
 
+    values = [item.value for item in complete.get_completions(["runs", "list", "--status"], "pa")]
+    files = {
+        name: [item.type for item in complete.get_completions([name], "ap")]
+        for name in ("check-deploy", "run", "worker", "dev")
+    }
+
     assert names == ["resume", "retry"]
     assert options == ["--status", "--store"]
+    assert values == ["parked"]
+    assert set(map(tuple, files.values())) == {("file",)}, files
 
 
 def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

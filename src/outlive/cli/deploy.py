@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from outlive.cli.completing import programs
 from outlive.cli.edge import HTTP, Mistake, json_option, place_of, print_json, run, server_flag, store_flag
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ WOULD_DIVERGE = 1
 
 
 @click.command("check-deploy")
-@click.argument("app")
+@click.argument("app", shell_complete=programs)
 @store_flag(help="Where the runs are.")
 @server_flag
 @click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")

@@ -9,12 +9,13 @@ import click
 
 from outlive.cli.app import no_file
 from outlive.cli.browser import open_page
+from outlive.cli.completing import programs
 from outlive.cli.edge import Mistake, no_store, run, settings_with
 from outlive.cli.worker import Stop, log_to_stderr
 
 
 @click.command()
-@click.argument("places", nargs=-1, metavar="[APP] [FLOWS]...")
+@click.argument("places", nargs=-1, metavar="[APP] [FLOWS]...", shell_complete=programs)
 @click.option("--store", "url", metavar="URL", help="Where the runs are.  [default: a file beside APP]")
 @click.option("--namespace", metavar="NAME", help="The tenant whose runs these are.")
 @click.option(

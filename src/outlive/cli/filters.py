@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from outlive.cli.completing import statuses
 from outlive.cli.edge import Mistake
 from outlive.cli.values import moment_of
 
@@ -15,7 +16,12 @@ C = TypeVar("C", bound=Callable[..., Any])
 _OPTIONS = [
     click.option("--workflow", metavar="NAME", help="Only runs of this workflow."),
     click.option(
-        "--status", "statuses", multiple=True, metavar="STATUS", help="Only runs in this status; may be repeated."
+        "--status",
+        "statuses",
+        multiple=True,
+        metavar="STATUS",
+        shell_complete=statuses,
+        help="Only runs in this status; may be repeated.",
     ),
     click.option(
         "--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Only runs with this tag; may be repeated."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from outlive.cli.completing import programs
 from outlive.cli.edge import Mistake, counted, json_option, print_json, say
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ app_option = click.option(
     "apps",
     multiple=True,
     metavar="APP",
+    shell_complete=programs,
     help="A file or module that defines the steps which the flow uses; may be repeated.",
 )
 

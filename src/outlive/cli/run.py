@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli.completing import programs
 from outlive.cli.edge import STUCK, Mistake, json_option, print_json, settings_with
 from outlive.cli.edge import run as run_to_end
 from outlive.cli.filters import tag_of
@@ -33,7 +34,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @click.command()
-@click.argument("app", metavar="APP:WORKFLOW|FLOW")
+@click.argument("app", metavar="APP:WORKFLOW|FLOW", shell_complete=programs)
 @click.argument("arguments", default="", metavar="[JSON]")
 @click.option("--input", "given", default="", metavar="JSON", help="The same as [JSON].")
 @click.option("--id", "run_id", help="One id is one run: the same id again follows it, also after its end.")

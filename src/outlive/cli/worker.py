@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from outlive.cli.completing import programs
 from outlive.cli.edge import Mistake, counted, no_store, run, settings_with
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ log = logging.getLogger("outlive.worker")
 
 
 @click.command()
-@click.argument("app", required=False)
+@click.argument("app", required=False, shell_complete=programs)
 @click.option("--store", "url", metavar="URL", help="Where the runs are.")
 @click.option("--namespace", metavar="NAME", help="The tenant whose runs these are.")
 @click.option("--lease", metavar="KIND", help="Who keeps the lease: store (default), none, or etcd://host:2379,...")
