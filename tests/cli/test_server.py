@@ -108,6 +108,7 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
             return result.stdout
 
         await engine.schedules.set("nightly", outlive.every(hours=1, args={"n": 1}), cli_served)
+        await engine.queues.set("mail", concurrency=9)
         await engine.queues.pause("mail", reason="rain")
         await engine.start(cli_served, 1, id="held", queue="mail", key="a")
         stuck_run = await engine.start(cli_served, 1, id="stuck")
