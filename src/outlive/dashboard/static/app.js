@@ -87,7 +87,7 @@ function Shell({ children }) {
       ${rest.length > 0 && html`<span class="more"><button class="quiet" aria-expanded=${more.value} aria-controls="more" aria-current=${rest.some(isHere) ? 'true' : undefined} onClick=${() => { more.value = !more.value; }}>${rest.find(isHere)?.name ?? 'More'}</button>
         <span id="more" class=${more.value ? 'open' : ''}>${rest.map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}</span></span>`}
     </nav>
-    <button class="find" onClick=${() => { paletteOpen.value = true; }}><span>Find a run, tag, error</span><kbd>/</kbd></button>
+    <button class="find" aria-label="Find a run, tag, error (/)" onClick=${() => { paletteOpen.value = true; }}><span>Find a run, tag, error</span><kbd>/</kbd></button>
     <${Theme} />
     ${key.value && html`<button class="quiet" title=${`${me.value?.name}: ${me.value?.scopes.join(', ')}`} onClick=${() => { useKey(''); me.value = null; enter(); }}>Sign out</button>`}
   </header>
