@@ -310,3 +310,16 @@ def test_only_what_other_code_may_do_otherwise_is_tried_again() -> None:
 
     assert all(map(is_because_of_code, [str(diverged), stuck, "it could not be replayed: KeyError: 'x'"]))
     assert not any(map(is_because_of_code, ["it was paused by ann", "it was taken over 11 times without progress"]))
+
+
+def test_a_document_that_changes_is_one_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a person named it from here or the worker process named it in full."""
+    monkeypatch.chdir(tmp_path)
+    document = tmp_path / "order.flow.yaml"
+    document.write_text("name: order")
+    watch = Watch([], [Path("order.flow.yaml")])
+    watch.add([str(document.resolve())])
+
+    document.write_text("name: orders")
+
+    assert [str(document.resolve())] == watch.changed()

@@ -187,3 +187,13 @@ def test_stores_of_the_folder_are_offered(in_folder: Path, monkeypatch: pytest.M
     (in_folder / "hello.db-workers").mkdir()
 
     assert "here are sqlite:hello.db" in answer_to("runs", "list")
+
+
+def test_flow_whose_steps_are_not_known_asks_for_the_program(in_folder: Path) -> None:
+    """With the line of the document, and the command that can run it."""
+    (in_folder / "welcome.flow.yaml").write_text("name: welcome\nsteps:\n  greet: { use: shop.greet }\n")
+
+    said = answer_to("run", "welcome.flow.yaml")
+
+    assert "welcome.flow.yaml:3:17: step greet: no step or workflow is registered as 'shop.greet'" in said
+    assert "outlive flow run welcome.flow.yaml --app app.py" in said

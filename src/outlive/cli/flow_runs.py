@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli.edge import Mistake, json_option, print_json, run, store_flag
-from outlive.cli.flow_files import app_option, file_named, load_apps, read_file
+from outlive.cli.flow_files import ReadFile, app_option, file_named, load_apps, read_file
 from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
@@ -137,9 +137,23 @@ class _Started:
             document, _ = await engine.flows.document_of(await handle.info())
             return await self._follow(engine, handle, document)
 
+    def _refuse_without_steps(self, read: ReadFile) -> None:
+        """Refuse a document whose steps no program that was named defines."""
+        from outlive._define.flow.problems import FlowError
+        from outlive.client.flows.reading import read_document
+
+        try:
+            read_document(read.text, file=read.file, knows_steps=True)
+        except FlowError as error:
+            problems = "\n".join(problem.shown(read.file) for problem in error.problems)
+            if not self._has_apps:
+                problems += f"\nname the program that defines the steps: outlive flow run {self._name} --app app.py"
+            raise Mistake(problems) from error
+
     async def _run_file(self, file: Path, url: str | None) -> int:
         from outlive._define.flow.flow import Flow
 
+        self._refuse_without_steps(read_file(file, warns=False))
         document = read_file(file).document
         flow = Flow(document, file=str(file))
         if url is None and not self._as_json:

@@ -111,7 +111,7 @@ def _lacking(read: ReadFile) -> str:
     try:
         read_document(read.text, file=read.file, knows_steps=True)
     except FlowError as error:
-        return error.problems[0].shown(read.file).partition(", and no built-in is called so")[0]
+        return error.problems[0].shown(read.file).replace(", and no built-in is called so", "")
     return ""
 
 

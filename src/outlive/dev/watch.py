@@ -64,7 +64,7 @@ class Watch:
         state: State = {}
         for folder in folders:
             _note_folder(state, folder)
-        for file in (*self._files, *map(str, documents_in(self._flows))):
+        for file in {*self._files, *map(os.path.realpath, documents_in(self._flows))}:
             if file not in state:
                 _note(state, file)
         return state
