@@ -1,6 +1,7 @@
 """What the HTTP API costs: starting runs, listing them, following them.
 
-`python -m bench.http` starts a server (`outlive serve`, one process, SQLite) and prints a line for each figure:
+`python -m bench.http`, or `make bench ARGS="--only http"`, starts a server (`outlive serve`, one process, SQLite) and
+prints a line for each figure:
 
 * the time of a start over HTTP, and of the same start by an engine, one after the other;
 * starts a second by 16 connections at once;
@@ -23,14 +24,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import outlive
 from bench.finding import fill
 
-STARTS, AT_ONCE = 2_000, 16
+ALL = ("start", "list", "follow")
+STARTS, AT_ONCE = 4_000, 16
+FOLLOWERS = 1_000
 PAGES = 200
 DESCRIBED_SECONDS = 3.0
 LENGTH = re.compile(rb"content-length: (\d+)")
@@ -179,29 +182,52 @@ def memory_mb(pid: int) -> float:
     return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
 
 
-async def main() -> None:
-    """Measure, and print."""
-    parser = argparse.ArgumentParser(prog="python -m bench.http", description=__doc__)
-    parser.add_argument("--only", default="start,list,follow")
-    parser.add_argument("--starts", type=int, default=STARTS)
-    parser.add_argument("--runs", type=int, default=1_000_000)
-    parser.add_argument("--followers", type=int, default=1_000)
-    given = parser.parse_args()
+async def measure(only: Sequence[str], *, directory: Path, starts_count: int, runs: int, followers_count: int) -> None:
+    """Measure these, each on a store of its own, and print a line for each figure."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 8_192), most))
-    for name in given.only.split(","):
-        with tempfile.TemporaryDirectory() as folder:
+    for name in only:
+        with tempfile.TemporaryDirectory(dir=directory) as folder:
             url = f"sqlite:{Path(folder) / 'bench.db'}"
             match name:
                 case "start":
-                    await starts(url, given.starts)
+                    await starts(url, starts_count)
                 case "list":
-                    await lists(url, given.runs)
+                    await lists(url, runs)
                 case "follow":
-                    await followers(url, given.followers)
+                    await followers(url, followers_count)
                 case _:
                     raise SystemExit(f"no such measurement: {name}")
 
 
+def measure_all(*, directory: Path, runs: int, scale: float) -> None:
+    """All of them, for `python -m bench`."""
+    count = max(AT_ONCE, round(STARTS * scale))
+    print("the HTTP API, one process on SQLite", flush=True)
+    asyncio.run(
+        measure(ALL, directory=directory, starts_count=count, runs=runs, followers_count=round(FOLLOWERS * scale))
+    )
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.http", description=__doc__)
+    parser.add_argument("--only", default=",".join(ALL))
+    parser.add_argument("--starts", type=int, default=STARTS)
+    parser.add_argument("--runs", type=int, default=1_000_000)
+    parser.add_argument("--followers", type=int, default=FOLLOWERS)
+    parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="for databases")
+    given = parser.parse_args()
+    asyncio.run(
+        measure(
+            given.only.split(","),
+            directory=given.dir,
+            starts_count=given.starts,
+            runs=given.runs,
+            followers_count=given.followers,
+        )
+    )
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()
