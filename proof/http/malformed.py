@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import re
 import signal
@@ -52,6 +53,8 @@ class Report(msgspec.Struct, kw_only=True):
     """What the clients that behave got before."""
     beside: Served
     """And beside the bad requests."""
+    cpu: tuple[float, float]
+    """How much of a processor the server used: before, and beside the bad requests."""
     memory_mb: tuple[float, float, float]
     """Of the server: after a tenth of them, in the middle, at the end."""
     findings: list[str]
@@ -79,6 +82,12 @@ def memory_mb(pid: int) -> float:
     """How much memory a process has."""
     status = Path(f"/proc/{pid}/status").read_text("ascii")
     return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    """How much of the processors a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def send(port: int, bad: BadRequest) -> str:
@@ -169,14 +178,18 @@ async def storm(port: int, pid: int, *, requests: int, seed: int) -> Report:
     with GoodClients(port) as good:
         await asyncio.sleep(WARM_SECONDS)  # Connections are made, and what is loaded later is loaded.
         await good.take()
+        used = cpu_seconds(pid)
         await asyncio.sleep(CALM_SECONDS)
-        calm = await good.take()
+        calm, calm_used = await good.take(), cpu_seconds(pid) - used
+        used = 0.0
         slow = [asyncio.ensure_future(bad.send_slowly(lane, ending)) for lane in range(SLOW_AT_ONCE)]
         tenth = requests // 10
         for numbers in (range(tenth), range(tenth, 5 * tenth), range(5 * tenth, requests)):
             await good.take()
+            used -= cpu_seconds(pid)
             await bad.send_paced(numbers)
             parts.append(await good.take())
+            used += cpu_seconds(pid)
             await asyncio.sleep(QUIET_SECONDS)
             memory.append(memory_mb(pid))
         ending.set()
@@ -188,6 +201,7 @@ async def storm(port: int, pid: int, *, requests: int, seed: int) -> Report:
         answers=dict(sorted(bad.answers.items())),
         calm=calm,
         beside=beside,
+        cpu=(calm_used / calm.seconds, used / beside.seconds),
         memory_mb=(memory[0], memory[1], memory[2]),
         findings=bad.findings,
     )
@@ -242,7 +256,8 @@ def main() -> int:
         f"good clients: {calm.rate:.1f}/s alone (p50 {calm.p50_ms:.1f} ms, p95 {calm.p95_ms:.1f} ms), "
         f"{beside.rate:.1f}/s beside them (p50 {beside.p50_ms:.1f} ms, p95 {beside.p95_ms:.1f} ms): "
         f"{report.kept:.1%} of their rate; {RATE_KEPT_MIN:.0%} is the least\n"
-        f"memory of the server: {first:.1f}, {middle:.1f}, {last:.1f} MB"
+        f"the server: {report.cpu[0]:.0%} and {report.cpu[1]:.0%} of a processor; "
+        f"memory {first:.1f}, {middle:.1f}, {last:.1f} MB"
     )
     return 1 if report.findings else 0
 
