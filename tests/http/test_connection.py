@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
@@ -221,3 +222,13 @@ async def test_a_body_behind_an_upgrade_is_refused() -> None:
 
     assert found.startswith(b"HTTP/1.1 400 ")
     assert fine.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_server_without_httptools_parses_with_h11(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it cannot be installed, the limits are the same."""
+    monkeypatch.setattr("outlive.http.connection.find_spec", lambda name: None)
+    without = new_server(None).config.http
+    monkeypatch.undo()
+
+    assert [H11Protocol, HttpToolsProtocol] == [without.__bases__[1], new_server(None).config.http.__bases__[1]]
+    assert {Guarded} <= set(without.__mro__)

@@ -9,8 +9,9 @@ from proof.http.malformed import prove
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_bad_requests_have_clear_answers_and_disturb_no_one() -> None:
-    """400 to 499 with a reason; the memory stays, and other clients keep their rate."""
+def test_bad_requests_have_clear_answers_and_other_clients_are_served() -> None:
+    """400 to 499 with a reason, and the memory stays. (The rate that others keep is for `make malformed` on a machine
+    that has nothing else to do.)"""
     report = prove(requests=300, seed=1)
 
     assert [] == report.findings

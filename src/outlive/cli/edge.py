@@ -231,8 +231,14 @@ async def new_store(url: str) -> AsyncIterator[Store]:
         await store.close()
 
 
-def run(work: Coroutine[Any, Any, T], *, is_service: bool = False) -> T:
-    """Run a command to its end; what Outlive refuses becomes one line and an exit code.
+def run(
+    work: Coroutine[Any, Any, T],
+    *,
+    is_service: bool = False,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> T:
+    """Run a command to its end, on Python's own event loop unless another is given; what Outlive refuses becomes one
+    line and an exit code.
 
     What it changes is in the audit log under the name of the person who typed it, unless it is a service.
     """
@@ -243,7 +249,8 @@ def run(work: Coroutine[Any, Any, T], *, is_service: bool = False) -> T:
 
     try:
         if is_service:
-            return asyncio.run(work)
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                return runner.run(work)
         with acting(shell_user(), via="cli"):
             return asyncio.run(work)
     except KeyboardInterrupt:

@@ -73,7 +73,7 @@ def serve(
     from outlive.engine import Engine
     from outlive.errors import OutliveError
     from outlive.http.gate import LOCAL_HOSTS
-    from outlive.http.server import new_server
+    from outlive.http.server import new_loop, new_server
 
     settings = settings_with(
         {
@@ -112,7 +112,7 @@ def serve(
     if settings["logging.format"] == "json":
         handler.setFormatter(json_formatter(engine))
     stop = Stop("this server takes no more requests and stops when it has answered")
-    run(_serve(engine, app, server, stop), is_service=True)
+    run(_serve(engine, app, server, stop), is_service=True, new_loop=new_loop)
 
 
 CONNECTION_LIMITS = ("connections_max", "keep_alive_seconds", "header_seconds", "read_seconds")

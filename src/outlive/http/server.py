@@ -6,11 +6,12 @@ key: a server that anyone in the network may use is a mistake and never a defaul
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from outlive.errors import ConfigurationError, MissingExtraError
 from outlive.http.connection import HEAD_BYTES_MAX, HEADER_SECONDS, READ_SECONDS, guarded, protocol_class
@@ -90,6 +91,14 @@ def new_server(
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
     )
     return uvicorn.Server(config)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop for a process that does nothing but serve: uvloop's if that is installed, else Python's own."""
+    try:
+        return cast(asyncio.AbstractEventLoop, import_module("uvloop").new_event_loop())
+    except ImportError:
+        return asyncio.new_event_loop()
 
 
 async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
