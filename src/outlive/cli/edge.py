@@ -23,6 +23,8 @@ from outlive.cli import INTERRUPTED
 from outlive.cli.paint import painted
 
 if TYPE_CHECKING:
+    import asyncio
+
     from outlive._store.contract import Store
     from outlive.config.settings import Settings
     from outlive.engine import Engine
