@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import outlive
+from outlive._define.registry import REGISTRY
 from outlive.cli import main
 
 Ask = Callable[..., Result]
@@ -258,6 +259,64 @@ def test_documents_of_others_are_carried_over(ask: Ask) -> None:
     imported = ask("import", "step.yaml", "-o", "ours.yaml")
     assert "name: cli-import" in Path("ours.yaml").read_text(), imported.output
     assert 1 == ask("import", "double.flow.yaml").exit_code
+
+
+FRONT = """\
+name: front
+input: { order: { type: object, required: [id] } }
+triggers:
+  - event: order.created
+  - schedule: "0 6 * * 1-5"
+    timezone: Europe/Stockholm
+  - webhook: /hooks/orders
+steps:
+  reserve:
+    use: front_shop.reserve                        # a registered step
+    with: { order: "${{ input.order }}" }
+  charge:
+    use: front_shop.charge
+    with: { hold: "${{ steps.reserve.id }}", cents: "${{ input.order.cents }}" }
+    retry: { attempts: 4, first: 1s }
+    timeout: 30s
+    on_error: { use_default: null }
+  notify:
+    use: http
+    if: "${{ steps.charge != null }}"
+    must_run: true
+    with: { method: POST, url: "${{ vars.hook }}", body: { id: "${{ input.order.id }}" } }
+output: "${{ steps.charge }}"
+tests:
+  - name: free order
+    input: { order: { id: 1, cents: 0 } }
+    output: null
+"""
+FRONT_SHOP = """\
+import outlive
+
+@outlive.step(name="front_shop.reserve")
+async def reserve(order: dict) -> dict:
+    return {"id": "hold"}
+
+@outlive.step(name="front_shop.charge")
+async def charge(hold: str, cents: int) -> str | None:
+    return f"paid {cents}" if cents else None
+"""
+
+
+def test_document_that_declares_no_variables_runs_with_the_program_beside_it(ask: Ask, tmp_path: Path) -> None:
+    """As the first example of flows is printed: with warnings of what is left open, and without --app."""
+    (tmp_path / "front.flow.yaml").write_text(FRONT)
+    (tmp_path / "front_shop.py").write_text(FRONT_SHOP)
+    with REGISTRY.forgetting():
+        tested = ask("test", "front.flow.yaml")
+        ran = CliRunner().invoke(main, ["run", "front.flow.yaml", "--input", '{"order": {"id": 1, "cents": 0}}'])
+        checked = ask("check", "front.flow.yaml")
+
+    assert (tested.exit_code, ran.exit_code, checked.exit_code) == (0, 0, 0)
+    assert "1 test passed" in tested.output
+    assert ran.stdout == "null\n"
+    assert "5:5: warning: triggers[1] never fires: it gives the flow no order" in checked.output
+    assert "18:3: warning: vars.hook is not declared" in checked.output
 
 
 def test_failed_run_says_its_error_once(ask: Ask) -> None:

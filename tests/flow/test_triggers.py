@@ -194,13 +194,27 @@ async def test_the_schedules_of_a_stored_flow_follow_the_library() -> None:
         assert [] == await engine.schedules.list()
 
 
+async def test_a_schedule_that_gives_a_needy_flow_nothing_does_not_fire_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The document can run all the same: it has other triggers, and people start it."""
+    made = flow.parse(
+        "name: triggered.idle\ninput: { n: integer }\ntriggers: [{ schedule: 0 6 * * * }]\nsteps: { a: { use: noop } }"
+    )
+    async with TestEngine(schedules=True) as engine:
+        await engine.skip(days=2)
+        assert 0 == await engine.count(workflow="triggered.idle")
+        await (await engine.start(made, {"n": 1})).result()
+    assert "the schedule 0 6 * * * of flow triggered.idle never fires: it gives the flow no n" in caplog.text
+
+
 async def test_a_stored_flow_whose_schedule_cannot_work_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
     """But a variable that only the workers have is no reason: the process that loads it goes on without schedules."""
     needy = STORED.replace("input:", "vars: { region: { type: string, env: TRIGGERED_NEEDED } }\ninput:", 1)
     needy = needy.replace("triggered.stored", "triggered.needy")
     async with TestEngine() as engine:
-        with pytest.raises(FlowError, match="order is missing"):
-            await engine.flows.apply(STORED.replace("    input: { order: hourly }\n", ""))
+        with pytest.raises(FlowError, match="gives the flow no order"):
+            await engine.flows.apply(STORED.replace("    input: { order: hourly }\n", "    input: {}\n"))
         await engine.flows.apply(needy)
     assert [] == [each.name for _, each in REGISTRY.schedules() if each.name == flow.parse(needy).name]
     monkeypatch.setenv("TRIGGERED_NEEDED", "north")

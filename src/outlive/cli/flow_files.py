@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,6 +53,10 @@ tests:
 """
 
 
+_USED = re.compile(r"\buse[\"']?:\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)\.")
+"""What comes before the first dot in the name of a step."""
+
+
 class ReadFile(NamedTuple):
     """A document that was read."""
 
@@ -94,12 +100,23 @@ def file_named(name: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def load_apps(apps: tuple[str, ...]) -> None:
-    """Import the programs that define the steps of a flow."""
+def load_apps(apps: tuple[str, ...], *documents: Path | None) -> None:
+    """Import the programs that define the steps of a flow.
+
+    If none is named, those that lie beside a document which is run: `use: shop.reserve` means `shop.py` there.
+    """
     from outlive.cli.app import load
 
-    for app in apps:
+    for app in apps or [found for document in documents if document is not None for found in _beside(document)]:
         load(app)
+
+
+def _beside(document: Path) -> Iterator[str]:
+    """The files beside a document that are named by what it uses."""
+    for name in dict.fromkeys(_USED.findall(_text_of(document))):
+        file = document.parent / f"{name}.py"
+        if file.is_file():
+            yield str(file)
 
 
 @click.command()

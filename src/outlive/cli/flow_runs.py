@@ -94,7 +94,7 @@ def run_(
 
     Exit code 0: it has succeeded. 1: it has failed, or was refused. 2: the command is wrong.
     """
-    load_apps(apps)
+    load_apps(apps, file_named(flow_name))
     wanted = {"vars": variables_of(variables), "overrides": json_of("--overrides", overrides) if overrides else {}}
     input = json_of("--input", given)
     started = _Started(flow_name, input, wanted, run_id, revision, has_apps=bool(apps), detach=detach, as_json=as_json)
@@ -232,7 +232,7 @@ def step(
 
     Exit code 0: it has returned. 1: it has failed. 2: the command is wrong, or a result is missing.
     """
-    load_apps(apps)
+    load_apps(apps, file_named(flow_name))
     scope = (json_of("--input", given), variables_of(variables), json_of("--steps", results))
     arguments_given = None if arguments is None else json_of("--with", arguments)
     sys.exit(run(_step(flow_name, step_id, *scope, arguments_given, url, as_json=as_json)))

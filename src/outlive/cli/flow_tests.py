@@ -36,7 +36,7 @@ def test(
 
     Exit code 0 if all passed, 1 if one failed or a document has problems, 2 if there is no such test.
     """
-    load_apps(apps)
+    load_apps(apps, *files)
     reports: list[dict[str, Any]] = []
     failed = passed = updated = 0
     for file in files:

@@ -20,6 +20,7 @@ from outlive.cli.completing import programs
 from outlive.cli.edge import STUCK, Mistake, json_option, print_json, settings_with
 from outlive.cli.edge import run as run_to_end
 from outlive.cli.filters import tag_of
+from outlive.cli.flow_files import app_option
 from outlive.cli.values import json_of, seconds_of
 from outlive.dev.place import store_beside
 
@@ -40,6 +41,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 @click.option("--id", "run_id", help="One id is one run: the same id again follows it, also after its end.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="A tag of a new run; may be repeated.")
 @click.option("--timeout", metavar="SPAN", help="How long a new run may take as a whole: 90min, 12h.")
+@app_option
 @click.option("--detach", is_flag=True, help="Only start it, for other workers, and print its id.")
 @click.option(
     "--store",
@@ -59,6 +61,7 @@ def run(
     run_id: str | None,
     tags: tuple[str, ...],
     timeout: str | None,
+    apps: tuple[str, ...],
     detach: bool,
     url: str | None,
     namespace: str | None,
@@ -83,8 +86,11 @@ def run(
     if arguments and given:
         raise Mistake("give the arguments once: as JSON behind the workflow, or with --input")
     if app.endswith(DOCUMENTS):
-        _run_flow(app, arguments or given or "{}", run_id, url, tags, timeout, detach=detach, as_json=as_json)
+        given = arguments or given or "{}"
+        _run_flow(app, given, run_id, url, tags, timeout, apps=apps, detach=detach, as_json=as_json)
         return
+    if apps:
+        raise Mistake("--app is for flows; a workflow is run as APP:WORKFLOW")
     values = json_of("JSON", arguments or given) if arguments or given else None
     workflow = _workflow(app)
     settings = settings_with({"store": ("--store", url), "namespace": ("--namespace", namespace)}).engine_options()
@@ -105,7 +111,7 @@ def run(
     sys.exit(run_to_end(started.start(settings) if detach else started.work(settings)))
 
 
-def _run_flow(app: str, given: str, run_id: str | None, url: str | None, *refused: Any, **flags: bool) -> None:
+def _run_flow(app: str, given: str, run_id: str | None, url: str | None, *refused: Any, **options: Any) -> None:
     from outlive.cli.flow_runs import run_
 
     if any(refused):
@@ -118,9 +124,8 @@ def _run_flow(app: str, given: str, run_id: str | None, url: str | None, *refuse
         overrides="",
         run_id=run_id,
         revision=None,
-        apps=(),
         url=url,
-        **flags,
+        **options,
     )
 
 

@@ -84,8 +84,19 @@ def check(document: Document, known: Known, positions: Positions | None = None) 
     places = positions or Positions()
     checker = _Checker(document, known, places)
     checker.check()
-    found = places.located([*checker.problems, *declarations.problems_of(document)])
+    own = _undeclared(document) if places.extents and ("vars",) not in places.extents else ()
+    found = places.located([*checker.problems, *declarations.problems_of(document), *own])
     return sorted(found, key=lambda each: (each.line, each.column))
+
+
+def _undeclared(document: Document) -> Iterator[Problem]:
+    """Variables that a document uses without declaring any."""
+    for name in document.vars:
+        users: Iterator[Path] = (("steps", id) for id, step in document.steps.items() if f"vars.{name}" in str(step))
+        message = f"vars.{name} is not declared: it is what a start or the settings say, else null"
+        advice = f"declare it: `vars: {{{name}: {{type: string}}}}`"
+        path = next(users, ("output",))
+        yield Problem(code="undeclared-variable", message=message, path=path, suggestion=advice, is_warning=True)
 
 
 class _Spot(NamedTuple):

@@ -183,11 +183,15 @@ def _of_mapping(document: Document, trigger: Trigger, path: Path) -> Iterator[Pr
             yield _problem("trigger", message, (*own, name), did_you_mean(name, document.input))
         elif compile_value(value, []).is_constant:
             yield from filled(schema["properties"][name], compile_value(value, []).render({}), (*own, name))[1]
-    for name in schema["required"]:
-        if name not in given:
-            message = f"input.{name} is missing in what {dotted(path)} gives"
-            at = own if trigger.input is not UNSET else path
-            yield _problem("trigger", message, at, f"give it a value in `input` of the trigger, or a default: {name}")
+    missing = [name for name in schema["required"] if name not in given]
+    if missing and trigger.input is UNSET:
+        message = f"{dotted(path)} never fires: it gives the flow no {' and no '.join(missing)}"
+        yield Problem(
+            code="trigger", message=message, path=path, suggestion="give the trigger an `input`", is_warning=True
+        )
+    elif missing:
+        message = f"{dotted(path)} gives the flow no {' and no '.join(missing)}"
+        yield _problem("trigger", message, own, "give a value in `input` of the trigger, or a default to the input")
 
 
 def _of_queue(queue: str | None, path: Path) -> Iterator[Problem]:

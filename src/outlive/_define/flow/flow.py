@@ -30,7 +30,7 @@ from outlive._define.flow.plan import Plan
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.queued import OVERRIDES, STEP
 from outlive._define.flow.secrets import SECRETS, references_of
-from outlive._define.flow.triggers import schedules_in, triggers_in
+from outlive._define.flow.triggers import schedules_in, triggers_in, warn_of_idle
 from outlive._define.registry import REGISTRY
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
@@ -93,6 +93,7 @@ class Flow(Workflow[..., Any]):
             # A program that only starts or checks flows need not have the environment of the workers.
             log.warning("this process does not declare the schedules of flow %s: %s", self.name, error)
             schedules = []
+        warn_of_idle(self.document)
         self._register({}, schedules)
         REGISTRY.set_current(self.name, self.version)
         if triggers:

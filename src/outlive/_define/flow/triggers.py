@@ -14,13 +14,14 @@ from msgspec import UNSET
 
 from outlive._define.flow.document import Condition, Document, Trigger, canonical_json, from_canonical, seconds_of
 from outlive._define.flow.expression import Template, compile_value
-from outlive._define.flow.given import given_input, vars_here
+from outlive._define.flow.given import given_input, input_schema, vars_here
 from outlive._define.flow.problems import FlowError, Problem
 from outlive._define.schedule import cron, tick
 from outlive._journal.described import Described
 from outlive._model.schedule import Schedule, schedule_names
 from outlive._model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
 from outlive.errors import ExpressionError, InvalidArgumentError
+from outlive.telemetry import log
 
 _TIME = "event.time"
 """The one thing that the input of a schedule may ask for: the time of the tick."""
@@ -134,7 +135,7 @@ def schedules_in(document: Document) -> list[Schedule]:
     found: list[Schedule] = []
     names = schedule_names(document.name)
     for index, trigger in enumerate(document.triggers):
-        if trigger.schedule is None:
+        if trigger.schedule is None or _missing_in(document, trigger):
             continue
         try:
             if len(found) == len(names):
@@ -144,6 +145,19 @@ def schedules_in(document: Document) -> list[Schedule]:
             path = ("triggers", index, "schedule" if isinstance(error, InvalidArgumentError) else "input")
             raise FlowError([Problem(code="trigger", message=str(error), path=path)]) from None
     return found
+
+
+def warn_of_idle(document: Document) -> None:
+    """Say which schedules of a flow never fire."""
+    for trigger in document.triggers:
+        if trigger.schedule is not None and (missing := _missing_in(document, trigger)):
+            said = "the schedule %s of flow %s never fires: it gives the flow no %s"
+            log.warning(said, trigger.schedule, document.name, " and no ".join(missing))
+
+
+def _missing_in(document: Document, trigger: Trigger) -> list[str]:
+    """What a flow needs though the document says nothing of what its schedule gives; a check warns of that too."""
+    return input_schema(document).get("required", []) if trigger.input is UNSET else []
 
 
 def _schedule(document: Document, trigger: Trigger, name: str, values: dict[str, Any]) -> Schedule:

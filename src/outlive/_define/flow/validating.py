@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from outlive._define.flow.document import IDENTIFIER, METHOD, NAME, SPAN, Document
+from outlive._define.flow.document import IDENTIFIER, METHOD, NAME, SPAN, Document, Variable
 from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import Reading
 
@@ -59,6 +59,8 @@ _WORDS = {
     "Mock": "a mock",
 }
 
+_VARIABLE = re.compile(r"\bvars\.([A-Za-z_][A-Za-z0-9_]*)")
+
 
 def document_of(reading: Reading) -> Document:
     """The typed document.
@@ -67,10 +69,32 @@ def document_of(reading: Reading) -> Document:
         FlowError: it has not the form of a flow; all problems, with their places.
     """
     try:
-        return msgspec.convert(reading.data, Document)
+        return _with_undeclared(msgspec.convert(reading.data, Document), reading.data)
     except msgspec.ValidationError as error:
         found = list(misfits(reading.data, Document)) or [_of_msgspec(error)]
         raise FlowError((_placed(problem, reading) for problem in found), reading.file) from None
+
+
+def _with_undeclared(document: Document, data: Mapping[str, Any]) -> Document:
+    """A document without `vars` may use variables all the same: a start or the settings give them values, and they are
+    null without. One that declares some declares all, so that a slip is found."""
+    if document.vars:
+        return document
+    used = {name for part in ("steps", "output") for text in _texts(data.get(part)) for name in _VARIABLE.findall(text)}
+    own = {name: Variable(required=False) for name in sorted(used)}
+    return msgspec.structs.replace(document, vars=own) if own else document
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value that may use a variable."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            if "vars." in each:
+                yield each
+        elif isinstance(each, dict | list):
+            left.extend(each.values() if isinstance(each, dict) else each)
 
 
 def _placed(problem: Problem, reading: Reading) -> Problem:

@@ -39,9 +39,10 @@ async def declare_flows(
 
 def _schedules_of(flow: Flow, entry: FlowEntry, by: Declared) -> dict[str, Wanted]:
     from outlive._define.flow.problems import FlowError, FlowInputError
-    from outlive._define.flow.triggers import schedules_in
+    from outlive._define.flow.triggers import schedules_in, warn_of_idle
 
     found: dict[str, Wanted] = {}
+    warn_of_idle(flow.document)
     try:
         for schedule in schedules_in(flow.document):
             target = target_of(f"flow {flow.name}", flow.spec, schedule)
