@@ -65,6 +65,15 @@ def test_every_command_says_what_it_does_and_what_its_options_mean() -> None:
     assert silent == []
 
 
+def test_help_of_a_group_cuts_no_sentence_off() -> None:
+    """A person reads there what each command does."""
+    context = click.Context(main)
+    groups = {name: main.get_command(context, name) for name in main.list_commands(context)}
+    for name, group in groups.items():
+        if isinstance(group, click.Group):
+            assert "..." not in group.get_help(click.Context(group, info_name=name)).partition("Commands:")[2], name
+
+
 def test_every_command_is_in_the_reference() -> None:
     """In the block that shows how it is called."""
     text = REFERENCE.read_text("utf-8")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.paint import span
 from outlive.cli.values import json_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from outlive.engine import Engine
 
 
-@click.group()
+@click.group(cls=Group)
 def approvals() -> None:
     """Show what runs ask people for."""
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import ask, counted, json_option, place_option, print_json, print_table
+from outlive.cli.edge import Group, ask, counted, json_option, place_option, print_json, print_table
 
 if TYPE_CHECKING:
     from outlive.client.audit_log import AuditEntry
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def audit(ctx: click.Context) -> None:
     """Show who did what, and prove that nothing of it was changed."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import counted, json_option, print_json, print_table, settings_with
+from outlive.cli.edge import Group, counted, json_option, print_json, print_table, settings_with
 
 if TYPE_CHECKING:
     from outlive.config.settings import Settings
@@ -18,7 +18,7 @@ UNSEEN = ("env",)
 """Keys of `[flows]` whose values people put secrets into."""
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Show the settings and where each comes from, and find all mistakes in them.
 

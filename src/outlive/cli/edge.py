@@ -35,6 +35,7 @@ REFUSED, WRONG, STUCK = 1, 2, 3
 """Exit codes beside 0 and that of Ctrl-C: Outlive refuses it or the run has failed; the command is wrong; a run that
 the command follows is parked, and a person has to act."""
 STORES_SHOWN_MAX = 3
+SENTENCE_CHARACTERS_MAX = 300
 
 
 SERVER = "outlive.server"
@@ -163,6 +164,18 @@ def no_store() -> str:
 
 store_option = store_flag(help="sqlite:orders.db or postgresql://user@host/database.", is_needed=True)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+class Group(click.Group):
+    """A group of commands whose help has the first sentence of each of them in full."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of its commands; click would cut their sentences off at the end of a line."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, it.get_short_help_str(limit=SENTENCE_CHARACTERS_MAX)) for name, it in commands if it]
+            )
 
 
 class Mistake(click.ClickException):

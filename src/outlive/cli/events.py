@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from outlive.cli.edge import ask, json_option, place_option, print_json
+from outlive.cli.edge import Group, ask, json_option, place_option, print_json
 from outlive.cli.filters import tag_of
 from outlive.cli.values import json_of
 
 
-@click.group()
+@click.group(cls=Group)
 def events() -> None:
     """Send events, which start runs of the workflows that have a trigger for them."""
 

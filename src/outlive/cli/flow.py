@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from outlive.cli.edge import (
+    Group,
     json_option,
     new_engine,
     place_of,
@@ -43,7 +44,7 @@ expected_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def flow() -> None:
     """Check, test, run and publish flows.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
 
 if TYPE_CHECKING:
     from outlive.client.keys import ApiKey
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def keys(ctx: click.Context) -> None:
     """Create, list and revoke the API keys of a store."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import Group, json_option, place_of, print_json, print_table, run, store_option
 
 if TYPE_CHECKING:
     from outlive.client.quotas import Usage
 
 
-@click.group()
+@click.group(cls=Group)
 def namespaces() -> None:
     """Show the tenants of a store, and how much each may start."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.workers import span
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NONE = "none"
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def queues(ctx: click.Context) -> None:
     """Show how full queues are, change their limits, pause and resume them."""

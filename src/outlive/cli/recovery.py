@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli.edge import (
+    Group,
     Mistake,
     ask,
     counted,
@@ -33,7 +34,7 @@ PAGE = 500
 MICROSECONDS = 1_000_000
 
 
-@click.group()
+@click.group(cls=Group)
 def recovery() -> None:
     """Show the runs that do not move and why, and let them go on."""
 

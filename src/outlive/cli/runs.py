@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from outlive.cli.edge import ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.run_view import TITLES, plain_run, row_of
 from outlive.cli.runs_act import cancel, fork, pause, resume, retry, skip
@@ -20,7 +20,7 @@ from outlive.cli.runs_show import show
 from outlive.cli.runs_tail import tail
 
 
-@click.group()
+@click.group(cls=Group)
 def runs() -> None:
     """Find runs, see why they do not move, and act on one or on all that fit.
 

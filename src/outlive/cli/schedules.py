@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import ask, counted, json_option, open_engine, place_option, print_json, print_table, run, say
+from outlive.cli.edge import (
+    Group,
+    ask,
+    counted,
+    json_option,
+    open_engine,
+    place_option,
+    print_json,
+    print_table,
+    run,
+    say,
+)
 from outlive.cli.values import moment_of
 
 if TYPE_CHECKING:
@@ -15,7 +26,7 @@ if TYPE_CHECKING:
 PAGE = 100
 
 
-@click.group()
+@click.group(cls=Group)
 def schedules() -> None:
     """Show when workflows start by themselves, and pause or trigger that."""
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import ask, json_option, place_option, print_json, print_table
+from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table
 
 if TYPE_CHECKING:
     from outlive.client.definitions import WorkflowInfo
 
 
-@click.group()
+@click.group(cls=Group)
 def workflows() -> None:
     """Show what workers can run."""
 
