@@ -8,7 +8,7 @@ import pytest
 from tests.docs.scenarios import PAGE, ROW, SECURITY_PAGE, faults, list_tests, rules, scenarios_in, shown, written
 
 LAST = (
-    "SF-B10 SF-C6 SF-J12 SF-M20 FB-S12 FB-G6 FB-C11 TS-S15 CA-K16 AK-L10 OL-B1 OL-F16 OL-H11 OL-J9 OL-K2 "
+    "SF-B10 SF-C6 SF-R6 SF-J12 SF-M20 FB-S12 FB-G6 FB-C11 TS-S16 CA-K16 AK-L10 OL-B1 OL-F16 OL-H11 OL-J9 OL-K2 "
     "OL-P1 OL-T10 SF-L12 SF-X12 SF-U32 SF-E6 SF-T6 FB-R18 TS-R32 AK-X5 CA-X20 CA-U19 CA-C19 CA-S18 "
     "DB-Q44 DB-P14 DB-D13"
 )

@@ -97,7 +97,7 @@ async def test_a_program_without_the_code_starts_a_run_by_name(place: Place) -> 
 
 
 async def test_what_workers_can_run_is_listed(memory_place: Place) -> None:
-    """With versions and schemas; and it stays known when the workers are gone."""
+    """With versions and schemas; and it stays known when the workers are gone. [SF-R1]"""
     async with stranger(memory_place) as client:
         async with memory_place.engine() as engine:
             await described(engine)

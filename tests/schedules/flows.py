@@ -44,6 +44,13 @@ async def tick_slow() -> str:
 
 
 @outlive.workflow
+async def tick_patient() -> str:
+    """Sleeps an hour and waits for a signal."""
+    await asyncio.sleep(3_600)
+    return await outlive.wait_for_signal("go", str)
+
+
+@outlive.workflow
 async def tick_failing() -> str:
     """Fails."""
     raise ValueError("the feed is empty")

@@ -27,6 +27,7 @@ from tests.schedules.flows import (
     started,
     tick_failing,
     tick_noted,
+    tick_patient,
     tick_plain,
     tick_queued,
     tick_slow,
@@ -52,6 +53,19 @@ async def test_a_tick_starts_a_run_with_its_time(world: World) -> None:
         (f"digest@{tick}", tick.replace("Z", "+00:00"), {"schedule": "digest", "tick": tick}, date(2023, 11, 15))
         for tick in (first, second)
     ]
+
+
+@pytest.mark.every_store
+async def test_a_run_of_a_schedule_sleeps_and_waits_like_any_other(world: World) -> None:
+    """It has a timer, then a signal; the one that was started beside it is none of the schedule. [TS-S16]"""
+    async with world.engine(schedules=True) as engine:
+        await engine.schedules.set("patient", outlive.cron("0 23 14 11 *"), tick_patient)
+        other = await engine.start(tick_patient, id="other")
+        await engine.skip(hours=3)
+        (run,) = await engine.list(tags={"schedule": "patient"})
+        for run_id in (run.id, other.id):
+            await engine.signal(run_id, "go", run_id)
+        assert [await engine.get(each).result() for each in (run.id, "other")] == [run.id, "other"]
 
 
 @pytest.mark.every_store

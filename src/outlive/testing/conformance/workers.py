@@ -17,7 +17,7 @@ class WorkersConformance(Facet):
     """`register_worker`, `redefine_worker`, `open_beat`, `retire_worker` and `list_workers`."""
 
     async def test_registered_worker_is_listed(self, store: Store, clock: ManualClock) -> None:
-        """With what it said of itself, and with the end of its lease by the store's clock."""
+        """With what it said of itself, and with the end of its lease by the store's clock. [SF-R1 SF-R3]"""
         worker = WorkerInfo(
             id="worker-a",
             name="höst:1",
@@ -45,9 +45,11 @@ class WorkersConformance(Facet):
         assert await store.list_workers(with_runs=False) == [expected]
 
     async def test_session_can_be_redefined(self, store: Store, clock: ManualClock) -> None:
-        """What it can run changes, and its lease does not; a session that has ended, or never began, stays as it is."""
+        """What it can run changes, and its lease does not; a session that has ended, or never began, stays as it is,
+        and so do those of others, also when one can run nothing any more. [SF-R2 SF-R6]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b")
+        await hire(store, "worker-c")
         await begin(store, worker="worker-b")
         await store.retire_worker("worker-b")
         before = {worker.id: worker for worker in await store.list_workers()}
@@ -60,10 +62,14 @@ class WorkersConformance(Facet):
         assert after["worker-a"].definitions == ("greet@1", "återställd@281474976710655")
         assert after["worker-a"].expires_at == before["worker-a"].expires_at
         assert after["worker-b"] == before["worker-b"]
-        assert set(after) == {"worker-a", "worker-b"}
+        assert after["worker-c"] == before["worker-c"]
+        assert set(after) == {"worker-a", "worker-b", "worker-c"}
+        await store.redefine_worker("worker-a", [])
+        after = {worker.id: worker for worker in await store.list_workers()}
+        assert (after["worker-a"].definitions, after["worker-c"]) == ((), before["worker-c"])
 
     async def test_store_without_workers_lists_none(self, store: Store) -> None:
-        """An owner that never began a session is no worker."""
+        """An owner that never began a session is no worker. [SF-R3]"""
         await begin(store, worker="ghost")
 
         assert await store.list_workers() == []
