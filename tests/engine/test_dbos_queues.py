@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Debounce, FixedWindow, Queue, RunStatus
+from outlive import Debounce, FixedWindow, Limits, Queue, RunStatus
 from outlive.client.handle import RunHandle
 from outlive.errors import RunCancelled, RunExistsError, RunTimedOut
 from outlive.testing import Survivor, TestEngine, crash_everywhere
 from tests.engine.inside import crash
-from tests.engine.support import Place, in_time, registry_of, stage, turns_of_the_loop, until, waits
+from tests.engine.support import Place, in_time, parks, registry_of, stage, turns_of_the_loop, until, waits
 
 pytestmark = pytest.mark.any_store
 
@@ -422,6 +422,22 @@ async def test_cancelled_run_gives_its_slot_to_the_next(place: Place) -> None:
         with pytest.raises(RunCancelled):
             await in_time(holder.result())
         assert await holder.status() is RunStatus.CANCELLED
+
+
+async def test_run_that_kills_its_workers_makes_room_for_the_next(place: Place) -> None:
+    """It is parked after so many of them, and gives its slot back. [DB-Q27]"""
+    limits = Limits(attempts_max=1)
+    engine = await place.engine(limits=limits).__aenter__()
+    await engine.start(dbos_gated, "poison", queue=one, id="poison")
+    await engine.start(dbos_echo, "next", queue=one, id="next")
+    for _ in range(2):
+        await stage.gate().reached()
+        await crash(engine)
+        engine = await place.engine(limits=limits).__aenter__()
+
+    assert await ends(engine.get("next")) == ["next"]
+    assert "quarantined: 2 workers were interrupted" in await parks(engine.get("poison"))
+    await engine.__aexit__(None, None, None)
 
 
 async def test_deadlines_free_the_slots_of_their_runs() -> None:

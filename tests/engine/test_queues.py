@@ -229,7 +229,7 @@ async def test_runs_begin_no_more_often_than_the_rate_says() -> None:
 
 
 async def test_parked_run_does_not_block_its_queue(place: Place) -> None:
-    """It gets in line again when it is resumed. [DB-Q27]"""
+    """It gets in line again when it is resumed."""
     async with place.engine() as engine:
         held = await engine.start(queued_wait, "held", queue=single)
         await in_time(waits(held))

@@ -178,7 +178,7 @@ class Deaf:
 @pytest.mark.every_store
 @pytest.mark.parametrize("is_done", [True, False])
 async def test_a_worker_that_dies_at_a_tick_loses_and_doubles_nothing(world: World, is_done: bool) -> None:  # noqa: FBT001
-    """Before its transaction or right after it; another worker goes on."""
+    """Before its transaction or right after it; another worker goes on. [CA-S14]"""
     dying = world.engine(worker=False)
     wrap_inner(dying, partial(Deaf, is_done=is_done))
     async with dying:
@@ -285,7 +285,10 @@ async def test_a_damaged_schedule_stops_itself_only(world: World) -> None:
 
 @pytest.mark.any_store
 async def test_a_bounded_look_leaves_none_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More schedules are due than are started in one transaction; old ones do not keep later ones from it. [TS-R32]"""
+    """More schedules are due than are started in one transaction; old ones do not keep later ones from it.
+
+    [TS-S12 TS-R32]
+    """
     monkeypatch.setattr("outlive._runtime.services.scheduler.SCHEDULES_AT_ONCE", 2)
     async with world.engine(schedules=True) as engine:
         for number in range(7):
