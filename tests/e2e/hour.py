@@ -68,7 +68,8 @@ async def _fill(url: str) -> None:
             workflow = web_checkout if number % 3 else monthly_invoice
             tags = {"tenant": chance.choice(TENANTS)}
             queue = "emails" if number > RUNS - 14 else None
-            run = await engine.start(workflow, number, id=f"order-{4000 + number}", tags=tags, queue=queue)
+            key = tags["tenant"] if queue else None
+            run = await engine.start(workflow, number, id=f"order-{4000 + number}", tags=tags, queue=queue, key=key)
             if number <= RUNS - 14:
                 async for _ in run.follow():  # Until it has ended.
                     pass

@@ -93,7 +93,7 @@ function One({ name }) {
           ${LIMITS.map(([limit, what]) => html`<div key=${limit}><dt>${what}</dt><dd>${most(it.limits[limit])}${it.changed.includes(limit) && html` <span class="soft">changed</span>`}</dd></div>`)}
           ${it.limits.rate.map((tier, n) => html`<div key=${n}><dt>rate</dt><dd>${rateOf(tier)}</dd></div>`)}
         </dl></section>
-        ${keys.length > 0 && html`<${Table} label="keys" keys=${false} rows=${keys} id=${(each) => each.key} caption="keys, the one that waits longest first" columns=${KEYS} />`}
+        ${keys.length > 0 && html`<${Table} label="keys" keys=${false} rows=${keys} id=${(each) => each.key} caption="keys, longest wait first" columns=${KEYS} />`}
       </div>
     </div>
     ${doing.value === 'limits' && html`<${Limits} it=${it} close=${close} reload=${reload} />`}
