@@ -6,7 +6,8 @@ line for each figure:
 * views: the first contentful paint of a view, when it can be used (its content is drawn and the page answers to a
   task), and how many bytes of script it has loaded, compressed. Each time in a browser that has kept nothing;
 * open: the page of a run with 10,003 events (`--events`): when its first rows are drawn, when all events are known,
-  what its main thread has done for it, and its longest task;
+  its longest task, and the processor time of its main thread and of the server: together they are what it takes where
+  nothing else runs, also on a machine that is too busy for the other figures to mean much;
 * live: a worker of its own writes 100 events a second for 10 s into the run whose page is open, which has few events at
   first, and then one that has 10,000 already. The lag of an event is from the instant in the journal to the frame in
   which the page shows it. Also: the longest task of the main thread, and how busy it was, beside that of the server.
@@ -172,20 +173,23 @@ async def views(browser: Browser, root: str, run_id: str) -> None:
         shown(f"{route}: script, compressed", scripts / 1000, "KB", "< 60 KB")
 
 
-async def opening(browser: Browser, url: str, events: int) -> None:
+async def opening(browser: Browser, url: str, events: int, server: int) -> None:
     """How soon a long run is there."""
-    found: dict[str, list[float]] = {"rows": [], "all": [], "busy": [], "longest": []}
+    found: dict[str, list[float]] = {"rows": [], "all": [], "busy": [], "server": [], "longest": []}
     for _ in range(ROUNDS):
+        cpu = cpu_seconds(server)
         async with Visit(browser, url, events=events) as visit:
             found["rows"].append(await visit.when("rows"))
             found["all"].append(await visit.when("all"))
             found["busy"].append(await visit.busy_ms())
+            found["server"].append((cpu_seconds(server) - cpu) * 1000)
             found["longest"].append(await visit.longest_ms())
     name = f"a run with {events:,} events"
     shown(f"{name}: its first rows, median of {ROUNDS}", statistics.median(found["rows"]), "ms", "< 1,000 ms")
     shown(f"{name}: all of it", statistics.median(found["all"]), "ms", "< 1,000 ms")
     shown(f"{name}: all of it, the slowest", max(found["all"]), "ms", "< 1,000 ms")
     shown(f"{name}: processor time of the page", statistics.median(found["busy"]), "ms", "none")
+    shown(f"{name}: processor time of the server", statistics.median(found["server"]), "ms", "none")
     shown(f"{name}: longest task", statistics.median(found["longest"]), "ms", "< 100 ms")
 
 
@@ -247,7 +251,7 @@ async def main() -> None:
                 if "views" in wanted:
                     await views(browser, root, "short")
                 if "open" in wanted:
-                    await opening(browser, f"{root}#/runs/long", counts["long"])
+                    await opening(browser, f"{root}#/runs/long", counts["long"], server)
                 if "live" in wanted:
                     with working(url):
                         for run_id, count in reversed(counts.items()):
