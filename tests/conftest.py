@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from zlib import adler32
 
@@ -30,6 +32,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As `nohup make test &` has it. A child inherits that, and could not be interrupted; it does not inherit a handler.
     signal.signal(signal.SIGINT, lambda *_: None)
 
+
+FOLDERS = count()
+"""Their numbers."""
 
 PART, PARTS = map(int, os.environ.pop("OUTLIVE_PART", "0/1").split("/"))
 """Which part of the test files is ours, where `.ci/parts` runs several processes; tests of tests see none of it."""
@@ -114,6 +119,14 @@ def warm_starts() -> Iterator[None]:
         yield
     if WarmPopen.nursery is not None:
         WarmPopen.nursery.close()
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A folder for one test, as pytest has it. Only its number comes from here: pytest looks for the next free one
+    among the folders of all tests, and with thousands of them that takes longer than many a test."""
+    name = re.sub(r"\W", "_", request.node.name)[:26]
+    return tmp_path_factory.mktemp(f"{name}{next(FOLDERS)}", numbered=False)
 
 
 async def _make_file(path: Path) -> None:
