@@ -62,6 +62,8 @@ async def test_stored_flow_is_run_by_workers_without_a_file(place: Place) -> Non
     async with place.engine(worker=False) as people, place.engine():
         info = await people.flows.apply(GREETING, by="ann", note="first words")
         assert (1, 12, True) == (info.revision, len(info.hash), info.is_enabled)
+        with pytest.raises(FlowNotFoundError, match="nothing before revision 1 to roll back to"):
+            await people.flows.rollback("greeting")
         run = await people.flows.start("greeting", {"who": "Ann"}, id="greet-1")
         assert "Hello, Ann!" == await in_time(run.result())
 

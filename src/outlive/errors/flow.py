@@ -18,6 +18,8 @@ class FlowNotFoundError(OutliveError):
             what = f"flow {name} has no {lacks}"
         elif newest:
             what = f"flow {name} has no revision {revision}; its newest is {newest}"
+            if revision == 0:
+                what = f"flow {name} has nothing before revision {newest} to roll back to; apply another document"
         else:
             others = "`outlive flow list` shows what is there; engine.start_by_name starts a workflow by its name"
             meant = f"did you mean {' or '.join(near)}?" if near else others
