@@ -267,7 +267,7 @@ async def test_a_key_is_shown_and_a_wrong_one_is_refused() -> None:
         async with outlive.connect(url, key=KEY[::-1]) as remote:
             with pytest.raises(ServerError, match="401") as refused:
                 await remote.count()
-    assert refused.value.next
+    assert str(refused.value).endswith(f"; {refused.value.next}")
 
 
 async def test_a_server_that_is_away_for_a_moment_is_asked_again() -> None:

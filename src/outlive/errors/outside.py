@@ -145,4 +145,4 @@ class ServerError(OutsideError):
 
     def __init__(self, status: int, error: str, detail: str, next: str) -> None:  # noqa: A002 (what it is called in the body)
         self.status, self.error, self.detail, self.next = status, error, detail, next
-        super().__init__(f"the server answered {status} {error}: {detail}" + (f" {next}" if next else ""))
+        super().__init__(f"the server answered {status} {error}: {detail}" + (f"; {next}" if next else ""))
