@@ -36,7 +36,7 @@ from outlive._define.flow.known import Known, Registered, Shape
 from outlive._define.flow.positions import Positions
 from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import read
-from outlive._define.flow.validating import document_of, either, kind_of, misfits
+from outlive._define.flow.validating import VARIABLE, document_of, either, kind_of, misfits
 
 Types = Mapping[str, Type]
 
@@ -91,11 +91,14 @@ def check(document: Document, known: Known, positions: Positions | None = None) 
 
 def _undeclared(document: Document) -> Iterator[Problem]:
     """Variables that a document uses without declaring any."""
+    users: dict[str, Path] = {}
+    for id, step in document.steps.items():
+        for name in VARIABLE.findall(str(step)):
+            users.setdefault(name, ("steps", id))
     for name in document.vars:
-        users: Iterator[Path] = (("steps", id) for id, step in document.steps.items() if f"vars.{name}" in str(step))
         message = f"vars.{name} is not declared: it is what a start or the settings say, else null"
         advice = f"declare it: `vars: {{{name}: {{type: string}}}}`"
-        path = next(users, ("output",))
+        path = users.get(name, ("output",))
         yield Problem(code="undeclared-variable", message=message, path=path, suggestion=advice, is_warning=True)
 
 

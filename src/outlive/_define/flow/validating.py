@@ -59,7 +59,7 @@ _WORDS = {
     "Mock": "a mock",
 }
 
-_VARIABLE = re.compile(r"\bvars\.([A-Za-z_][A-Za-z0-9_]*)")
+VARIABLE = re.compile(r"\bvars\.([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def document_of(reading: Reading) -> Document:
@@ -80,7 +80,7 @@ def _with_undeclared(document: Document, data: Mapping[str, Any]) -> Document:
     null without. One that declares some declares all, so that a slip is found."""
     if document.vars:
         return document
-    used = {name for part in ("steps", "output") for text in _texts(data.get(part)) for name in _VARIABLE.findall(text)}
+    used = {name for part in ("steps", "output") for text in _texts(data.get(part)) for name in VARIABLE.findall(text)}
     own = {name: Variable(required=False) for name in sorted(used)}
     return msgspec.structs.replace(document, vars=own) if own else document
 
