@@ -27,7 +27,7 @@ async def fill(engine: outlive.Engine, acks: AckLog) -> None:
     while True:
         for name in QUEUES:
             wanted = IN_LINE * (len(KEYS) if name == "keys" else 1)
-            waiting = (await insist(partial(engine.queues.stats, name))).in_line
+            waiting = (await insist(partial(engine.queues.stats, QUEUES[name]))).in_line
             for _ in range(wanted - waiting):
                 await insist(partial(start, engine, name, following[name]))
                 following[name] += 1
