@@ -141,6 +141,22 @@ async def test_a_store_that_is_away_takes_only_its_own_figures_with_it() -> None
     assert value(back, "outlive_store_up") == 1
 
 
+async def test_a_queue_that_goes_while_it_is_read_takes_nothing_with_it() -> None:
+    """It was listed, and its last run has ended since."""
+
+    class Late(FaultyStore):
+        async def list_queues(self) -> list[str]:
+            return [*await self.inner.list_queues(), "metrics.gone"]
+
+    engine = TestEngine()
+    wrap_inner(engine, Late)
+    async with engine:
+        samples = await samples_of(engine)
+
+    assert value(samples, "outlive_store_up") == 1
+    assert value(samples, "outlive_workers") == 1
+
+
 async def test_names_that_mean_something_in_the_format_are_escaped() -> None:
     """The parser reads back what was written. [S36]"""
     name = 'a "quoted"\\ name\nof two lines'

@@ -7,6 +7,8 @@ What was read is used again for a while, so that several readers of one engine a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -18,7 +20,7 @@ from outlive._tasks import within
 from outlive.client.finding import COUNT_MAX
 from outlive.client.queues import QueueInfo
 from outlive.engine import Engine
-from outlive.errors import OutliveError
+from outlive.errors import OutliveError, QueueNotFoundError
 
 OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED)
 """The statuses that are counted; runs that have ended are counted when they end."""
@@ -84,8 +86,14 @@ async def _read(engine: Engine) -> Figures:
         approvals=await store.count_runs(RunFilter(asks=""), limit=COUNT_MAX),
         workers=len(await store.list_workers(with_runs=False)),
         schedule_seconds=max((_seconds(due.now_at, row.next_at) for row in due.rows), default=0.0),
-        queues=[await engine.queues.stats(name) for name in queues],
+        queues=[depth async for depth in _depths(engine, queues)],
     )
+
+
+async def _depths(engine: Engine, names: list[str]) -> AsyncIterator[QueueInfo]:
+    for name in names:
+        with suppress(QueueNotFoundError):  # It went since it was listed.
+            yield await engine.queues.stats(name)
 
 
 async def _longest_due(store: Store) -> float:
