@@ -1,4 +1,4 @@
-"""`outlive workers`, `recovery` and `fsck` as a shell and a program see them."""
+"""`outlive workers`, `recovery`, `fsck` and `migrate` as a shell and a program see them."""
 
 from __future__ import annotations
 
@@ -301,3 +301,19 @@ async def test_store_is_moved_into_another_one(store: Store, ask: Ask, tmp_path:
     counted = {"trees": 1, "runs": 1, "events": 1, "checkpoints": 0, "schedules": 0, "pauses": 0}
     assert json.loads(again.output) == counted
     assert (missing.exit_code, "there is no file" in missing.output) == (2, True)
+
+
+def test_a_store_is_migrated_once(ask: Ask, tmp_path: Path) -> None:
+    """`--check` only says that it is needed. An empty file is the oldest store that there is."""
+    file = tmp_path / "ask.db"
+    assert (ask("migrate").exit_code, file.exists()) == (2, False)
+    file.touch()
+
+    needed = ask("migrate", "--check")
+    assert (needed.exit_code, file.stat().st_size) == (1, 0)
+    assert "the schema is 0, and this release needs" in needed.output
+    migrated = json.loads(ask("migrate", "--json").output)
+    assert (migrated["old"]["found"], migrated["migrated"]) == (0, True)
+    again = ask("migrate", "--check")
+    assert (again.exit_code, "nothing was changed" in again.output) == (0, True)
+    assert json.loads(ask("migrate", "--json").output) == {"old": None, "migrated": False}

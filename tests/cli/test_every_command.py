@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -96,19 +95,17 @@ def test_the_reference_says_which_commands_take_a_server() -> None:
     assert said == {name: "--server" in _options(command) for name, command in ALL.items()}
 
 
-def test_help_is_quick_and_loads_nothing_but_the_table() -> None:
-    """Less than 150 ms of processor time, however many commands there are."""
+def test_help_loads_nothing_but_the_table() -> None:
+    """So it takes what Python and click take, however many commands there are."""
     program = (
         "import sys; from outlive.cli import main\n"
         "try: main(['--help'], prog_name='outlive')\n"
         "except SystemExit: print([name for name in sys.modules if name.startswith('outlive')], file=sys.stderr)"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
 
     assert done.stderr.strip() == "['outlive', 'outlive.cli']"
-    assert after.ru_utime - before.ru_utime < 0.15
 
 
 def test_the_help_of_every_command_is_quick() -> None:

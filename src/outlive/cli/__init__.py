@@ -61,6 +61,7 @@ COMMANDS: dict[str, Entry] = {
     "backup": Entry(
         "Copy a store into a file while workers go on, and prove that the copy is whole.", "outlive.cli.backup"
     ),
+    "migrate": Entry("Bring the schema of a store up to this release.", "outlive.cli.migrate"),
     "doctor": Entry(
         "Look for what is wrong: versions, settings, the store, and what stands still.", "outlive.cli.doctor"
     ),

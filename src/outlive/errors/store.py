@@ -47,8 +47,8 @@ class SchemaTooOldError(StoreError):
     def __init__(self, place: str, found: int, known: int) -> None:
         self.place, self.found, self.known = place, found, known
         super().__init__(
-            f"{place} has schema {found} and this release needs {known}; nothing was changed: start an engine of this "
-            f"release on it, which migrates it, or use a copy of it"
+            f"{place} has schema {found} and this release needs {known}; nothing was changed: run `outlive migrate`, "
+            f"or start an engine of this release on it, which does the same"
         )
 
 
