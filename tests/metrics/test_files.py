@@ -15,7 +15,7 @@ from tests.docs.page import ROOT
 
 DASHBOARD = ROOT / "deploy" / "grafana" / "outlive.json"
 RULES = ROOT / "deploy" / "prometheus" / "outlive.rules.yml"
-MANIFESTS = ROOT / "deploy" / "kubernetes" / "outlive.yaml"
+ADAPTER = ROOT / "deploy" / "kubernetes" / "prometheus-adapter.yaml"
 LABELS = {metric.name: {*metric.labels, "job", "instance"} for metric in METRICS}
 for metric in METRICS:
     if metric.kind == "histogram":
@@ -28,8 +28,9 @@ def queries() -> Iterator[tuple[str, str]]:
     for group in rules["groups"]:
         for rule in group["rules"]:
             yield rule["alert"], rule["expr"]
-    for name in re.findall(r"name: (outlive_\w+)", MANIFESTS.read_text("utf-8")):
-        yield MANIFESTS.name, name
+    for rule in yaml.safe_load(ADAPTER.read_text("utf-8"))["rules"]["external"]:
+        yield ADAPTER.name, rule["seriesQuery"]
+        yield ADAPTER.name, rule["metricsQuery"]
     for panel in json.loads(DASHBOARD.read_text("utf-8"))["panels"]:
         for target in panel.get("targets", ()):
             yield panel["title"], target["expr"]
