@@ -485,21 +485,6 @@ async def test_a_queue_that_only_runs_have_named_is_known() -> None:
         assert (await engine.queues.stats("named_once")).paused == "paused"
 
 
-@pytest.mark.every_store
-async def test_queues_of_a_worker_are_known_when_it_has_started(place: Place) -> None:
-    """Before the first run, to programs that do not have its code; those of Outlive's own not before they have runs."""
-    async with place.engine():
-        store = place.store()
-        await store.open()
-        try:
-            names = await store.list_queues()
-        finally:
-            await store.close()
-
-    assert "single" in names
-    assert "outlive.deliveries" not in names
-
-
 async def test_code_of_an_older_process_does_not_win(place: Place) -> None:
     """Its first start comes after that of the newer one; what was started last counts all the same."""
     async with place.engine(worker=False) as older:

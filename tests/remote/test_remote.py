@@ -196,7 +196,7 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     assert (info.limits.concurrency, info.paused, int(info.running)) == (7, "paused by local: rain", 0)
     await remote.resume(queue="mail")
     await remote.queues.drain("mail")
-    assert [it.name for it in await remote.queues.list()] == ["mail"]
+    assert "mail" in [it.name for it in await remote.queues.list()]
 
     daily = outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm", overlap="skip", catch_up="latest")
     made = await remote.schedules.set("digest", daily, tell_numbers)

@@ -29,9 +29,6 @@ from outlive._store.contract import CellStore
 from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
 
-OWN = "outlive."
-"""How the names of Outlive's own queues begin."""
-
 
 class QueueTable(Protocol):
     """What is asked of a store here."""
@@ -173,15 +170,6 @@ async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) 
         return data if declared is state and data is not None else queue_data(declared), None
 
     await store.change_cell(queue_cell(name), change)
-
-
-async def declare_all(store: CellStore, specs: list[WorkflowSpec], *, at: int) -> None:
-    """Let the store know the queues of a worker's code, so that people see them before the first run; those of
-    Outlive's own are known when they have runs."""
-    for name, limits in declared_queues(specs).items():
-        data = await store.read_cell(queue_cell(name)) if not name.startswith(OWN) else b""
-        if data is None or (data and queue_in(data).declared != limits):
-            await declare(store, name, limits, at=at)
 
 
 def _start_at(where: str, wanted: Wanted, now_at: int) -> int:

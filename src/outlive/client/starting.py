@@ -116,8 +116,12 @@ class Starter:
             return await self._start_gathered(gather, event, blobs, wanted)
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
-        else:
-            await self._create_or_take(run_id, event, blobs, on_conflict, is_new=id is None)
+        elif (
+            self._access.worker is not None and id is not None and await self._access.find(run_id, is_needed=False)
+        ) or (await self._create(run_id, event, blobs) is Outcome.CONFLICT):
+            # Our own worker would begin with the first steps before the store says that the id is taken; without a
+            # worker the store alone says it, which takes one question less.
+            await self._on_taken(run_id, event, blobs, on_conflict)
         return run_id
 
     async def start_described(
@@ -142,7 +146,10 @@ class Starter:
         event, blobs = await self.created_described(
             where, workflow, version, described, arguments, timeout=seconds, tags=tags, headers=headers, place=place
         )
-        await self._create_or_take(run_id, event, blobs, on_conflict, is_new=id is None)
+        if (
+            self._access.worker is not None and id is not None and await self._access.find(run_id, is_needed=False)
+        ) or (await self._create(run_id, event, blobs) is Outcome.CONFLICT):
+            await self._on_taken(run_id, event, blobs, on_conflict)
         return run_id
 
     async def created_described(
@@ -220,16 +227,6 @@ class Starter:
         workflow, *args = given.call(where, "start", start)
         wanted: Bound[Any] = bound(workflow, tuple(args))
         return birth(check_run_id(run_id), *self.created(wanted, headers=said)), wanted.workflow.spec
-
-    async def _create_or_take(
-        self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict, *, is_new: bool
-    ) -> None:
-        """Create a tree, or do what `on_conflict` says if its id is taken."""
-        # Our own worker would begin with the first steps before the store says that the id is taken; without a worker
-        # the store alone says it, which takes one question less.
-        is_taken = not is_new and self._access.worker is not None and await self._access.find(run_id, is_needed=False)
-        if is_taken or await self._create(run_id, event, blobs) is Outcome.CONFLICT:
-            await self._on_taken(run_id, event, blobs, on_conflict)
 
     async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
         loop = asyncio.get_running_loop()

@@ -16,7 +16,6 @@ from outlive._runtime.services.service import Service
 from outlive._store.contract import Store
 from outlive.client.client import Client
 from outlive.client.events.triggers import declare as declare_triggers
-from outlive.client.placing import declare_all as declare_queues
 from outlive.client.placing import warn_of_unknown
 from outlive.client.schedules.declaring import declare as declare_schedules
 
@@ -33,7 +32,7 @@ async def load_flows(store: Store, environment: Environment, *, redefine: Redefi
 async def declare_code(
     store: Store, environment: Environment, *, queues: Sequence[str] | None, schedules: bool
 ) -> None:
-    """Let the store know the queues, the triggers and the schedules that the code of this worker declares.
+    """Let the store know the triggers and the schedules that the code of this worker declares.
 
     Args:
         queues: those that the worker takes runs from; a name that the store does not know is logged.
@@ -42,7 +41,6 @@ async def declare_code(
     registry = environment.registry
     if queues is not None:
         await warn_of_unknown(store, queues, registry.workflows())
-    await declare_queues(store, registry.workflows(), at=store.now())
     if registry.triggers():
         await declare_triggers(registry, store, began_at=store.now())
     if schedules and registry.has_schedules():
