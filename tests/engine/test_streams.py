@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,6 +156,31 @@ async def test_reader_in_another_process_reads_along(place: Place, monkeypatch: 
 
         assert await in_time(waiting) == ["second"]
         assert await in_time(watching) == []
+
+
+@pytest.mark.every_store
+async def test_what_is_written_while_the_first_look_ends_is_not_missed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that began to listen only when it had looked would hear of nothing that came in between."""
+    monkeypatch.setattr(streams, "RUNG_LOOK_SECONDS", 3600)
+    stores: list[FaultyStore] = []
+    async with place.engine() as engine, place.engine(worker=False, wrap=faulty(stores)) as client:
+        run = await engine.start(streams_and_holds)
+        reader = client.get(run.id).stream("words")
+        assert await in_time(anext(reader)) == "first"
+        looks = stores[0].follow_plan
+
+        async def look_late(name: str, verb: Callable[[], Awaitable[Any]]) -> Any:
+            found = await looks(name, verb)
+            if name == "find_run":
+                stage.gate("gate").open()
+                await run.result()
+            return found
+
+        monkeypatch.setattr(stores[0], "follow_plan", look_late)
+
+        assert await in_time(collect(reader)) == ["second"]
 
 
 @outlive.step(retry=outlive.Retry(attempts=3, first=0, jitter=0))

@@ -74,6 +74,7 @@ class StreamReader:
         redaction = self._redaction if given.flag(where, "redacted", redacted) else None
         run = await self._access.info(run_id)
         followers, rest, is_over = self._followers, self._new_rest(), run.status.is_terminal
+        look_seconds = LOOK_SECONDS if is_over else self._listen()
         with followers.following(run_id) as bell:
             while True:
                 bell.clear()
@@ -83,7 +84,7 @@ class StreamReader:
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
-                    await rest(bell, self._look_seconds)  # It is waited for, as by all who wait for a run.
+                    await rest(bell, look_seconds)  # It is waited for, as by all who wait for a run.
                     continue
                 for place, source, raw in items:
                     if place > position:
@@ -101,7 +102,7 @@ class StreamReader:
                 if is_stopped(root) and not is_over and not chunks:
                     raise RunParkedError(run_id, root.reason)
                 if not is_over and not is_stopped(root):
-                    await rest(bell, self._look_seconds)
+                    await rest(bell, look_seconds)
                     followers.check_open()
 
     async def _open(self, run: Run, name: str, chunks: list[StreamChunk]) -> list[tuple[int, Source, msgspec.Raw]]:
@@ -129,7 +130,8 @@ class StreamReader:
         """What a run publishes, as it changes, until it has ended. See `RunHandle.watch`."""
         before: bytes | None = None
         followers, rest = self._followers, self._new_rest()
-        await self._access.info(run_id)
+        run = await self._access.info(run_id)
+        look_seconds = LOOK_SECONDS if run.status.is_terminal else self._listen()
         with followers.following(run_id) as bell:
             while True:
                 bell.clear()
@@ -140,7 +142,7 @@ class StreamReader:
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
-                    await rest(bell, self._look_seconds)
+                    await rest(bell, look_seconds)
                     continue
                 if fields is not None and (shown := msgspec.json.encode(run.published)) != before:
                     before = shown
@@ -149,7 +151,7 @@ class StreamReader:
                     return
                 if is_stopped(root):
                     raise RunParkedError(run_id, root.reason)
-                await rest(bell, self._look_seconds)
+                await rest(bell, look_seconds)
                 followers.check_open()
 
     async def _fields_of(self, run: Run) -> dict[str, Any] | None:
@@ -162,8 +164,9 @@ class StreamReader:
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
-    @property
-    def _look_seconds(self) -> float:
+    def _listen(self) -> float:
+        """Let the store ring, and say how often to look all the same. What is written after this rings, so the first
+        look comes after it."""
         return RUNG_LOOK_SECONDS if self._followers.begin() else LOOK_SECONDS
 
     async def _look(self, before: Run) -> tuple[Run, Run]:
