@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,6 +63,24 @@ def test_a_run_is_watched_from_its_start_to_its_end(site: Site, show: Show) -> N
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(page.get_by_role("group", name="result")).to_contain_text("15: 5")
+
+
+@pytest.mark.browser
+def test_a_key_of_the_page_goes_before_that_of_the_shell(site: Site, show: Show) -> None:
+    """Also after the shell was drawn again. An open menu goes before both."""
+    site.do(site.engine.start(run_shop.page_order, 16, id="order-16"))
+    page = show("/runs/order-16")
+    row(page, "page_reserve, succeeded").click()
+    expect(page).to_have_url(re.compile("at="))
+    more = page.get_by_role("button", name="More")
+    more.click()
+
+    page.keyboard.press("Escape")
+    expect(more).to_have_attribute("aria-expanded", "false")
+    expect(page).to_have_url(re.compile("at="))
+    page.keyboard.press("Escape")
+
+    expect(page).not_to_have_url(re.compile("at="))
 
 
 @pytest.mark.browser

@@ -73,7 +73,6 @@ function Shell({ children }) {
   useKeys({
     '?': ['list the keys', () => { helpOpen.value = true; }],
     '/': ['find', () => { paletteOpen.value = true; }],
-    Escape: ['close the menu', () => { menu.value = false; more.value = false; }],
     'mod+k': ['find', () => { paletteOpen.value = !paletteOpen.value; }],
     ...Object.fromEntries(views.filter((view) => view.key).map((view) => [`g ${view.key}`, [view.name.toLowerCase(), () => go(view.path)]])),
   });
@@ -88,6 +87,7 @@ function Shell({ children }) {
         <span id="more" class=${more.value ? 'open' : ''}>${rest.map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}</span></span>`}
     </nav>
     <button class="find" aria-label="Find a run, tag, error (/)" onClick=${() => { paletteOpen.value = true; }}><span>Find a run, tag, error</span><kbd>/</kbd></button>
+    ${(menu.value || more.value) && html`<${OpenMenu} close=${() => { menu.value = false; more.value = false; }} />`}
     <${Theme} />
     ${key.value && html`<button class="quiet" title=${`${me.value?.name}: ${me.value?.scopes.join(', ')}`} onClick=${() => { useKey(''); me.value = null; enter(); }}>Sign out</button>`}
   </header>
@@ -95,6 +95,12 @@ function Shell({ children }) {
   <div class="said" role="status" aria-live="polite">${said.value.map((each) => html`<p key=${each.id} class=${each.kind}>${each.text}</p>`)}</div>
   ${paletteOpen.value && html`<${Palette} />`}
   ${helpOpen.value && html`<${Help} />`}`;
+}
+
+/** As long as a menu is open, Escape is for it and not for the view. */
+function OpenMenu({ close }) {
+  useKeys({ Escape: ['close the menu', close] });
+  return null;
 }
 
 const ViewLink = ({ view, isHere }) => html`<a href=${href(view.path)} aria-current=${isHere ? 'page' : undefined}>${view.name}${view.path === '/approvals' && due.value > 0 && html`<span class="badge">${due.value >= 100 ? '99+' : due.value}</span>`}</a>`;
