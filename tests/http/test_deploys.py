@@ -51,6 +51,17 @@ async def test_reading_journals_is_for_admins_and_has_a_row() -> None:
     assert (row.actor, row.key, row.reason) == ("admin", admin.key.id, "open-1 open-2")
 
 
+async def test_ids_that_outlive_made_are_read_too() -> None:
+    """They may be longer than those that users may choose. Runs that are not there are left out, and have no row."""
+    async with TestEngine() as engine:
+        admin = await engine.keys.create("admin", scope="admin")
+        answer = await Caller(Api(engine, auth="keys"), key=admin.secret).post(PATH, {"run_ids": ["a" * 200]})
+        rows = await engine.audit.list(verb="journals.read")
+
+    assert (answer.status, answer.data["items"]) == (200, [])
+    assert not rows
+
+
 async def test_an_answer_is_bounded_and_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into it is named, and can be asked for again."""
     monkeypatch.setattr(open_runs, "BYTES_MAX", 1)

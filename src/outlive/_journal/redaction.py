@@ -94,8 +94,8 @@ class Redaction:
         """A journal for people: every payload as the JSON it stands for, without what is not to be seen.
 
         `unpack` gives the JSON value of a payload. Positional arguments of a workflow that is not known here have no
-        names, and are hidden unless they are objects. `secrets` are the texts that earlier events of this journal have
-        shown to be secret; those of these events are added to them.
+        names, and are hidden unless they are objects. `secrets` are the secret texts in earlier events of this journal;
+        this call adds those in `events`.
         """
         secrets = set() if secrets is None else secrets
         shown = [self._hide_payloads(event, unpack, names, secrets) for event in events]

@@ -66,7 +66,7 @@ class OpenRuns:
         self._access = access
 
     async def journals(self, run_ids: Sequence[str]) -> Journals:
-        """The journals of these runs; those that are no roots, are not there, or have ended are left out."""
+        """The journals of the open roots among `run_ids`. Children, ended and unknown runs are passed over."""
         runs = await self._access.store.find_runs(list(run_ids))
         wanted = [run for run_id in dict.fromkeys(run_ids) if (run := runs.get(run_id)) is not None and _is_open(run)]
         items: list[Journal] = []

@@ -49,6 +49,7 @@ class OneWrite:
     def abort(self) -> None:
         """Close at once."""
         self._held.clear()
+        self._size = 0
         self._transport.abort()
 
     def _flush(self) -> None:

@@ -1,10 +1,10 @@
 """What an `interrupt()` of LangGraph asks people, and the form in which the code that called it reads the answer.
 
-A value                                          is about           and its answer is
-{"tool": ..., "arguments": ...}                  this call          {"approved": ..., "message": ...}
-{"action_requests": [{"name", "args"}, ...]}     each of these      {"decisions": [...]}, one for each, in their order
-{"type": "tool_approval", "name", "args", ...}   this call          one decision
-anything else                                    the value itself   {"approved": ..., "message": ...}
+The code interrupts with                         people decide on    the code reads
+{"tool": ..., "arguments": ...}                  that call           {"approved": ..., "message": ...}
+{"action_requests": [{"name", "args"}, ...]}     each call in it     {"decisions": [...]}, in the order of the calls
+{"type": "tool_approval", "name", "args", ...}   that call           one decision
+anything else                                    the value itself    {"approved": ..., "message": ...}
 
 The second and the third are those of `HumanInTheLoopMiddleware` of LangChain. A decision is `{"type": "approve"}`, or
 `{"type": "reject", "message": ...}`.

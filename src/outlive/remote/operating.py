@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from outlive._define.workflow import Workflow
 from outlive._model import RunStatus
 from outlive._model.instant import instant_of, microseconds_of
@@ -269,30 +271,8 @@ def _schedule_of(view: ScheduleView) -> ScheduleInfo:
 
 
 def _action_of(view: ActionView) -> AuditEntry:
-    return AuditEntry(
-        number=view.number,
-        at=view.at,
-        actor=view.actor,
-        verb=view.verb,
-        target=view.target,
-        reason=view.reason,
-        key=view.key,
-        via=view.via,
-        address=view.address,
-        is_denied=view.is_denied,
-        hash=view.hash,
-    )
+    return msgspec.convert(view, AuditEntry, from_attributes=True)
 
 
 def _key_of(view: KeyView) -> ApiKey:
-    return ApiKey(
-        id=view.id,
-        name=view.name,
-        scope=view.scope,
-        workflows=None if view.workflows is None else frozenset(view.workflows),
-        status=view.status,
-        created=view.created,
-        expires=view.expires,
-        revoked=view.revoked,
-        last_used=view.last_used,
-    )
+    return msgspec.convert(view, ApiKey, from_attributes=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from textwrap import wrap
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
 import outlive.errors as e
+from outlive._model.given import TEXT_CHARACTERS_MAX
 from outlive._model.id import ID_CHARACTERS_MAX
 from outlive.client.open_runs import PinnedDocument
 from outlive.http.operation import JSON, Call, Content, operation
@@ -22,21 +24,19 @@ from outlive.http.problem import malformed
 from outlive.http.wire.page import Key
 
 RUNS_MAX = 50
-"""So many ids fit into one row of the audit log."""
+"""Ids that a user may choose, so many of them, fit into one row of the audit log; longer ones take a few rows."""
 PACKING = "gzip"
 PACKING_LEVEL = 1
 """Journals repeat themselves: more work makes them hardly smaller."""
 
-
 KnownId = Annotated[str, Meta(min_length=1, max_length=ID_CHARACTERS_MAX)]
+"""Of a run that a user or Outlive has named."""
 
 
 class ReadJournals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which runs."""
 
-    run_ids: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=128)]], Meta(min_length=1, max_length=RUNS_MAX)
-    ]
+    run_ids: Annotated[list[KnownId], Meta(min_length=1, max_length=RUNS_MAX)]
     """Roots of trees; those that are not there or have ended are left out."""
 
 
@@ -93,7 +93,9 @@ class DocumentsPage(Struct, frozen=True):
 async def read_journals(call: Call, body: ReadJournals) -> Content:
     """Journals of open runs with nothing hidden, for `outlive check-deploy`. Up to 50 runs at once."""
     found = await call.view.open_runs.journals(body.run_ids)
-    await call.engine.audit.record("journals.read", reason=" ".join(it.run.id for it in found.items))
+    given_out = " ".join(it.run.id for it in found.items)
+    for ids in wrap(given_out, TEXT_CHARACTERS_MAX, break_long_words=False, break_on_hyphens=False):
+        await call.engine.audit.record("journals.read", reason=ids)
     items = [
         JournalView(
             id=it.run.id,

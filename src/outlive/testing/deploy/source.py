@@ -59,7 +59,7 @@ class Source(Protocol):
         """Register the flows of the library, as a worker has them; their schedules stay as they are."""
 
     async def read(self, trees: Sequence[Tree]) -> Read:
-        """The journals of these trees; those that are gone are left out."""
+        """The journals of `trees`. A tree that was deleted since it was listed is passed over."""
 
 
 def source_for(engine: Engine, url: str) -> Source:
