@@ -122,6 +122,8 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
         # Code of other tests in this process declares queues as well.
         (queue,) = [it for it in await both("queues", "list") if it["name"] == "mail"]
         assert (queue["limits"]["concurrency"], queue["in_line"]) == (7, 1)
+        said = await say("queues", "set", "mail", "--rate", "500/h", "--weight", "a=2")
+        assert said == "queue mail: concurrency 7, 500 in 3600 s, weight of a 2\n"
         assert await say("queues", "set", "mail", "--reset") == "queue mail: none\n"
         assert await say("queues", "drain", "mail") == "queue mail is paused, and no run of it is under way\n"
         assert await say("queues", "resume", "mail") == "queue mail is open\n"

@@ -71,7 +71,15 @@ def test_a_queue_is_limited_and_drained(site: Site, show: Show) -> None:
 
     page.get_by_role("button", name="Limits…").click()
     page.get_by_label("runs at once, in all workers").fill("3")
+    page.get_by_label("how often runs may begin").fill("500/60\noften")
+    page.get_by_label("turns of keys").fill("tenant-2=3")
     page.get_by_role("button", name="Change").click()
+    expect(page.get_by_text("“often” is no rate")).to_be_visible()
+    page.get_by_label("how often runs may begin").fill("500/60\n100:200")
+    page.get_by_role("button", name="Change").click()
+    limits = page.get_by_role("region", name="Limits")
+    for shown in ("500 in 1 min", "100 a second, 200 at once", "turns of tenant-2", "3 changed"):
+        expect(limits).to_contain_text(shown)
     expect(page.get_by_role("link", name="in line 1")).to_be_visible()
     page.get_by_role("button", name="Drain").click()
     page.get_by_role("dialog").get_by_role("button", name="Drain").click()

@@ -87,6 +87,35 @@ async def test_queues_are_measured_changed_and_paused(api: Caller, engine: TestE
     assert 400 == (await api.send("PUT", "/api/v1/queues/api_queue", {"concurrency": 0})).status
 
 
+async def test_the_rate_and_the_weights_of_a_queue_are_set_as_they_are_read(api: Caller, engine: TestEngine) -> None:
+    """What was read can be sent again; null is none, and what cannot be is named."""
+    path = "/api/v1/queues/api_paced"
+    rate = [{"kind": "bucket", "amount": 0.5, "extent": 3.0}, {"kind": "window", "amount": 500.0, "extent": 60.0}]
+    await api.send("PUT", path, {"rate": rate, "weights": {"acme": 3}})
+    read = (await api.get(path)).data["limits"]
+    again = await api.send("PUT", path, {name: read[name] for name in ("rate", "weights")})
+    paces = (await engine.queues.stats("api_paced")).limits.rate
+    none = await api.send("PUT", path, {"rate": None, "weights": None})
+
+    assert (rate, {"acme": 3.0}) == (read["rate"], read["weights"]) == (again.data["limits"]["rate"], {"acme": 3.0})
+    assert ["0.5 a second, 3 at once", "500 in 60 s"] == [tier.tier.label for tier in paces]
+    assert ([], {}) == (none.data["limits"]["rate"], none.data["limits"]["weights"])
+    assert ["rate", "weights"] == none.data["changed"]
+    for wrong, named in (
+        ({"kind": "bucket", "amount": 1, "extent": 2.5}, "extent"),
+        ({"kind": "window", "amount": 0.5, "extent": 60}, "amount"),
+        ({"kind": "window", "amount": 1e300, "extent": 60}, "limit"),
+        ({"kind": "bucket", "amount": 1e300, "extent": 60}, "rate"),
+    ):
+        refused = await api.send("PUT", path, {"rate": [wrong]})
+        assert (422, True) == (refused.status, named in refused.data["detail"])
+    nothing = [{"kind": "bucket", "amount": 0, "extent": 1}]
+    for malformed in ({"weights": {"acme": 0}}, {"rate": nothing}, {"per_key": 10**30}):
+        assert 400 == (await api.send("PUT", path, malformed)).status
+    twice = await api.send("PUT", path, {"rate": [rate[0], rate[0]]})
+    assert (422, "each of them once" in twice.data["detail"]) == (twice.status, True)
+
+
 async def test_schedules_are_set_triggered_and_deleted(api: Caller, engine: TestEngine) -> None:
     """By plain JSON, for a workflow by name."""
     path = "/api/v1/schedules/api_nightly"

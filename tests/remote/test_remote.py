@@ -190,7 +190,12 @@ async def test_promises_are_settled_and_the_inbox_is_seen(remote: Remote) -> Non
 
 async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> None:
     """With the values that an engine gives; also what is for the whole store."""
-    await remote.queues.set("mail", concurrency=7)
+    await remote.queues.set("mail", concurrency=7, rate=outlive.TokenBucket(10, burst=50), weights={"acme": 3})
+    paced = (await remote.queues.stats("mail")).limits
+    assert ([it.tier for it in paced.rate], paced.weights) == ([outlive.TokenBucket(10, 50)], {"acme": 3})
+    await remote.queues.set("mail", rate=None, weights=None)
+    with pytest.raises(InvalidArgumentError, match="it can be set at run time for concurrency"):
+        await remote.queues.set("mail", hold="end")
     await remote.pause(queue="mail", reason="rain")
     info = await remote.queues.stats("mail")
     assert (info.limits.concurrency, info.paused, int(info.running)) == (7, "paused by local: rain", 0)

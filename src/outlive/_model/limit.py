@@ -37,6 +37,8 @@ _MICROSECONDS = 1_000_000
 _NANOSECONDS = 1_000_000_000
 _FINE = _NANOSECONDS // _MICROSECONDS
 
+CALLS_MAX = 1_000_000_000
+"""The most calls that a tier lets through at once, or in one window."""
 LIMIT_CELLS = "limit/"
 """What the names of cells begin with in which shared limits lie."""
 Level = tuple[int, int]
@@ -82,7 +84,7 @@ class TokenBucket:
         rate = given.number(
             "TokenBucket", "rate", self.rate, least=1 / SECONDS_MAX, most=_NANOSECONDS, what="tokens a second", like=10
         )
-        given.keep(self, rate=rate, burst=given.whole("TokenBucket", "burst", self.burst, least=0))
+        given.keep(self, rate=rate, burst=given.whole("TokenBucket", "burst", self.burst, least=0, most=CALLS_MAX))
         if not self.burst:
             object.__setattr__(self, "burst", math.ceil(self.rate))
 
@@ -134,7 +136,7 @@ class FixedWindow:
     def __post_init__(self) -> None:
         given.keep(
             self,
-            limit=given.whole("FixedWindow", "limit", self.limit),
+            limit=given.whole("FixedWindow", "limit", self.limit, most=CALLS_MAX),
             seconds=given.seconds("FixedWindow", "seconds", self.seconds),
         )
 

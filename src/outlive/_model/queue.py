@@ -26,6 +26,11 @@ DEFAULT = "default"
 KEY_LENGTH_MAX = 200
 PRIORITY_MAX = 1_000_000
 WEIGHT_MIN, WEIGHT_MAX = 0.001, 1_000
+WEIGHTS_MAX = 10_000
+"""How many keys may have a weight: every claim reads them."""
+SLOTS_MAX = 1_000_000_000
+"""The largest limit that is one: above it, a queue has none."""
+TIERS_MAX = 10
 AGEING_SECONDS = 60.0
 Hold = Literal["end", "running"]
 MICROSECONDS = 1_000_000
@@ -215,7 +220,7 @@ def checked_limits(where: str, limits: Mapping[str, Any]) -> dict[str, Any]:
     checked: dict[str, Any] = {}
     for name, value in limits.items():
         if name in ("concurrency", "per_worker", "per_key"):
-            checked[name] = None if value is None else given.whole(where, name, value)
+            checked[name] = None if value is None else given.whole(where, name, value, most=SLOTS_MAX)
         elif name == "rate":
             checked[name] = _tiers(where, value)
         elif name == "priorities":
@@ -235,6 +240,8 @@ def _weights(where: str, weights: object) -> dict[str, float]:
     if weights is not None and not isinstance(weights, Mapping):
         wanted = "give a number of turns by key, for example weights={'customer-7': 3}"
         raise ArgumentTypeError(where, "weights", weights, wanted)
+    if len(weights or {}) > WEIGHTS_MAX:
+        raise InvalidArgumentError(where, "weights", weights, f"give those of at most {WEIGHTS_MAX:,} keys")
     return {
         queue_key(where, key): given.number(
             where, f"weights[{key!r}]", weight, least=WEIGHT_MIN, most=WEIGHT_MAX, what="turns", like=2
@@ -254,6 +261,8 @@ def _tiers(where: str, rate: object) -> tuple[RateTier, ...]:
         else:
             wanted = "give a TokenBucket or a FixedWindow, or several of them, for example TokenBucket(10)"
             raise ArgumentTypeError(where, "rate", tier, wanted)
+    if len(made) > TIERS_MAX or len({tier.tier.label for tier in made}) < len(made):
+        raise InvalidArgumentError(where, "rate", rate, f"give at most {TIERS_MAX} limits, each of them once")
     return tuple(made)
 
 

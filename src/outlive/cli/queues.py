@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.values import seconds_of
 from outlive.cli.workers import span
 
 if TYPE_CHECKING:
+    from outlive._model.limit import FixedWindow, TokenBucket
     from outlive.client.queues import QueueInfo
 
 NONE = "none"
+WEIGHTS_SHOWN_MAX = 3
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -89,15 +92,42 @@ def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
 @click.option("--concurrency", metavar="N", help="Runs under way at once in all workers; none for no limit.")
 @click.option("--per-worker", metavar="N", help="Those of one worker; none for no limit.")
 @click.option("--per-key", metavar="N", help="Those with the same key; none for no limit.")
+@click.option(
+    "--rate",
+    "rates",
+    multiple=True,
+    metavar="RATE",
+    help="How often runs may begin: 10 a second, 10:50 with 50 at once, 500/1h in each hour; again for several; none.",
+)
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="KEY=N",
+    help="How many turns a key has when others have one; again for several keys; none for one turn each.",
+)
 @click.option("--reset", is_flag=True, help="Let the limits count again that code declares.")
 @json_option
-def set_limits(*, url: str, name: str, reset: bool, as_json: bool, **limits: str | None) -> None:
+def set_limits(
+    *,
+    url: str,
+    name: str,
+    rates: tuple[str, ...],
+    weights: tuple[str, ...],
+    reset: bool,
+    as_json: bool,
+    **limits: str | None,
+) -> None:
     """Change limits of a queue, for all workers."""
-    wanted = {limit: _number(limit, value) for limit, value in limits.items() if value is not None}
+    wanted: dict[str, Any] = {limit: _number(limit, value) for limit, value in limits.items() if value is not None}
+    if rates:
+        wanted["rate"] = None if rates == (NONE,) else [_tier(text) for text in rates]
+    if weights:
+        wanted["weights"] = None if weights == (NONE,) else dict(_weight(text) for text in weights)
     if reset:
         ask(url, lambda engine: engine.queues.reset(name))
     elif not wanted:
-        raise Mistake("give --concurrency, --per-worker, --per-key or --reset")
+        raise Mistake("give --concurrency, --per-worker, --per-key, --rate, --weight or --reset")
     if wanted:
         ask(url, lambda engine: engine.queues.set(name, **wanted))
     info = ask(url, lambda engine: engine.queues.stats(name))
@@ -117,11 +147,38 @@ def _number(limit: str, value: str) -> int | None:
     return int(value)
 
 
+def _tier(text: str) -> TokenBucket | FixedWindow:
+    """How often runs may begin, as a person writes it: `10`, `10:50` or `500/1h`."""
+    from outlive._model.limit import FixedWindow, TokenBucket
+    from outlive.errors import OutliveError
+
+    count, has_window, span = text.partition("/")
+    rate, has_burst, burst = text.partition(":")
+    try:
+        if has_window:
+            seconds = seconds_of("--rate", span if span[:1].isdigit() else f"1{span}")
+            return FixedWindow(int(count), seconds)
+        return TokenBucket(float(rate), int(burst) if has_burst else 0)
+    except (ValueError, OutliveError, Mistake) as error:
+        wanted = "10 for ten a second, 10:50 with up to 50 at once, 500/1h for 500 in each hour, or none"
+        raise Mistake(f"--rate {text}: write {wanted}") from error
+
+
+def _weight(text: str) -> tuple[str, float]:
+    key, _, number = text.rpartition("=")
+    try:
+        return key, float(number)
+    except ValueError:
+        raise Mistake(f"--weight {text}: write a key and its turns, for example customer-7=3, or none") from None
+
+
 def _limits(info: QueueInfo) -> str:
     limits = info.limits
     shown = {"concurrency": limits.concurrency, "per worker": limits.per_worker, "per key": limits.per_key}
     parts = [f"{name} {value:,}" for name, value in shown.items() if value is not None]
     parts += [tier.tier.label for tier in limits.rate]
+    parts += [f"weight of {key} {weight:g}" for key, weight in sorted(limits.weights.items())[:WEIGHTS_SHOWN_MAX]]
+    parts += [f"weights of {more:,} more" for more in [len(limits.weights) - WEIGHTS_SHOWN_MAX] if more > 0]
     return ", ".join(parts) or NONE
 
 

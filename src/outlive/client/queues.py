@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -137,14 +138,8 @@ class Queues:
         Raises:
             InvalidArgumentError: there is no such limit, or it cannot be.
         """
-        where, name = "engine.queues.set", _name("engine.queues.set", queue)
-        if not limits:
-            raise InvalidArgumentError(where, "limits", None, f"give one of {', '.join(CHANGEABLE)}")
-        for limit, value in limits.items():
-            if limit not in CHANGEABLE:
-                wanted = f"it can be set at run time for {', '.join(CHANGEABLE)}; the rest is declared in code"
-                raise InvalidArgumentError(where, limit, value, wanted)
-        checked = msgspec.to_builtins(checked_limits(where, limits))
+        where = "engine.queues.set"
+        name, checked = _name(where, queue), changeable_limits(where, limits)
         with doing("queue.set", name):
             await self._change(name, lambda state, _: msgspec.structs.replace(state, changed=state.changed | checked))
 
@@ -218,6 +213,23 @@ def _name(where: str, queue: object) -> str:
     if isinstance(checked, Queue):
         return checked.name
     return checked or queue_name(where, "queue", queue)
+
+
+def changeable_limits(where: str, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Limits to set at run time, as plain data.
+
+    Raises:
+        InvalidArgumentError: there is none, there is no such limit, or it cannot be.
+        ArgumentTypeError: one of them is of another type.
+    """
+    if not limits:
+        raise InvalidArgumentError(where, "limits", None, f"give one of {', '.join(CHANGEABLE)}")
+    for limit, value in limits.items():
+        if limit not in CHANGEABLE:
+            wanted = f"it can be set at run time for {', '.join(CHANGEABLE)}; the rest is declared in code"
+            raise InvalidArgumentError(where, limit, value, wanted)
+    plain: dict[str, Any] = msgspec.to_builtins(checked_limits(where, limits))
+    return plain
 
 
 def _counted(number: int, most: int = COUNT_MAX) -> Count:

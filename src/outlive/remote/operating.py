@@ -24,7 +24,7 @@ from outlive._store.contract import WorkerInfo
 from outlive.client.audit_log import AuditCheck, AuditEntry
 from outlive.client.finding import Count, Page
 from outlive.client.keys import ApiKey, NewKey
-from outlive.client.queues import Holder, QueueInfo, WaitingKey
+from outlive.client.queues import Holder, QueueInfo, WaitingKey, changeable_limits
 from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
 from outlive.http.operations.audit import ActionView
 from outlive.http.operations.keys import KeyView
@@ -53,9 +53,10 @@ class RemoteQueues:
         """See `Queues`."""
         return _queue_of(await self._remote.operate("get_queue", name=queue))
 
-    async def set(self, queue: str, **limits: int | None) -> None:
+    async def set(self, queue: str, **limits: Any) -> None:
         """See `Queues`."""
-        await self._remote.operate("set_queue", body=limits, name=queue)
+        body = changeable_limits("engine.queues.set", limits)
+        await self._remote.operate("set_queue", body=body, name=queue)
 
     async def reset(self, queue: str) -> None:
         """See `Queues`."""

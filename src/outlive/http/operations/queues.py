@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 import outlive.errors as e
-from outlive._model.queue import Hold, RateTier
+from outlive._model.limit import FixedWindow, TokenBucket
+from outlive._model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX, Hold, RateTier
 from outlive.client.queues import QueueInfo
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done, Name
@@ -15,7 +16,18 @@ from outlive.http.wire.runs import CountView, Reasoned, Status
 
 UNFIT = (e.InvalidArgumentError,)
 MISSING = (e.QueueNotFoundError, e.InvalidArgumentError)
-Most = Annotated[int, Meta(ge=1)] | None | UnsetType
+Weight = Annotated[float, Meta(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
+Most = Annotated[int, Meta(ge=1, le=SLOTS_MAX)] | None | UnsetType
+
+
+class RateView(Struct, frozen=True):
+    """How many runs may begin: tokens a second and at once, or runs in a window of seconds."""
+
+    kind: Literal["bucket", "window"]
+    amount: Annotated[float, Meta(gt=0)]
+    """Tokens a second of a bucket; runs in one window."""
+    extent: Annotated[float, Meta(gt=0)]
+    """Tokens that a bucket holds; seconds of a window."""
 
 
 class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,14 +39,10 @@ class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Those of one worker."""
     per_key: Most = UNSET
     """Those with the same key."""
-
-
-class RateView(Struct, frozen=True):
-    """How many runs may begin: tokens a second and at once, or runs in a window of seconds."""
-
-    kind: Literal["bucket", "window"]
-    amount: float
-    extent: float
+    rate: Annotated[list[RateView], Meta(max_length=TIERS_MAX)] | UnsetType | None = UNSET
+    """How often runs may begin; all of them hold at once."""
+    weights: Annotated[dict[str, Weight], Meta(max_length=WEIGHTS_MAX)] | UnsetType | None = UNSET
+    """How many turns a key has when others have one; all that have other than one."""
 
 
 class QueueLimitsView(Struct, frozen=True):
@@ -118,6 +126,8 @@ async def get_queue(call: Call, name: Name) -> QueueView:
 async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueView:
     """Change limits of a queue, for all workers and until they are reset."""
     given = {limit: value for limit, value in structs.asdict(body).items() if value is not UNSET}
+    if body.rate:
+        given["rate"] = [_tier_of(tier) for tier in body.rate]
     await call.engine.queues.set(name, **given)
     return _view(await call.engine.queues.stats(name))
 
@@ -166,6 +176,13 @@ def _view(it: QueueInfo) -> QueueView:
         holders=[HolderView(each.id, each.key, each.status.value, each.worker) for each in it.holders],
         keys=[WaitingKeyView(each.key, _count(each.in_line), each.waiting.total_seconds()) for each in it.keys],
     )
+
+
+def _tier_of(view: RateView) -> TokenBucket | FixedWindow:
+    name, number = ("extent", view.extent) if view.kind == "bucket" else ("amount", view.amount)
+    if not number.is_integer():
+        raise e.InvalidArgumentError("rate", name, number, f"the {name} of a {view.kind} is a whole number of runs")
+    return RateTier(view.kind, view.amount, view.extent).tier
 
 
 def _rate(tier: RateTier) -> RateView:

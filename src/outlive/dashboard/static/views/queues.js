@@ -91,7 +91,8 @@ function One({ name }) {
       <div class="stack">
         <section class="panel" aria-labelledby="limits"><header><h2 id="limits">Limits</h2></header><dl class="list">
           ${LIMITS.map(([limit, what]) => html`<div key=${limit}><dt>${what}</dt><dd>${most(it.limits[limit])}${it.changed.includes(limit) && html` <span class="soft">changed</span>`}</dd></div>`)}
-          ${it.limits.rate.map((tier, n) => html`<div key=${n}><dt>rate</dt><dd>${rateOf(tier)}</dd></div>`)}
+          ${it.limits.rate.map((tier, n) => html`<div key=${n}><dt>begin</dt><dd>${rateOf(tier)}${it.changed.includes('rate') && html` <span class="soft">changed</span>`}</dd></div>`)}
+          ${Object.entries(it.limits.weights).map(([key, weight]) => html`<div key=${`weight ${key}`}><dt>turns of <span class="mono">${key}</span></dt><dd>${weight}${it.changed.includes('weights') && html` <span class="soft">changed</span>`}</dd></div>`)}
         </dl></section>
         ${keys.length > 0 && html`<${Table} label="keys" keys=${false} rows=${keys} id=${(each) => each.key} caption="keys, longest wait first" columns=${KEYS} />`}
       </div>
@@ -100,16 +101,45 @@ function One({ name }) {
     ${(doing.value === 'pause' || doing.value === 'drain') && html`<${Pause} it=${it} drains=${doing.value === 'drain'} close=${close} reload=${reload} />`}`;
 }
 
+const linesOf = (text) => text.split('\n').map((line) => line.trim()).filter(Boolean);
+const tierText = ({ kind, amount, extent }) => (kind === 'window' ? `${amount}/${extent}` : `${amount}:${extent}`);
+
+/** A rate as a person writes it: 10 a second, 10:50 with 50 at once, 500/60 in each minute. */
+function tierOf(line) {
+  const [, amount, sign, extent] = /^([\d.]+)\s*(?:([:/])\s*([\d.]+))?$/.exec(line) ?? [];
+  if (!Number(amount)) throw new Error(`“${line}” is no rate: write 10 for ten a second, 10:50 with up to 50 at once, or 500/60 for 500 in each minute.`);
+  return { kind: sign === '/' ? 'window' : 'bucket', amount: Number(amount), extent: sign ? Number(extent) : Math.ceil(Number(amount)) };
+}
+
+/** A key may have every sign in it, so the last one separates. */
+function weightOf(line) {
+  const [, key, weight] = /^(.*\S)\s*=\s*([\d.]+)$/.exec(line) ?? [];
+  if (!key) throw new Error(`“${line}” is no weight: write a key and its turns, for example customer-7=3.`);
+  return [key, Number(weight)];
+}
+
 function Limits({ it, close, reload }) {
-  const values = useSignal(Object.fromEntries(LIMITS.map(([name]) => [name, it.limits[name] ?? ''])));
+  const values = useSignal({
+    ...Object.fromEntries(LIMITS.map(([name]) => [name, it.limits[name] ?? ''])),
+    rate: it.limits.rate.map(tierText).join('\n'),
+    weights: Object.entries(it.limits.weights).map(([key, weight]) => `${key}=${weight}`).join('\n'),
+  });
+  const change = (event) => { values.value = { ...values.value, [event.target.name]: event.target.value }; };
   const act = async () => {
-    const changed = LIMITS.map(([name]) => [name, values.value[name] === '' ? null : Number(values.value[name])]).filter(([name, value]) => value !== it.limits[name]);
-    await put(at`/queues/${it.name}`, Object.fromEntries(changed));
+    const given = {
+      ...Object.fromEntries(LIMITS.map(([name]) => [name, values.value[name] === '' ? null : Number(values.value[name])])),
+      rate: linesOf(values.value.rate).map(tierOf),
+      weights: Object.fromEntries(linesOf(values.value.weights).map(weightOf)),
+    };
+    const changed = Object.entries(given).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(it.limits[name]));
+    if (changed.length) await put(at`/queues/${it.name}`, Object.fromEntries(changed));
     reload();
   };
   return html`<${ActionDialog} title=${`Limits of ${it.name}`} verb="Change" close=${close} act=${act} done="Changed for all workers.">
     <p>They count for all workers at once, and over restarts, until they are reset to what the code says. Empty is no limit.</p>
-    ${LIMITS.map(([name, what]) => html`<${Field} key=${name} label=${what}><input type="number" name=${name} min="1" step="1" value=${values.value[name]} onInput=${(event) => { values.value = { ...values.value, [name]: event.target.value }; }} /></${Field}>`)}
+    ${LIMITS.map(([name, what]) => html`<${Field} key=${name} label=${what}><input type="number" name=${name} min="1" step="1" value=${values.value[name]} onInput=${change} /></${Field}>`)}
+    <${Field} label="how often runs may begin" hint="one on a line: 10 a second, 10:50 with 50 at once, 500/60 in each minute"><textarea name="rate" rows="2" spellcheck=${false} value=${values.value.rate} onInput=${change}></textarea></${Field}>
+    <${Field} label="turns of keys" hint="one on a line: customer-7=3; all others have one"><textarea name="weights" rows="2" spellcheck=${false} value=${values.value.weights} onInput=${change}></textarea></${Field}>
   </${ActionDialog}>`;
 }
 
