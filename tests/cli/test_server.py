@@ -209,3 +209,58 @@ def test_a_signal_without_a_payload_is_shown() -> None:
 
     assert isinstance(found, SignalReceived)
     assert found.payload == event.payload
+
+
+CLI_FLOW = """\
+name: cli-served-flow
+input: {{ n: {{ type: integer }} }}
+steps:
+  double: {{ use: noop, with: {{ n: "${{{{ input.n * {factor} }}}}" }} }}
+output: "${{{{ steps.double.n }}}}"
+"""
+
+
+async def test_the_library_of_flows_is_kept_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published, looked at, run, rolled back and deleted: the same answers as from the store."""
+    monkeypatch.chdir(tmp_path)
+    for factor in (2, 3):
+        Path(f"{factor}.yaml").write_text(CLI_FLOW.format(factor=factor))
+    Path("bad.yaml").write_text(CLI_FLOW.format(factor=2).replace("use: noop", "uses: noop"))
+    url, name = "sqlite:flows.db", "cli-served-flow"
+    async with Engine(url, schedules=False) as engine, served(engine) as address:
+
+        async def say(*args: str, code: int = 0) -> Result:
+            result = await asyncio.to_thread(give, "flow", *args, OUTLIVE_SERVER=address)
+            assert result.exit_code == code, result.output
+            return result
+
+        async def both(*args: str) -> str:
+            stored = await asyncio.to_thread(give, "flow", *args, OUTLIVE_STORE=url)
+            remote = await say(*args)
+            assert (stored.stdout, stored.stderr) == (remote.stdout, remote.stderr)
+            return remote.stdout
+
+        assert "published as revision 1" in (await say("apply", "2.yaml", "--note", "first")).stdout
+        assert "unchanged, revision 1" in (await say("apply", "2.yaml")).stdout
+        assert "bad.yaml:4:13: a step has no field" in (await say("apply", "bad.yaml", code=1)).stderr
+        assert "draft 1 of revision 1 is kept" in (await say("draft", "3.yaml")).stdout
+        assert "draft" in await both("show", name, "--draft")
+        assert "revision 2 is published" in (await say("publish", name)).stdout
+        assert "expected=2" in (await say("apply", "2.yaml", "--expected", "1", code=1)).stderr
+        assert "6\n" == (await say("run", name, "--input", '{"n": 2}', "--id", "f-1")).stdout
+        refused = await say("run", name, "--input", '{"n": "two"}', code=1)
+        assert "does not take this" in refused.stderr
+        assert "revision 3 is published with the document of revision 1" in (await say("rollback", name)).stdout
+        assert [it["number"] for it in json.loads(await both("history", name, "--json"))] == [3, 2, 1]
+        # What a run was started with, and not what is published now.
+        assert "n * 3" in await both("show", name, "--run", "f-1", "--as", "source")
+        assert "succeeded" in await both("show", name, "--run", "f-1")
+        assert '"result": {' in (await say("step", name, "double", "--input", '{"n": 1}', "--json")).stdout
+        assert "it is disabled" in (await say("disable", name, "--reason", "closed")).stdout
+        assert f"flow {name} is disabled by local: closed" in (await say("run", name, code=1)).stderr
+        assert "it is enabled" in (await say("enable", name)).stdout
+        assert name in await both("list")
+        assert "is run by this command" in (await say("run", "2.yaml", code=2)).stderr
+        assert f"flow {name} is deleted" in (await say("delete", name, "--runs")).stdout
+        assert (await engine.count(), (await say("list")).stdout) == (0, await both("list"))
+        assert f"there is no flow {name}" in (await say("history", name, code=1)).stderr

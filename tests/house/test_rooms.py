@@ -73,7 +73,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": ENGINE | {"outlive"},
     "http": ENGINE | {"_define.flow", "metrics"},
     "dashboard": {"http"},
-    "remote": ENGINE | {"http"},
+    # As the API below it has documents of flows.
+    "remote": ENGINE | {"http", "_define.flow"},
     "testing": EVERYTHING,
     "cli": EVERYTHING,
     "demo": EVERYTHING,

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,15 +15,18 @@ import pytest
 import outlive
 from outlive.errors import (
     AskFailed,
+    FlowNotFoundError,
     InvalidArgumentError,
     ResultTimeoutError,
     RunCancelled,
     RunFailed,
     RunNotFoundError,
     ServerError,
+    StaleFlowError,
     UnknownWorkflowError,
     UnreachableError,
 )
+from outlive.flow import FlowError, FlowInputError
 from outlive.http import FixedKeys, Principal
 from outlive.http.server import new_server, serve
 from outlive.remote import Remote
@@ -220,6 +224,34 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     assert (await remote.keys.create("bob", scope="viewer")).key.name == "bob"
     with pytest.raises(InvalidArgumentError, match="give a run, workflow= or queue="):
         await remote.pause()
+
+
+async def test_the_library_of_flows_has_the_verbs_of_an_engine(remote: Remote) -> None:
+    """With the values and errors of an engine; a document is checked before it is sent."""
+    text = 'name: remote-flow\ninput: {n: integer}\nsteps: {look: {use: noop}}\noutput: "${{ input.n }}"\n'
+    first = await remote.flows.apply(text, note="first")
+    assert (first.name, first.revision, first.current and first.current.by) == ("remote-flow", 1, "local")
+    run = await remote.flows.start("remote-flow", {"n": 7}, id="flow-1", timeout=timedelta(minutes=1))
+    assert await run.result(timeout=30) == 7
+    drafted = await remote.flows.save_draft(text.replace("input.n }}", "input.n + 1 }}"))
+    assert drafted.draft is not None
+    assert (drafted.draft.number, (await remote.flows.get("remote-flow", draft=True)).revision) == (1, 0)
+    assert (await remote.flows.discard_draft("remote-flow")).draft is None
+    stored = await remote.flows.get("remote-flow")
+    assert (stored.text, stored.document.name, stored.hash) == (text, "remote-flow", first.hash)
+    assert (await remote.flows.info("remote-flow")).is_enabled
+    with pytest.raises(FlowError, match="a step has no field"):
+        await remote.flows.apply(text.replace("use:", "uses:"))
+    with pytest.raises(FlowInputError, match="does not take this"):
+        await remote.flows.start("remote-flow", {"n": "seven"})
+    with pytest.raises(FlowNotFoundError, match="has no draft"):
+        await remote.flows.publish("remote-flow")
+    with pytest.raises(StaleFlowError, match="revision 9 was expected"):
+        await remote.flows.delete("remote-flow", expected=9)
+    assert (await remote.operate("run_document", run_id="flow-1")).text == text
+    await (await remote.start(tell_numbers, id="no-flow")).result(timeout=30)
+    with pytest.raises(FlowNotFoundError, match="no document in the library for run no-flow"):
+        await remote.operate("run_document", run_id="no-flow")
 
 
 async def test_what_a_run_emits_and_shows_is_read_along(remote: Remote) -> None:

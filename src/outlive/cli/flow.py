@@ -6,8 +6,7 @@ has failed; 2, the command is wrong.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,16 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from outlive.cli.edge import (
+    HTTP,
     Group,
     json_option,
     new_engine,
-    place_of,
+    open_engine,
+    place_option,
     print_json,
     print_table,
     run,
     say,
+    server_flag,
     store_flag,
-    store_option,
 )
 from outlive.cli.flow_batch import batch
 from outlive.cli.flow_files import app_option, check, import_, load_apps, new, read_file, schema
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-by_option = click.option("--by", default="", envvar="USER", help="Who does that, for the history.")
+by_option = click.option(
+    "--by", default="", envvar="USER", help="Who does that, for the history; a server knows it by the key."
+)
 note_option = click.option("--note", default="", help="Why, for the history.")
 expected_option = click.option(
     "--expected", type=click.IntRange(0), help="The revision that you have changed; 0 for a new flow."
@@ -56,18 +59,13 @@ for command in (check, schema, new, import_, test, run_, step, batch):
     flow.add_command(command)
 
 
-@asynccontextmanager
-async def _flows(url: str) -> AsyncIterator[Flows]:
-    async with new_engine(url) as engine:
-        yield engine.flows
-
-
-def _ask(url: str, verb: Callable[[Flows], Coroutine[Any, Any, T]]) -> T:
-    """The answer of one verb of the library."""
+def _ask(url: str, verb: Callable[[Flows], Coroutine[Any, Any, T]], *, creates: bool = False) -> T:
+    """The answer of one verb of the library; `creates` if a store that is not there is made."""
 
     async def work() -> T:
-        async with _flows(url) as flows:
-            return await verb(flows)
+        opened = new_engine(url) if creates and not url.startswith(HTTP) else open_engine(url)
+        async with opened as engine:
+            return await verb(engine.flows)
 
     return run(work())
 
@@ -88,7 +86,7 @@ def _say(info: FlowInfo, what: str, *, as_json: bool) -> None:
 @note_option
 @expected_option
 @app_option
-@store_option
+@place_option
 @json_option
 def apply(
     *,
@@ -109,28 +107,27 @@ def apply(
     texts = [read_file(file) for file in files]
     found = []
 
-    async def work() -> None:
-        async with _flows(url) as flows:
-            before = {info.name: info.revision for info in await flows.list()}
-            for read in texts:
-                info = await flows.apply(read.text, by=by, note=note, expected=expected)
-                found.append(info)
-                if not as_json:
-                    is_new = before.get(info.name) != info.revision
-                    done = "published as" if is_new else "unchanged,"
-                    click.echo(f"{read.file}: flow {info.name} {done} revision {info.revision} ({info.hash})")
+    async def work(flows: Flows) -> None:
+        before = {info.name: info.revision for info in await flows.list()}
+        for read in texts:
+            info = await flows.apply(read.text, by=by, note=note, expected=expected)
+            found.append(info)
+            if not as_json:
+                is_new = before.get(info.name) != info.revision
+                done = "published as" if is_new else "unchanged,"
+                click.echo(f"{read.file}: flow {info.name} {done} revision {info.revision} ({info.hash})")
 
-    run(work())
+    _ask(url, work, creates=True)
     if as_json:
         print_json([plain_info(info) for info in found])
 
 
 @flow.command("list")
-@store_option
+@place_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
     """The flows of a store: what is published, by whom and since when, and which are disabled."""
-    found = _ask(place_of(url), lambda flows: flows.list())
+    found = _ask(url, lambda flows: flows.list())
     if as_json:
         print_json([plain_info(info) for info in found])
         return
@@ -152,11 +149,11 @@ def _row(info: FlowInfo) -> list[str]:
 
 @flow.command()
 @click.argument("name")
-@store_option
+@place_option
 @json_option
 def history(*, name: str, url: str, as_json: bool) -> None:
     """The revisions of a flow, the newest first: who published what, when, and why."""
-    found = _ask(place_of(url), lambda flows: flows.history(name))
+    found = _ask(url, lambda flows: flows.history(name))
     if as_json:
         print_json([_plain_revision(each) for each in found])
         return
@@ -170,11 +167,11 @@ def history(*, name: str, url: str, as_json: bool) -> None:
 @by_option
 @note_option
 @expected_option
-@store_option
+@place_option
 @json_option
 def rollback(*, name: str, to: int | None, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
     """Publish the document of an earlier revision again, as a new revision."""
-    info = _ask(place_of(url), lambda flows: flows.rollback(name, to=to, by=by, note=note, expected=expected))
+    info = _ask(url, lambda flows: flows.rollback(name, to=to, by=by, note=note, expected=expected))
     current = info.current
     assert current is not None
     of = f" with the document of revision {current.rolled_back_to}" if current.rolled_back_to else ""
@@ -183,22 +180,22 @@ def rollback(*, name: str, to: int | None, by: str, note: str, expected: int | N
 
 @flow.command()
 @click.argument("name")
-@store_option
+@place_option
 @json_option
 def enable(*, name: str, url: str, as_json: bool) -> None:
     """Let a flow start runs again."""
-    _say(_ask(place_of(url), lambda flows: flows.enable(name)), "it is enabled", as_json=as_json)
+    _say(_ask(url, lambda flows: flows.enable(name)), "it is enabled", as_json=as_json)
 
 
 @flow.command()
 @click.argument("name")
 @by_option
 @click.option("--reason", default="", help="Why.")
-@store_option
+@place_option
 @json_option
 def disable(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
-    info = _ask(place_of(url), lambda flows: flows.disable(name, by=by, reason=reason))
+    info = _ask(url, lambda flows: flows.disable(name, by=by, reason=reason))
     _say(info, f"it is {info.why_disabled}; runs under way go on", as_json=as_json)
 
 
@@ -207,12 +204,12 @@ def disable(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None
 @by_option
 @note_option
 @click.option("--expected", type=click.IntRange(0), help="The draft that you have changed; 0 for a new one.")
-@store_option
+@place_option
 @json_option
 def draft(*, file: Path, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
     """Keep a document as the draft of its flow, without publishing it."""
     text = read_file(file, checks=False).text
-    info = _ask(url, lambda flows: flows.save_draft(text, by=by, note=note, expected=expected))
+    info = _ask(url, lambda flows: flows.save_draft(text, by=by, note=note, expected=expected), creates=True)
     assert info.draft is not None
     what = f"draft {info.draft.number} of revision {info.draft.base} is kept; publish it with `outlive flow publish`"
     _say(info, what, as_json=as_json)
@@ -224,14 +221,14 @@ def draft(*, file: Path, by: str, note: str, expected: int | None, url: str, as_
 @note_option
 @expected_option
 @app_option
-@store_option
+@place_option
 @json_option
 def publish(
     *, name: str, by: str, note: str, expected: int | None, apps: tuple[str, ...], url: str, as_json: bool
 ) -> None:
     """Check the draft of a flow and publish it; with --app, also what the steps of that program take."""
     load_apps(apps)
-    info = _ask(place_of(url), lambda flows: flows.publish(name, by=by, note=note, expected=expected))
+    info = _ask(url, lambda flows: flows.publish(name, by=by, note=note, expected=expected))
     _say(info, f"revision {info.revision} is published ({info.hash})", as_json=as_json)
 
 
@@ -242,14 +239,14 @@ def publish(
 @by_option
 @note_option
 @expected_option
-@store_option
+@place_option
 @json_option
 def delete(
     *, name: str, force: bool, runs: bool, by: str, note: str, expected: int | None, url: str, as_json: bool
 ) -> None:
     """Take a flow out of the library; its runs stay unless --runs is given."""
     _ask(
-        place_of(url),
+        url,
         lambda flows: flows.delete(name, force=force, runs=runs, by=by, note=note, expected=expected),
     )
     say(f"flow {name} is deleted", {"name": name, "deleted": True}, as_json=as_json)
@@ -269,6 +266,7 @@ def delete(
     help="How it is shown; `source` is the document as it was written.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@server_flag
 @store_flag(help="For a stored flow or a run.")
 @json_option
 def show(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Mistake, json_option, print_json, run, store_flag
+from outlive.cli.edge import HTTP, Mistake, json_option, open_engine, print_json, run, server_flag, store_flag
 from outlive.cli.flow_files import ReadFile, app_option, file_named, load_apps, read_file
 from outlive.cli.values import json_of
 
@@ -72,6 +72,7 @@ async def engine_for(url: str, *, has_worker: bool, flow: Any = None) -> AsyncIt
 @click.option("--revision", type=click.IntRange(1), help="Of a stored flow; the published one unless given.")
 @app_option
 @click.option("--detach", is_flag=True, help="Do not wait for its end; print its id.")
+@server_flag
 @some_store_option
 @json_option
 def run_(
@@ -90,7 +91,7 @@ def run_(
     """Start a run of a flow and follow it: a tree on a terminal, lines in a pipe. The output goes to stdout as JSON.
 
     A FILE is run by this command; a NAME is a flow of the store, run by its workers, or by this command too if --app is
-    given. Ctrl-C ends the command, and a run in a store goes on.
+    given. With --server it is a NAME, and its workers run it. Ctrl-C ends the command, and a run in a store goes on.
 
     Exit code 0: it has succeeded. 1: it has failed, or was refused. 2: the command is wrong.
     """
@@ -127,13 +128,18 @@ class _Started:
     async def work(self, url: str | None) -> int:
         """Start it and follow it; the exit code."""
         file = file_named(self._name)
+        if url and url.startswith(HTTP) and (file is not None or self._has_apps):
+            what = "a file is" if file is not None else "the steps of --app are"
+            advice = "give --store URL, or `outlive flow apply` the file there and run the flow by its name"
+            raise Mistake(f"{what} run by this command, and a server lets it run nothing; {advice}")
         if file is not None:
             return await self._run_file(file, url)
         if not url:
-            raise Mistake(f"there is no file {self._name}; for a flow of a store give --store URL")
-        async with engine_for(url, has_worker=self._has_apps) as engine:
+            raise Mistake(f"there is no file {self._name}; for a flow of a store give --store URL or --server URL")
+        is_server = url.startswith(HTTP)
+        async with open_engine(url) if is_server else engine_for(url, has_worker=self._has_apps) as engine:
             options = {"id": self.run_id, "revision": self._revision, **self._wanted}
-            handle = await engine.flows.start(self._name, self._input, **options)
+            handle = engine.get((await engine.flows.start(self._name, self._input, **options)).id)
             document, _ = await engine.flows.document_of(await handle.info())
             return await self._follow(engine, handle, document)
 
@@ -212,7 +218,8 @@ def _new_id() -> str:
 @click.option("--steps", "results", default="{}", metavar="JSON", help="Results of the steps that it refers to, by id.")
 @click.option("--with", "arguments", metavar="JSON", help="Its arguments, in the place of those in the document.")
 @app_option
-@some_store_option
+@server_flag
+@store_flag(help="Where a flow with a NAME is.")
 @json_option
 def step(
     *,
@@ -278,7 +285,7 @@ async def _document(name: str, url: str | None) -> Document:
     if (file := file_named(name)) is not None:
         return read_file(file).document
     if not url:
-        raise Mistake(f"there is no file {name}; for a flow of a store give --store URL")
-    async with engine_for(url, has_worker=False) as engine:
+        raise Mistake(f"there is no file {name}; for a flow of a store give --store URL or --server URL")
+    async with open_engine(url) as engine:
         document: Document = (await engine.flows.get(name)).document
         return document

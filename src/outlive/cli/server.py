@@ -55,12 +55,16 @@ class Server:
         self.skip_step, self.fork = remote.skip_step, remote.fork
         self.workflows = remote.workflows
         self.queues, self.schedules, self.events = remote.queues, remote.schedules, remote.events
-        self.audit, self.keys = remote.audit, remote.keys
+        self.audit, self.keys, self.flows = remote.audit, remote.keys, remote.flows
         self.view = ServerView(remote)
 
     def get(self, run_id: str) -> ServerRun:
         """A handle of a run."""
         return ServerRun(self._remote, run_id)
+
+    async def history(self, run_id: str, *, redacted: bool = True) -> list[AnyEvent]:
+        """The journal of the tree of a run. See `Engine.history`."""
+        return await self.get(run_id).history(redacted=redacted)
 
     async def count(self, **options: Any) -> Count:
         """How many runs fit. See `Engine.count`."""
@@ -149,7 +153,7 @@ class ServerRun:
 
     def __init__(self, remote: Remote, run_id: str) -> None:
         self._run: RemoteRun[Any] = remote.get(run_id)
-        self.id, self.why = run_id, self._run.why
+        self.id, self.why, self.result = run_id, self._run.why, self._run.result
 
     async def info(self) -> Run:
         """The run as its row says it."""

@@ -45,6 +45,7 @@ from outlive.http.wire.runs import (
     RunView,
 )
 from outlive.remote.batch import RemoteBatch
+from outlive.remote.flows import RemoteFlows
 from outlive.remote.following import Message, follow
 from outlive.remote.operating import RemoteAudit, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
 from outlive.remote.refusal import raise_refusal
@@ -73,7 +74,7 @@ class Remote:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sync = SyncEngine(self)
         self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
-        self.audit, self.keys = RemoteAudit(self), RemoteKeys(self)
+        self.audit, self.keys, self.flows = RemoteAudit(self), RemoteKeys(self), RemoteFlows(self)
         self.url = transport.origin
 
     async def __aenter__(self) -> Self:

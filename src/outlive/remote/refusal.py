@@ -7,9 +7,13 @@ from typing import NoReturn
 import msgspec
 
 import outlive.errors
+from outlive._define.flow.problems import FlowError, FlowInputError
 from outlive.errors import OutliveError, ServerError
 from outlive.http.problem import ProblemBody
 from outlive.remote.transport import Answer
+
+FLOW_ERRORS = {kind.__name__: kind for kind in (FlowError, FlowInputError)}
+"""Errors that belong to the documents of flows, and not to `outlive.errors`."""
 
 
 def raise_refusal(answer: Answer) -> NoReturn:
@@ -24,7 +28,7 @@ def raise_refusal(answer: Answer) -> NoReturn:
     except msgspec.MsgspecError:
         text = answer.body[:200].decode("utf-8", "replace")
         raise ServerError(answer.status, "", text, "Is this the address of `outlive serve`?") from None
-    kind = getattr(outlive.errors, problem.error, None)
+    kind = FLOW_ERRORS.get(problem.error) or getattr(outlive.errors, problem.error, None)
     if isinstance(kind, type) and issubclass(kind, OutliveError) and answer.status < 500:
         # Not by its own constructor: that takes the facts, and makes the message of them.
         error = kind.__new__(kind)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct
 
 import outlive.errors as e
-from outlive._define.flow.document import Document
+from outlive._define.flow.document import Document, hash_of
 from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.problems import FlowError, FlowInputError
 from outlive.client.flows.records import FlowDraft, FlowRevision
@@ -138,7 +138,7 @@ class DocumentView(Struct, frozen=True):
 
     name: str
     revision: int
-    """0 for a draft."""
+    """0 for a draft, and for the document of a run."""
     hash: str
     text: str
     input: dict[str, Any] | None
@@ -172,6 +172,17 @@ async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView
     found = await call.engine.flows.get(name, revision=query.revision, draft=query.draft)
     document = found.document
     return DocumentView(found.name, found.revision, found.hash, found.text, input_of(document), _vars_of(document))
+
+
+@operation("GET", "/runs/{run_id}/document", scope="viewer", reach="run", raises=(e.RunNotFoundError, *MISSING))
+async def run_document(call: Call, run_id: str) -> DocumentView:
+    """The document of the flow that a run was started with, whatever was published since."""
+    run = await call.view.run(run_id)
+    try:
+        document, text = await call.engine.flows.document_of(run)
+    except e.FlowDamagedError:
+        raise e.FlowNotFoundError(run.workflow, lacks=f"document in the library for run {run_id}") from None
+    return DocumentView(run.workflow, 0, hash_of(document), text, input_of(document), _vars_of(document))
 
 
 @operation("GET", "/flows/{name}/history", scope="viewer", raises=MISSING)

@@ -1,0 +1,176 @@
+"""`engine.flows` through a server: the library of flows behind it.
+
+A document is read and checked here before it is sent, with the steps that this process knows, so that a mistake is
+reported with its file and its line; the server checks it again with the steps that the server knows.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from outlive._define.flow.document import Document
+from outlive._journal.plain import plain_json
+from outlive._model import Run
+from outlive._model.instant import microseconds_of
+from outlive.client.flows.reading import document_given, read_document
+from outlive.client.flows.records import FlowDraft, FlowRevision
+from outlive.client.flows.verbs import FlowInfo, StoredFlow
+from outlive.http.operations.flows import DocumentView, DraftView, FlowView, RevisionView
+from outlive.remote.contract import Connection
+from outlive.remote.values import only_given
+
+PURGE_AT_ONCE = 1_000
+
+
+class RemoteFlows:
+    """`engine.flows`. The server knows by the key who does it, so `by` is not sent."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    # -- Changing what is published --------------------------------------------------------------------------
+
+    async def apply(self, document: Any, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+        """See `Flows.apply`."""
+        text = document_given("engine.flows.apply", document).text
+        body = only_given({"document": text, "note": note, "expected": expected})
+        return _info_of(await self._remote.operate("apply_flow", body=body))
+
+    async def save_draft(self, document: Any, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+        """See `Flows.save_draft`."""
+        text = document_given("engine.flows.save_draft", document, checks=False).text
+        body = only_given({"document": text, "note": note, "expected": expected})
+        return _info_of(await self._remote.operate("save_draft", body=body))
+
+    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+        """See `Flows.publish`."""
+        read_document((await self.get(name, draft=True)).text)
+        return await self._change("publish_flow", name, note=note, expected=expected)
+
+    async def discard_draft(self, name: str) -> FlowInfo:
+        """See `Flows.discard_draft`."""
+        return _info_of(await self._remote.operate("discard_draft", name=name))
+
+    async def rollback(
+        self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
+    ) -> FlowInfo:
+        """See `Flows.rollback`."""
+        return await self._change("rollback_flow", name, to=to, note=note, expected=expected)
+
+    async def enable(self, name: str) -> FlowInfo:
+        """See `Flows.enable`."""
+        return _info_of(await self._remote.operate("enable_flow", name=name))
+
+    async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
+        """See `Flows.disable`."""
+        return await self._change("disable_flow", name, reason=reason)
+
+    async def delete(
+        self,
+        name: str,
+        *,
+        force: bool = False,
+        runs: bool = False,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> None:
+        """See `Flows.delete`. Ended runs go with `runs=True` a thousand in a request."""
+        body = only_given({"force": force, "note": note, "expected": expected})
+        await self._remote.operate("delete_flow", body=body, name=name)
+        purge = {"workflow": name, "older_than": 0, "limit": PURGE_AT_ONCE}
+        while runs and (await self._remote.operate("purge_runs", body=purge)).deleted:
+            pass
+
+    async def _change(self, operation: str, name: str, **body: Any) -> FlowInfo:
+        return _info_of(await self._remote.operate(operation, body=only_given(body), name=name))
+
+    # -- Starting runs ---------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        name: str,
+        input: Any = None,
+        *,
+        vars: Mapping[str, Any] | None = None,  # noqa: A002  # As documents call them.
+        overrides: Mapping[str, Any] | None = None,
+        revision: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """A handle of the run. See `Flows.start`; the options are id, timeout, tags, queue, key, priority, delay and
+        start_at."""
+        data = plain_json("engine.flows.start", {"input": input, "vars": vars, "overrides": overrides})
+        placed = {option: _seconds(value) for option, value in options.items()}
+        body = only_given({**data, "revision": revision, **placed})
+        found = await self._remote.operate("start_flow", body=body, name=name)
+        return self._remote.get(found.id)
+
+    # -- Looking ---------------------------------------------------------------------------------------------
+
+    async def list(self) -> builtins.list[FlowInfo]:
+        """See `Flows.list`."""
+        return [_info_of(view) for view in (await self._remote.operate("list_flows")).items]
+
+    async def info(self, name: str) -> FlowInfo:
+        """See `Flows.info`."""
+        return _info_of(await self._remote.operate("get_flow", name=name))
+
+    async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:
+        """See `Flows.get`."""
+        query = only_given({"revision": revision, "draft": "true" if draft else None})
+        return _stored_of(await self._remote.operate("get_document", query=query, name=name))
+
+    async def history(self, name: str) -> builtins.list[FlowRevision]:
+        """See `Flows.history`."""
+        found = await self._remote.operate("flow_history", name=name)
+        return [_revision_of(view) for view in found.items]
+
+    async def document_of(self, run: Run) -> tuple[Document, str]:
+        """See `Flows.document_of`.
+
+        Raises:
+            FlowNotFoundError: the run is none of a flow, or was started from a file.
+        """
+        stored = _stored_of(await self._remote.operate("run_document", run_id=run.id))
+        return stored.document, stored.text
+
+
+def _seconds(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+# -- From the wire -----------------------------------------------------------------------------------------------------
+
+
+def _info_of(view: FlowView) -> FlowInfo:
+    return FlowInfo(
+        name=view.name,
+        current=None if view.current is None else _revision_of(view.current),
+        is_enabled=view.is_enabled,
+        why_disabled=view.why_disabled,
+        draft=None if view.draft is None else _draft_of(view.draft),
+    )
+
+
+def _revision_of(view: RevisionView) -> FlowRevision:
+    return FlowRevision(
+        number=view.number,
+        hash=view.hash,
+        published_at=microseconds_of(view.at),
+        by=view.by,
+        note=view.note,
+        rolled_back_to=view.rolled_back_to,
+    )
+
+
+def _draft_of(view: DraftView) -> FlowDraft:
+    saved_at = microseconds_of(view.at)
+    return FlowDraft(number=view.number, base=view.base, hash=view.hash, saved_at=saved_at, by=view.by, note=view.note)
+
+
+def _stored_of(view: DocumentView) -> StoredFlow:
+    document = read_document(view.text, checks=False).document
+    return StoredFlow(name=view.name, revision=view.revision, hash=view.hash, text=view.text, document=document)
