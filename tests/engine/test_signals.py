@@ -12,7 +12,14 @@ import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import SignalReceived
 from outlive.client.handle import RunHandle
-from outlive.errors import InboxFullError, RunFinishedError, RunNotFoundError
+from outlive.errors import (
+    ArgumentTypeError,
+    InboxFullError,
+    InvalidArgumentError,
+    RunFinishedError,
+    RunNotFoundError,
+    UnknownWorkflowError,
+)
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, reaches, stage, until, waits
@@ -142,8 +149,17 @@ async def test_a_signal_may_start_its_run(engine: outlive.Engine) -> None:
     for number in range(3):
         await engine.signal("run-1", "said", number, start=(listening, 3))
 
-    assert [0, 1, 2] == await in_time(engine.get("run-1").result())
-    assert ["run-1"] == [run.id for run in await engine.list(workflow="listening")]
+        # By its name, where the code is not.
+        await engine.signal("run-2", "said", number, start=("listening", [3]), headers={"tenant": "a"})
+
+    assert [0, 1, 2] == await in_time(engine.get("run-1").result()) == await in_time(engine.get("run-2").result())
+    with pytest.raises(UnknownWorkflowError, match="listening"):
+        await engine.signal("run-3", "said", 1, start=("listenings", [3]))
+    with pytest.raises(InvalidArgumentError, match="listening"):
+        await engine.signal("run-3", "said", 1, start=("listening", ["three"]))
+    with pytest.raises(ArgumentTypeError, match="by name or in a list"):
+        await engine.signal("run-3", "said", 1, start=("listening", 1, 2, 3))
+    assert ["run-2", "run-1"] == [run.id for run in await engine.list(workflow="listening")]
 
 
 async def test_a_signal_may_win_against_a_timeout(engine: outlive.Engine) -> None:

@@ -128,3 +128,22 @@ async def test_runs_are_purged_once(api: Caller, engine: TestEngine) -> None:
     )
     assert 1 == await engine.count(workflow="api_order")
     assert (422, "InvalidArgumentError") == (many.status, many.error)
+
+
+async def test_a_message_may_create_its_run(api: Caller, engine: TestEngine) -> None:
+    """In the same transaction, and with the same key once; without `start` there has to be one."""
+    start = {"workflow": "api_polite", "headers": {"tenant": "a"}}
+    assert 404 == (await api.post("/api/v1/runs/new-1/signals/bye", {"payload": "now"})).status
+    answers = [
+        await api.post(f"/api/v1/runs/new-1/{message}", {**body, "start": start}, headers=KEY)
+        for message, body in [("signals/bye", {"payload": "now"}), ("asks/add", {"body": 1, "key": "k"})] * 2
+    ]
+    unknown = await api.post("/api/v1/runs/new-2/signals/bye", {"start": {"workflow": "api_nothing"}})
+    wrong = await api.post("/api/v1/runs/new-2/signals/bye", {"start": start | {"arguments": [1]}})
+
+    assert [202, 200, 202, 200] == [it.status for it in answers]
+    assert 2 == answers[1].data["answer"] == answers[3].data["answer"]
+    assert "now" == await engine.get("new-1").result()
+    assert (404, "UnknownWorkflowError") == (unknown.status, unknown.error)
+    assert (422, "InvalidArgumentError") == (wrong.status, wrong.error)
+    assert ["new-1"] == [run.id for run in await engine.list()]

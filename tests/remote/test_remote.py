@@ -192,6 +192,18 @@ async def test_promises_are_settled_and_the_inbox_is_seen(remote: Remote) -> Non
     assert await kept.result(timeout=30) == "yours"
 
 
+async def test_a_message_creates_its_run(remote: Remote) -> None:
+    """By the function of the workflow, or by its name."""
+    assert await remote.ask("new-1", "price", 7, key="k", start=(answer_once,), timeout=30) == 8
+    assert await remote.ask("new-1", "price", 7, key="k", start=("answer_once", {}), timeout=30) == 8
+    await remote.signal("new-2", "weigh", start=("send_parcel", {"to": "ann"}), headers={"tenant": "a"})
+    assert await remote.result("new-2", timeout=30) == {"to": "ann", "grams": 120}
+    await remote.signal("new-3", "weigh", start=(send_parcel, "bob"))
+    assert await remote.result("new-3", timeout=30) == {"to": "bob", "grams": 120}
+    with pytest.raises(InvalidArgumentError, match="give start="):
+        await remote.signal("new-3", "weigh", headers={"tenant": "a"})
+
+
 async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> None:
     """With the values that an engine gives; also what is for the whole store."""
     await remote.queues.set("mail", concurrency=7, rate=outlive.TokenBucket(10, burst=50), weights={"acme": 3})

@@ -179,6 +179,22 @@ async def test_a_run_of_another_workflow_is_not_there(engine: TestEngine, name: 
     assert (await engine.get("theirs").info()).updated_at == before
 
 
+async def test_a_message_creates_no_run_of_another_workflow(engine: TestEngine) -> None:
+    """And none reaches a run of one, whatever it says of a start. [S3 S33]"""
+    await engine.start(shop.api_patient, id="theirs")
+    caller = Caller(Api(engine, auth=as_narrowed))
+    before = (await engine.get("theirs").info()).updated_at
+    own, other = {"start": {"workflow": "api_order", "arguments": [5]}}, {"start": {"workflow": "api_patient"}}
+    answers = [
+        await caller.post(f"/api/v1/runs/{run_id}/signals/go", body)
+        for run_id, body in (("theirs", own), ("theirs", other), ("new", other), ("new", own))
+    ]
+
+    assert [404, 404, 404, 202] == [it.status for it in answers]
+    assert {"theirs", "new"} == {run.id for run in await engine.list()}
+    assert (await engine.get("theirs").info()).updated_at == before
+
+
 @pytest.mark.parametrize("name", OF_WORKFLOWS)
 async def test_nothing_of_another_workflow_is_shown_or_done(engine: TestEngine, name: str) -> None:
     """Whether an operation takes the workflow in its path, its query or its body. [S3 S33]"""

@@ -172,6 +172,8 @@ async def test_a_start_that_failed_leaves_its_place(tmp_path: Path) -> None:
 VERBS: dict[str, Callable[[TestEngine], Awaitable[Any]]] = {
     "start": lambda engine: engine.start(tenant_waits),
     "start_by_name": lambda engine: engine.start_by_name("tenant_waits"),
+    "signal by name": lambda engine: engine.signal("named", "go", start=("tenant_waits",)),
+    "ask by name": lambda engine: engine.ask("named", "go", start=("tenant_waits",), timeout=0),
     "start_batch": lambda engine: engine.start_batch(tenant_waits, ["a"]),
     "signal with a start": lambda engine: engine.signal("new", "go", start=(tenant_waits,)),
     "flows.start": lambda engine: engine.flows.start("tenant.flow", {"order": 1}),

@@ -22,7 +22,7 @@ from outlive.client.access import Access
 from outlive.client.answers import AnswerWaiter, AnswerWaiters
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_ask
-from outlive.client.starting import Starter
+from outlive.client.message_start import MessageStarts
 from outlive.errors import (
     AskFailed,
     AskNotFoundError,
@@ -59,7 +59,8 @@ class AskOptions(TypedDict, total=False):
     """The same key again, for this run and name, is the same ask and has the same answer: from any process, also after
     a crash. One that is made for this call unless given."""
     start: tuple[Any, ...] | None
-    """`(workflow, *args)`: create the run in the same transaction if there is none."""
+    """`(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)` if its code
+    is not here, as for `engine.start_by_name`."""
     headers: Mapping[str, str] | None
     """Of the run that it starts."""
     timeout: given.Span | None
@@ -74,7 +75,7 @@ class Asks:
         access: Access,
         *,
         inbox: Inbox,
-        starter: Starter,
+        starts: MessageStarts,
         waiters: AnswerWaiters,
         new_id: Callable[[], str],
         wait: Wait,
@@ -82,7 +83,7 @@ class Asks:
     ) -> None:
         self._access = access
         self._inbox = inbox
-        self._starter = starter
+        self._starts = starts
         self._waiters = waiters
         self._new_id = new_id
         self._wait = wait
@@ -106,7 +107,6 @@ class Asks:
         asked = _id_of(where, run_id, name, self._new_id() if key is None else key)
         seconds = _seconds(where, timeout)
         codec = _codec_of(where, reply)
-        change = self._starter.birth_of(where, asked.run_id, start, headers=headers)
         what = f"ask {asked.name!r}"
         data = codec_of_value(body).encode(body, what)
         stored, blob = self._access.packer.pack(data, what, of=mail_mark(asked.run_id))
@@ -121,7 +121,9 @@ class Asks:
         )
         with self._waiters.expecting(asked.run_id, asked.message_key) as waiter:
             try:
-                delivery = await self._inbox.deliver(message, start=None if change is None else change[0])
+                async with self._starts.birth(where, asked.run_id, start, headers) as birth:
+                    change = None if birth is None else birth.change
+                    delivery = await self._inbox.deliver(message, start=change)
             except RunFinishedError as error:
                 raise AskRefusedError(*asked, error.status) from None
             if delivery is Delivery.DUPLICATE:

@@ -46,6 +46,7 @@ from outlive.client.forking import Forker
 from outlive.client.inbox import Inbox
 from outlive.client.interventions import Interventions
 from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
+from outlive.client.message_start import MessageStarts
 from outlive.client.pausing import Pauser, wanted_workflow
 from outlive.client.placing import own_place
 from outlive.client.promises import Promises
@@ -108,8 +109,7 @@ class Client:
         self._starter = Starter(access, ids=ids, commits=commits)
         self.start, self.place = self._starter.start, self._starter.place
         """Start a run; its id. See `Engine.start`."""
-        self._inbox = Inbox(access, inbox_messages_max=limits.inbox_messages_max)
-        self.definitions = Definitions(access)
+        self._inbox, self.definitions = Inbox(access, inbox_messages_max=limits.inbox_messages_max), Definitions(access)
         self.find_definition = self.definitions.find
         self.ring_schedules: Callable[[], None] = lambda: None
         """Lets the scheduler of this process look soon, if there is one."""
@@ -126,10 +126,11 @@ class Client:
         self._finder = finder = Finder(access)
         self.list, self.count = finder.list, finder.count
         self.approvals = Approvals(access, finder=finder, inbox=self._inbox, new_id=ids.new_id)
+        self._message_starts = MessageStarts(access, starter=self._starter, definitions=self.definitions)
         asks = Asks(
             access,
             inbox=self._inbox,
-            starter=self._starter,
+            starts=self._message_starts,
             waiters=waiters.answers,
             new_id=ids.new_id,
             wait=self._wait,
@@ -351,19 +352,21 @@ class Client:
         name = given.text("engine.signal", "name", name, like="paid")
         if key is not None:
             key = given.text("engine.signal", "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
-        change, spec = self._starter.birth_of("engine.signal", run_id, start, headers=headers) or (None, None)
-        data = await self._inbox.encode_signal(run_id, name, payload, spec)
-        stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
-        message = Message(
-            run_id=run_id,
-            kind=MessageKind.SIGNAL,
-            at=store.now(),
-            name=name,
-            key=key_of_signal(run_id, name, key),
-            payload=stored,
-            blobs=(blob,) if blob else (),
-        )
-        await self._inbox.deliver(message, start=change, connection=connection)
+        async with self._message_starts.birth("engine.signal", run_id, start, headers) as birth:
+            of = None if birth is None else (birth.workflow, birth.version)
+            data = await self._inbox.encode_signal(run_id, name, payload, of)
+            stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
+            message = Message(
+                run_id=run_id,
+                kind=MessageKind.SIGNAL,
+                at=store.now(),
+                name=name,
+                key=key_of_signal(run_id, name, key),
+                payload=stored,
+                blobs=(blob,) if blob else (),
+            )
+            change = None if birth is None else birth.change
+            await self._inbox.deliver(message, start=change, connection=connection)
 
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]

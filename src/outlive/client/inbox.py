@@ -8,7 +8,6 @@ from msgspec import Raw
 
 from outlive._define.workflow import SIGNALS
 from outlive._journal.value import ValueCodec, codec_of_value
-from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Change, Delivery, Message, MessageKind
 from outlive.client.access import Access
 from outlive.errors import (
@@ -79,14 +78,15 @@ class Inbox:
                 refused = [it for it in deliveries if it not in (Delivery.ACCEPTED, Delivery.DUPLICATE)]
                 return (refused or deliveries)[0]
 
-    async def encode_signal(self, run_id: str, name: str, payload: Any, spec: WorkflowSpec | None) -> bytes:
-        """The JSON of a signal, by the type that the workflow declares for it, where this process knows that.
+    async def encode_signal(self, run_id: str, name: str, payload: Any, of: tuple[str, int] | None) -> bytes:
+        """The JSON of a signal, by the type that the workflow declares for it, where this process knows that; `of` is
+        the workflow and version of a run that may not be there yet.
 
         Raises:
             SignalTypeError: the workflow declares another type.
             UnserialisableError: it has no exact stored form.
         """
-        declared = await self._declared(run_id, name, spec)
+        declared = await self._declared(run_id, name, of)
         what = f"signal {name!r}"
         if declared is None:
             return bytes(payload) if isinstance(payload, Raw) else codec_of_value(payload).encode(payload, what)
@@ -99,12 +99,11 @@ class Inbox:
         except (UnserialisableError, UnreadableError) as error:
             raise SignalTypeError(workflow, name, "the type it declares", str(error)) from error
 
-    async def _declared(self, run_id: str, name: str, spec: WorkflowSpec | None) -> tuple[str, ValueCodec] | None:
+    async def _declared(self, run_id: str, name: str, of: tuple[str, int] | None) -> tuple[str, ValueCodec] | None:
         if not any(name in signals for signals in SIGNALS.values()):
             return None
-        key = None if spec is None else (spec.name, spec.version)
-        if key is None:
+        if of is None:
             run = await self._access.store.find_run(run_id)
-            key = None if run is None else (run.workflow, run.version)
-        codec = SIGNALS.get(key, {}).get(name) if key else None
-        return None if codec is None or key is None else (key[0], codec)
+            of = None if run is None else (run.workflow, run.version)
+        codec = SIGNALS.get(of, {}).get(name) if of else None
+        return None if codec is None or of is None else (of[0], codec)

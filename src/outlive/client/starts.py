@@ -8,6 +8,7 @@ from typing import Any
 from outlive._define.middleware import Hook, StartCall, around
 from outlive._define.workflow import Bound, Startable, bound
 from outlive._model import check_run_id, given
+from outlive.client.message_start import is_named
 from outlive.errors import ConfigurationError
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
@@ -55,8 +56,8 @@ class Starts:
             headers: Mapping[str, str] | None = None,
             **options: Any,
         ) -> Any:
-            if start is None:
-                return await verb(run_id, name, body, headers=headers, **options)
+            if start is None or is_named(start):  # As a start by name, whose arguments are not those of code here.
+                return await verb(run_id, name, body, start=start, headers=headers, **options)
             workflow, *args = given.call("start", "start", start)
             call = _call_of(bound(workflow, tuple(args)), check_run_id(run_id), headers)
             return await around(

@@ -654,7 +654,8 @@ class Engine(Served, Secured, Configured):
 
         Args:
             key: the same key again, for this run and name, is the same signal.
-            start: `(workflow, *args)`: create the run in the same transaction if there is none.
+            start: `(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)`
+                if its code is not here, as for `start_by_name`.
             headers: of the run that it starts, as of `start`.
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
                 on it: the signal is sent if and only if you commit.

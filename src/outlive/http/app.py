@@ -27,12 +27,14 @@ from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
 from outlive.http.limits import ApiLimits
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
+from outlive.http.operations.runs import check_workflow
 from outlive.http.principal import Principal
 from outlive.http.problem import MEDIA, Problem, problem_of
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
 from outlive.http.webhooks import Webhooks
+from outlive.http.wire.runs import AskRun, SendSignal
 from outlive.telemetry import log
 
 WEBHOOKS = "webhooks"
@@ -170,8 +172,9 @@ class Api:
             request.address,
             request="" if key is None else _named_by(principal, operation, names, key),
         )
-        if operation.reach == "run" and principal.workflows is not None:
-            await _check_run(call, names["run_id"])
+        is_there = operation.reach != "run" or principal.workflows is None or await _check_run(call, names["run_id"])
+        if not is_there and operation.body not in (SendSignal, AskRun):
+            raise RunNotFoundError(names["run_id"])
         arguments: dict[str, Any] = dict(names)
         query = read_query(operation, scope.get("query_string", b""))
         if query is not None:
@@ -181,6 +184,11 @@ class Api:
             body = read_body(operation, await self._body(request))
             if body is not None:
                 arguments["body"] = body
+        if not is_there:
+            body = arguments.get("body")
+            if body is None or body.start is None:
+                raise RunNotFoundError(names["run_id"])
+            check_workflow(call, body.start.workflow)
         return call, arguments
 
     def _engine_of(self, principal: Principal) -> Engine:
@@ -309,15 +317,19 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-async def _check_run(call: Call, run_id: str) -> None:
-    """See that a principal may know of a run; one that it may not know of is not there.
+async def _check_run(call: Call, run_id: str) -> bool:
+    """See that a principal may know of a run; one that it may not know of is not there. Whether there is one.
 
     The workflow of the root counts: the runs of a tree have one journal, so who sees one of them sees all.
     """
-    run = await call.view.run(run_id)
+    try:
+        run = await call.view.run(run_id)
+    except RunNotFoundError:
+        return False  # A message may create it.
     root = run if run.number == 0 else await call.view.run(run.root_id)
     if not call.principal.may_see(root.workflow):
         raise RunNotFoundError(run_id)
+    return True
 
 
 async def _send_parts(

@@ -50,7 +50,16 @@ from outlive.remote.following import Message, follow
 from outlive.remote.operating import RemoteAudit, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.transport import BROKEN, Answer, Transport
-from outlive.remote.values import answer_of, failure_of, only_given, plain_filters, query_of, result_of, target_of
+from outlive.remote.values import (
+    answer_of,
+    failure_of,
+    only_given,
+    plain_filters,
+    query_of,
+    result_of,
+    start_of,
+    target_of,
+)
 
 R = TypeVar("R")
 
@@ -343,19 +352,44 @@ class Remote:
 
     # -- Talking ---------------------------------------------------------------------------------------------
 
-    async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
-        """Send a signal to a run; it is durable when this returns."""
-        body = only_given({"payload": plain_json("engine.signal", payload), "key": key})
+    async def signal(
+        self,
+        run_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        start: tuple[Any, ...] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Send a signal to a run; it is durable when this returns.
+
+        Args:
+            start: `(workflow, *args)`, or `("name", arguments)` if this program does not have it: create the run in the
+                same transaction if there is none.
+            headers: of the run that it starts.
+        """
+        started = start_of("engine.signal", start, headers)
+        body = only_given({"payload": plain_json("engine.signal", payload), "key": key, "start": started})
         await self.operate("signal", body=body, run_id=run_id, name=name)
 
     async def ask(
-        self, run_id: str, name: str, body: Any = None, *, key: str | None = None, timeout: float | None = None
+        self,
+        run_id: str,
+        name: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        start: tuple[Any, ...] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> Any:
-        """Ask a run something, and wait for its answer, which it gives exactly once."""
+        """Ask a run something, and wait for its answer, which it gives exactly once. `start` as for `signal`."""
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         wait = WAIT_SECONDS if timeout is None else min(WAIT_SECONDS, timeout)
-        sent = only_given({"body": plain_json("engine.ask", body), "key": key, "wait": wait})
+        started = start_of("engine.ask", start, headers)
+        sent = only_given({"body": plain_json("engine.ask", body), "key": key, "wait": wait, "start": started})
         found = await self.operate("ask", body=sent, run_id=run_id, name=name, patience=wait)
         while isinstance(found, NotAnswered):
             if deadline is not None and loop.time() >= deadline:

@@ -9,8 +9,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from outlive._model import Failure, RunStatus
-from outlive.errors import RunCancelled, RunFailed, RunTimedOut
+from outlive._define.workflow import bound
+from outlive._journal.plain import plain_json
+from outlive._model import Failure, RunStatus, given
+from outlive.client.message_start import NamedStart
+from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut
 from outlive.http.operation import Operation
 from outlive.http.wire.runs import FailureView, ResultView
 
@@ -53,6 +56,27 @@ def query_of(filters: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, bool):
             found[name] = str(value).lower()
     return found
+
+
+def start_of(where: str, start: tuple[Any, ...] | None, headers: Mapping[str, str] | None) -> dict[str, Any] | None:
+    """The run that a message creates if there is none, as it is sent: a workflow with its arguments, or its name.
+
+    Raises:
+        InvalidArgumentError: headers are given, and no run to start. ArgumentTypeError: it is no tuple.
+    """
+    if start is None:
+        if headers:
+            wanted = "they are for the run that it starts, and it starts none: give start=(workflow, ...) too"
+            raise InvalidArgumentError(where, "headers", headers, wanted)
+        return None
+    workflow, *args = given.call(where, "start", start)
+    if isinstance(workflow, str):
+        named = NamedStart(workflow, *args)
+    else:
+        spec = bound(workflow, tuple(args)).workflow.spec
+        named = NamedStart(spec.name, args, spec.version)
+    arguments = None if named.arguments is None else plain_json(where, named.arguments)
+    return only_given({**named._asdict(), "arguments": arguments, "headers": headers})
 
 
 def failure_of(view: FailureView) -> Failure:

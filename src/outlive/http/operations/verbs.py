@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import outlive.errors as e
 from outlive._model.approval import Approval
+from outlive.client.message_start import NamedStart
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
@@ -22,14 +23,23 @@ from outlive.http.wire.runs import (
     SendSignal,
     SkipStep,
     Started,
+    StartIfAbsent,
     failure_view,
 )
 
 MISSING = (e.RunNotFoundError,)
 ENDED = (e.RunNotFoundError, e.RunFinishedError)
+STARTS = (e.UnknownWorkflowError, e.QuotaExceededError)
 TAKES = (*ENDED, e.InboxFullError, e.InvalidArgumentError, e.PayloadTooLargeError)
 DECIDES = (*TAKES, e.ApprovalNotFoundError, e.ApprovalClosedError, e.ApprovalFormError)
 ASKS = (*TAKES, e.RunParkedError, e.RunDamagedError)
+
+
+class StartOptions(TypedDict, total=False):
+    """What a message says of the run that it creates."""
+
+    start: NamedStart
+    headers: dict[str, str]
 
 
 # -- Messages ---------------------------------------------------------------------------------------------------
@@ -41,12 +51,16 @@ ASKS = (*TAKES, e.RunParkedError, e.RunDamagedError)
     scope="operator",
     reach="run",
     answers=202,
-    raises=(*TAKES, e.SignalTypeError),
+    raises=(*TAKES, *STARTS, e.SignalTypeError),
 )
 async def signal(call: Call, run_id: str, name: str, body: SendSignal | None = None) -> Done:
-    """Send a signal to a run; it is durable when this answers, and buffered until the run asks for it."""
+    """Send a signal to a run; it is durable when this answers, and buffered until the run asks for it.
+
+    With `start`, the run is created in the same transaction if there is none.
+    """
     sent = body or SendSignal()
-    await call.engine.signal(run_id, name, sent.payload, key=sent.key or call.idempotency_key)
+    key = sent.key or call.idempotency_key
+    await call.engine.signal(run_id, name, sent.payload, key=key, **_started(call, sent.start))
     return Done(run_id)
 
 
@@ -56,19 +70,21 @@ async def signal(call: Call, run_id: str, name: str, body: SendSignal | None = N
     scope="operator",
     reach="run",
     answers={200: AnswerView, 202: NotAnswered},
-    raises=ASKS,
+    raises=(*ASKS, *STARTS),
     waits=True,
 )
 async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) -> AnswerView | NotAnswered:
     """Ask a run something, and wait for its answer, which it gives exactly once.
 
     The same key again is the same ask and has the same answer. If there is none yet when the time is over, the ask goes
-    on, and this is answered with 202 and the key.
+    on, and this is answered with 202 and the key. With `start`, the run is created in the same transaction if there is
+    none.
     """
     asked = body or AskRun()
     key = asked.key or call.idempotency_key or call.engine.view.new_id()
     wait = min(asked.wait, call.limits.wait_seconds_max)
-    return await _answer(call, name, key, call.engine.ask(run_id, name, asked.body, key=key, timeout=wait))
+    options = _started(call, asked.start)
+    return await _answer(call, name, key, call.engine.ask(run_id, name, asked.body, key=key, timeout=wait, **options))
 
 
 @operation(
@@ -84,6 +100,14 @@ async def answer(call: Call, run_id: str, name: str, key: str, query: Wait) -> A
     """The answer to an ask that was sent before, by any process."""
     wait = min(query.wait, call.limits.wait_seconds_max)
     return await _answer(call, name, key, call.engine.answer(run_id, name, key, timeout=wait))
+
+
+def _started(call: Call, start: StartIfAbsent | None) -> StartOptions:
+    """The run that a message creates."""
+    if start is None:
+        return {}
+    named = NamedStart(start.workflow, start.arguments, start.version)
+    return {"start": named, "headers": call.traced(start.headers)}
 
 
 async def _answer(call: Call, name: str, key: str, waiting: Awaitable[Any]) -> AnswerView | NotAnswered:

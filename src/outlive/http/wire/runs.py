@@ -147,12 +147,26 @@ class HistoryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Payloads with more bytes are left out, and `{"[large]": bytes}` says so in their place."""
 
 
+class StartIfAbsent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The run that a message creates, in the same transaction, if none has the id in the path."""
+
+    workflow: Name
+    """The name of the workflow."""
+    arguments: dict[str, Json] | list[Json] | None = None
+    """By name, or in a list. They are checked against the schema that workers have described."""
+    version: int | None = None
+    """The newest version unless given."""
+    headers: dict[str, str] | None = None
+
+
 class SendSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A signal to send."""
 
     payload: Json = None
     key: Key | None = None
     """The same key again, for this run and name, is the same signal; the header `Idempotency-Key` unless given."""
+    start: StartIfAbsent | None = None
+    """Create the run if there is none."""
 
 
 class AskRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,6 +177,8 @@ class AskRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The same key again, for this run and name, is the same ask; the header `Idempotency-Key` unless given."""
     wait: Seconds = 30.0
     """Seconds to wait for the answer, up to a limit of the server."""
+    start: StartIfAbsent | None = None
+    """Create the run if there is none."""
 
 
 class Decide(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
