@@ -134,9 +134,10 @@ async def test_a_message_may_create_its_run(api: Caller, engine: TestEngine) -> 
     """In the same transaction, and with the same key once; without `start` there has to be one."""
     start = {"workflow": "api_polite", "headers": {"tenant": "a"}}
     assert 404 == (await api.post("/api/v1/runs/new-1/signals/bye", {"payload": "now"})).status
+    signal, ask = {"payload": "now", "start": start}, {"body": 1, "key": "k", "start": start}
     answers = [
-        await api.post(f"/api/v1/runs/new-1/{message}", {**body, "start": start}, headers=KEY)
-        for message, body in [("signals/bye", {"payload": "now"}), ("asks/add", {"body": 1, "key": "k"})] * 2
+        await api.post(f"/api/v1/runs/new-1/{message}", body, headers=KEY)
+        for message, body in (("signals/bye", signal), ("asks/add", ask)) * 2
     ]
     unknown = await api.post("/api/v1/runs/new-2/signals/bye", {"start": {"workflow": "api_nothing"}})
     wrong = await api.post("/api/v1/runs/new-2/signals/bye", {"start": start | {"arguments": [1]}})
