@@ -61,6 +61,18 @@ async def test_the_page_is_for_anyone_and_is_sent_once(app: Api) -> None:
     assert "<script>" not in text
 
 
+def test_the_page_tells_what_each_view_imports() -> None:
+    """So that the modules of a view are asked for at once; what the page loads for every view is not in it."""
+    text = pages().by_path[("",)].body.decode()
+    told = msgspec.json.decode(text.partition('id="imports">')[2].partition("</script>")[0])
+
+    first = loaded_by("app.js", *SHARED)
+    assert {f"./views/{path.name}" for path in (STATIC / "views").glob("*.js")} == told.keys()
+    for view, modules in told.items():
+        assert {each.removeprefix("./") for each in modules} == loaded_by(view.removeprefix("./")) - first - {view[2:]}
+    assert "./views/run/timeline.js" in told["./views/run.js"]
+
+
 async def test_only_files_that_are_there_are_public(app: Api) -> None:
     """Anything else asks for a key, whatever its path looks like, and no file is written to."""
     caller = Caller(app, address=FAR)
@@ -131,10 +143,10 @@ def test_a_module_is_sent_without_comments_on_the_same_lines() -> None:
 
 @pytest.mark.parametrize("path", sorted(STATIC.rglob("*.js")), ids=lambda path: path.relative_to(STATIC).as_posix())
 def test_a_module_imports_only_what_is_there(path: Path) -> None:
-    """A missing one would be found by a user; `import()` in the table of views counts too."""
+    """A missing one would be found by a user; the modules in the table of views count too."""
     own = path.relative_to(STATIC).as_posix()
     source = path.read_text("utf-8")
-    later = [f"views/{name}" for name in re.findall(r"import\('\./views/([\w-]+\.js)'\)", source)]
+    later = [f"views/{name}" for name in re.findall(r"module: '\./views/([\w-]+\.js)'", source)]
 
     for imported in [*imports_in(own, source), *later]:
         assert (STATIC / imported).is_file(), f"{own} imports {imported}"

@@ -21,5 +21,5 @@ def test_the_dashboard_of_the_demo_has_one_view_more() -> None:
     own, others = demo_pages(), pages()
 
     assert {"views/demo.js"} == own.sources.keys() - others.sources.keys()
-    assert b"import('./views/demo.js')" in own.sources["views.js"]
+    assert b"module: './views/demo.js'" in own.sources["views.js"]
     assert own.version != others.version

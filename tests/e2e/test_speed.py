@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import CDPSession, Page, Route, expect
 
+from tests.e2e import run_shop
 from tests.e2e.site import Site
 
 RUNS = 1_000_000
@@ -90,6 +91,30 @@ def test_a_million_runs_scroll_without_a_stall(site: Site, page: Page) -> None:
     # Pages that were let go are fetched again.
     page.evaluate("() => { document.querySelector('.scroll').scrollTop = 300 * 34; }")
     expect(page.get_by_role("link", name="run-305", exact=True)).to_be_visible()
+
+
+def test_a_run_is_asked_for_while_its_view_is_loaded(site: Site, page: Page, show: Callable[[str], Page]) -> None:
+    """All that the view imports, and two pages of the history, before the module of the view is there."""
+    site.do(site.engine.start(run_shop.page_long, 2, id="long"))
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/views/run.js", hold)
+    with (
+        page.expect_request("**/views/run/scale.js"),
+        page.expect_request("**/runs/long"),
+        page.expect_request("**/history?after=-1&*"),
+        page.expect_request("**/history?after=999&*"),
+    ):
+        show("/runs/long")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path.rpartition("/")[2]))
+    held[0].continue_()
+
+    expect(page.get_by_text("Waits for the signal end")).to_be_visible()
+    assert not {"history", "long"} & {*asked}
 
 
 @pytest.mark.parametrize("route", ["/", "/runs", "/schedules"])

@@ -14,7 +14,6 @@ Adding an event kind or an optional field needs nothing else. Changing the meani
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import get_args
 
@@ -515,12 +514,10 @@ def payload_fields(kind: type[Event]) -> tuple[str, ...]:
     return tuple(each.name for each in fields if Payload in (each.type, *get_args(each.type)))
 
 
-def payloads_of(event: Event) -> Iterator[Payload]:
+def payloads_of(event: Event) -> list[Payload]:
     """Every payload of an event; a snapshot holds those of other events too."""
-    for name in payload_fields(type(event)):
-        value = getattr(event, name)
-        if isinstance(value, Payload):
-            yield value
+    found = [it for name in payload_fields(type(event)) if isinstance(it := getattr(event, name), Payload)]
     if isinstance(event, SnapshotTaken):
         for inner in (event.created, *event.signals, *event.asks, *event.set_aside):
-            yield from payloads_of(inner)
+            found += payloads_of(inner)
+    return found

@@ -99,6 +99,8 @@ class Redaction:
         """
         secrets = set() if secrets is None else secrets
         shown = [self._hide_payloads(event, unpack, names, secrets) for event in events]
+        if not self:
+            return shown
         # Twice, because an exception may tell what only a later value shows to be a secret.
         return [self._hide_texts(event, secrets) for event in shown]
 
@@ -119,7 +121,8 @@ class Redaction:
             changed["headers"] = self.hide(event.headers, secrets)
         for field in payload_fields(type(event)):
             payload = getattr(event, field)
-            if isinstance(payload, Payload):
+            # Where nothing is hidden, what is JSON already stays as it is: most of a long journal.
+            if isinstance(payload, Payload) and (self._patterns or payload.v is msgspec.UNSET):
                 plain = unpack(payload)
                 if isinstance(event, RunCreated) and field == "input":
                     plain = self.hide_arguments(plain, names(event.workflow, event.version), secrets)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 from outlive._journal import event as journal
@@ -13,7 +12,7 @@ from outlive._model import Failure, RunStatus
 from outlive._model.instant import instant_of
 from outlive._model.promise import PROMISE
 
-_SHORT_SECONDS = 0.01
+_SHORT_MICROSECONDS = 10_000
 _CAPITAL = re.compile(r"([A-Z])")
 
 
@@ -35,8 +34,8 @@ def _attempt(event: journal.StepSucceeded | journal.StepFailed) -> str:
 def _took(event: journal.StepSucceeded | journal.StepFailed | journal.AttemptFailed) -> str:
     if not event.took:
         return ""
-    seconds = timedelta(microseconds=event.took).total_seconds()
-    return f" in {seconds * 1000:.2g} ms" if seconds < _SHORT_SECONDS else f" in {seconds:.3g} s"
+    short = event.took < _SHORT_MICROSECONDS
+    return f" in {event.took / 1000:.2g} ms" if short else f" in {event.took / 1_000_000:.3g} s"
 
 
 def _until(at: int) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+
+import msgspec
 
 from outlive.http.static import Page
 
@@ -20,6 +23,10 @@ FOLDER = "static"
 SHARED = ("parts/pages.js", "parts/table.js", "parts/time.js")
 """Modules that a view would ask for only after it was loaded itself."""
 VENDORED = "vendor/"
+VIEW = re.compile(r"module: '\./([^']+)'")
+"""The module of a view, in the table of views."""
+NO_IMPORTS = "{}"
+"""In the page, where it tells what the views import."""
 MEDIA = {
     "css": "text/css; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -63,13 +70,20 @@ class DashboardPages:
         return self.by_path.get(tuple(parts))
 
     def _index(self) -> bytes:
-        preloads = "".join(f'<link rel="modulepreload" href="{FOLDER}/{path}">\n' for path in self._first_modules())
+        first = self.with_imports("app.js", *SHARED)
+        preloads = "".join(f'<link rel="modulepreload" href="{FOLDER}/{path}">\n' for path in first)
         text = self.sources["index.html"].decode().replace("<!-- preload -->\n", preloads)
+        text = text.replace(NO_IMPORTS, msgspec.json.encode(self._imports_of_views(first)).decode())
         return text.replace(f'"{FOLDER}/', f'"{FOLDER}/{self.version}/').encode()
 
-    def _first_modules(self) -> list[str]:
-        """The first module, what almost every view imports, and what these import."""
-        found = ["app.js", *SHARED]
+    def _imports_of_views(self, first: list[str]) -> dict[str, list[str]]:
+        """What the module of each view imports, and what that imports, without what the page loads first."""
+        views = VIEW.findall(self.sources["views.js"].decode())
+        return {f"./{view}": [f"./{it}" for it in self.with_imports(view)[1:] if it not in first] for view in views}
+
+    def with_imports(self, *paths: str) -> list[str]:
+        """Modules, what they import, and what these import."""
+        found = [*paths]
         for path in found:
             found += [each for each in imports_in(path, self.sources[path].decode()) if each not in found]
         return found

@@ -26,7 +26,7 @@ KILL = "/api/v1/demo/kill"
 BODY_BYTES_MAX = 1_000
 BODY_SECONDS = 5.0
 _END_OF_TABLE = "];\n"
-_ENTRY = "  { path: '/demo', name: 'Kill a worker', key: 'x', load: () => import('./views/demo.js') },\n"
+_ENTRY = "  { path: '/demo', name: 'Kill a worker', key: 'x', module: './views/demo.js' },\n"
 
 
 class Wanted(msgspec.Struct, frozen=True):

@@ -9,6 +9,8 @@ import { Dialog } from './parts/dialog.js';
 import { Empty, Head, Problem } from './parts/shown.js';
 import { VIEWS } from './views.js';
 
+/** What each view imports, as the server found it. */
+const IMPORTS = JSON.parse(document.querySelector('#imports').textContent);
 const helpOpen = signal(false);
 const problem = signal(null);
 /** How many approvals wait for a decision; beside the name of that view. */
@@ -29,6 +31,24 @@ async function countDue() {
   try { due.value = (await get('/approvals', { limit: 100, workflow: ownWorkflow() })).items.length; } catch { /* The next look may do better. */ }
 }
 
+/** The module of a view; all that it imports is asked for at once, and not when the module that wants it is there. */
+function load(view) {
+  for (const path of IMPORTS[view.module] ?? []) {
+    document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: new URL(path, import.meta.url).href }));
+  }
+  delete IMPORTS[view.module];
+  return import(view.module);
+}
+
+function beginEarly() {
+  const [view, names] = viewOf(here.value.path);
+  if (!view) return;
+  load(view);
+  view.early?.(names);
+}
+
+const viewOf = (path) => VIEWS.map((each) => [each, match(each.path, path)]).find(([, fits]) => fits) ?? [];
+
 function App() {
   if (needsKey.value) return html`<${SignIn} />`;
   if (problem.value) return html`<${Shell}><${Problem} error=${problem.value} again=${enter} /></${Shell}>`;
@@ -38,7 +58,7 @@ function App() {
 
 function View() {
   const { path } = here.value;
-  const [view, names] = VIEWS.map((each) => [each, match(each.path, path)]).find(([, fits]) => fits) ?? [];
+  const [view, names] = viewOf(path);
   const loaded = useSignal({});
   const [failure, again] = useErrorBoundary();
   const first = useRef(true);
@@ -48,7 +68,7 @@ function View() {
     if (!view) return undefined;
     // A module that comes late must not take the place of the view that the user has gone to meanwhile.
     let isLeft = false;
-    view.load().then((module) => { if (!isLeft) loaded.value = { path: view.path, Show: module.default }; }, () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'));
+    load(view).then((module) => { if (!isLeft) loaded.value = { path: view.path, Show: module.default }; }, () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'));
     document.title = `${[...Object.values(names), view.name ?? ''].filter(Boolean)[0] ?? 'Outlive'} · outlive`;
     again();
     return () => { isLeft = true; };
@@ -148,8 +168,8 @@ function SignIn() {
 
 document.querySelector('#app').replaceChildren();
 render(html`<${App} />`, document.querySelector('#app'));
-// The module of the first view is loaded while the server says who one is.
-VIEWS.find((view) => match(view.path, here.value.path))?.load();
+// The modules of the first view, and what it asks for first, are loaded while the server says who one is.
 enter().then(countDue);
+beginEarly();
 setInterval(countDue, 10_000);
 addEventListener('visibilitychange', countDue);

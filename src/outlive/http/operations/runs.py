@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import TypeVar
 
@@ -43,6 +44,8 @@ from outlive.http.wire.runs import RunsQuery as Query
 MISSING = (e.RunNotFoundError,)
 PAGE_BYTES_MAX = 16 * 1024 * 1024
 """A page of a history has no more bytes of payloads than this, unless it is one event."""
+EVENTS_IN_ONE_GO = 500
+"""Of a page of a history; then other requests have their turn."""
 SEQ_DIGITS_MAX = 18
 
 
@@ -123,6 +126,8 @@ async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
         size += payload_size(entry.event, payload_bytes=query.payload_bytes)
         if items and size > PAGE_BYTES_MAX:
             break
+        if len(items) % EVENTS_IN_ONE_GO == EVENTS_IN_ONE_GO - 1:
+            await asyncio.sleep(0)
         items.append(event_view(entry.position, entry.event, run.root_id, payload_bytes=query.payload_bytes))
     last = items[-1].seq if items else query.after
     position = Cursor(Position(run.journal, last)).write()

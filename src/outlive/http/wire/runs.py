@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs, to_builtins
 
-from outlive._journal.event import AnyEvent, payloads_of
+from outlive._journal.event import AnyEvent, Event, payloads_of
 from outlive._model import Failure, Payload, Run, child_id
 from outlive._model.instant import instant_of
 from outlive._model.wait import Wait as RunWait
@@ -20,7 +21,7 @@ Status = Literal[
 ]
 _SECRET_FIELDS = ("nonce", "seed", "digest", "at", "run")
 """Fields of events that are not shown: what keys are made of, and what stands beside the fields."""
-_PLAIN = frozenset({str, int, bool, float})
+_PLAIN = frozenset({str, int, bool, float, type(None)})
 PAYLOAD_BYTES_MAX = 64 * 1024
 """Larger payloads of events are not in a history; each can be asked for by itself."""
 PayloadBytes = Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
@@ -536,23 +537,32 @@ def _wait_view(wait: RunWait) -> WaitView:
 
 def event_view(seq: int, event: AnyEvent, root_id: str, *, payload_bytes: int = PAYLOAD_BYTES_MAX) -> EventView:
     """An event on the wire, without payloads of more bytes than these."""
-    fields = {
-        name: shown
-        for name in event.__struct_fields__
-        if name not in _SECRET_FIELDS and (shown := _shown(getattr(event, name), payload_bytes)) is not UNSET
-    }
+    fields = {}
+    for name in _fields_of(type(event)):
+        value = getattr(event, name)
+        # Almost all are plain, and a history has many.
+        if type(value) in _PLAIN or (value := _shown(value, payload_bytes)) is not UNSET:
+            fields[name] = value
     run_id, words = child_id(root_id, event.run), described(event)
     return EventView(seq, instant_of(event.at), run_id, type(event).__name__, fields, words)
 
 
 def payload_size(event: AnyEvent, *, payload_bytes: int) -> int:
     """How many bytes the payloads have that are shown of an event."""
-    sizes = [len(bytes(it.v)) for it in payloads_of(event) if not isinstance(it.v, UnsetType)]
-    return sum(size for size in sizes if size <= payload_bytes)
+    size = 0
+    for payload in payloads_of(event):
+        if not isinstance(payload.v, UnsetType) and (own := len(bytes(payload.v))) <= payload_bytes:
+            size += own
+    return size
+
+
+@cache
+def _fields_of(kind: type[Event]) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name not in _SECRET_FIELDS)
 
 
 def _shown(value: Any, payload_bytes: int) -> Any:
-    if value is None or type(value) in _PLAIN:
+    if type(value) in _PLAIN:
         return value
     if isinstance(value, Payload):
         size = 0 if isinstance(value.v, UnsetType) else len(bytes(value.v))

@@ -5,6 +5,7 @@ import { at, href, setQuery } from '../../router.js';
 import { Empty, Problem, RunLink, Status } from '../../parts/shown.js';
 import { Table } from '../../parts/table.js';
 import { lasts, relative } from '../../parts/time.js';
+import { askFor } from '../../parts/history.js';
 import { Followed } from './following.js';
 import { Gantt } from './gantt.js';
 import { differences } from './differences.js';
@@ -21,8 +22,9 @@ export function Compare({ followed, run, version, query, names }) {
     if (!wanted) return undefined;
     const loading = new Followed(wanted);
     const load = async () => {
-      loading.run.value = await get(at`/runs/${wanted}`, {}, loading.leaving.signal);
-      await loading.load(loading.leaving.signal);
+      const { run, page } = askFor(wanted, loading.leaving.signal);
+      loading.run.value = await run;
+      await loading.load(page);
       other.value = loading;
     };
     load().catch((problem) => { if (!loading.leaving.signal.aborted) error.value = problem; });

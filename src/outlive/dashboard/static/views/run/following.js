@@ -3,12 +3,11 @@ import { batch, signal, useEffect, useRef } from '../../vendor/preact.js';
 import { follow, get } from '../../api.js';
 import { at } from '../../router.js';
 import { can } from '../../session.js';
+import { askFor, PAYLOAD_BYTES } from '../../parts/history.js';
 import { Timeline } from './timeline.js';
 
-/** Payloads above this size come when they are looked at. */
-export const PAYLOAD_BYTES = 1000;
-/** Events of the first page of a history, which is drawn at once, and of the others. */
-const [FIRST_PAGE, PAGE] = [1000, 3000];
+/** Events that are taken in one go: a page that takes more does not answer to its user meanwhile. */
+const AT_ONCE = 3000;
 /** Events that come within this time are drawn together. */
 const DRAW_MS = 100;
 /** A drawing that takes long is made more seldom: this many times as long as it took lie between two. */
@@ -44,7 +43,8 @@ export class Followed {
   async begin() {
     const { signal: leaving } = this.leaving;
     try {
-      [, this.position] = await Promise.all([this.first(leaving), this.load(leaving)]);
+      const { run, page } = askFor(this.id, leaving);
+      [, this.position] = await Promise.all([this.first(run), this.load(page)]);
       await this.live(leaving);
     } catch (error) {
       if (!leaving.aborted) this.error.value = error;
@@ -85,23 +85,23 @@ export class Followed {
     } catch { /* The next look may do better. */ }
   }
 
-  async first(leaving) {
-    this.run.value = await get(at`/runs/${this.id}`, {}, leaving);
+  async first(run) {
+    this.run.value = await run;
     this.ask();
     this.names();
-    return this.run.value;
   }
 
   /** The history, page by page; the first one is drawn at once, and the rest together. */
-  async load(leaving) {
-    const ask = (after, limit) => get(at`/runs/${this.id}/history`, { after, limit, payload_bytes: PAYLOAD_BYTES }, leaving);
-    let [coming, position] = [ask(-1, FIRST_PAGE), ''];
+  async load(first) {
+    let [coming, position] = [first, ''];
     while (coming) {
       const page = await coming;
-      // The server makes the next page while this one is folded.
-      coming = page.next === null ? null : ask(page.next, PAGE);
+      coming = page.coming;
       this.journal = page.position.split('.')[0];
-      for (const event of page.items) { this.events.push(event); this.timeline.take(event); }
+      for (let done = 0; done < page.items.length; done += AT_ONCE) {
+        if (done) await new Promise((resolve) => { setTimeout(resolve); });
+        for (const event of page.items.slice(done, done + AT_ONCE)) { this.events.push(event); this.timeline.take(event); }
+      }
       if (this.isLoading.peek() || !coming) batch(() => { this.isLoading.value = false; this.version.value += 1; });
       position = page.position;
     }
