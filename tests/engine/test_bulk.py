@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -116,3 +117,34 @@ async def test_everything_by_mistake_is_refused(engine: TestEngine) -> None:
             await verb(worfklow="bulk_order")  # type: ignore[call-overload]
     with pytest.raises(InvalidArgumentError, match="say by a filter which runs"):
         await engine.pause(limit=1)
+
+
+@outlive.workflow
+async def bulk_leaf() -> None:
+    """Waits."""
+    await outlive.wait_for_signal("go")
+
+
+@outlive.workflow
+async def bulk_tree() -> str:
+    """Two children, one of which may be cancelled alone."""
+    ended = await asyncio.gather(bulk_leaf(), bulk_leaf(), return_exceptions=True)
+    return " ".join(type(each).__name__ for each in ended)
+
+
+async def test_child_runs_are_acted_on_as_they_are_listed() -> None:
+    """With `roots_only=False`; a child whose root fits too is reached there, and not twice."""
+    async with TestEngine() as engine:
+        await engine.start(bulk_tree, id="t")
+        await engine.settle()
+        listed = [run.id for run in await engine.list(workflow="bulk_leaf", order="created_at")]
+        roots = await engine.cancel(workflow="bulk_leaf", dry_run=True)
+        shown = await engine.cancel(workflow="bulk_leaf", dry_run=True, roots_only=False)
+        tree = await engine.cancel(id_prefix="t", dry_run=True, roots_only=False)
+        await engine.cancel(workflow="bulk_leaf", roots_only=False)
+
+        assert ([], listed, ["t"]) == tuple([it.id for it in found] for found in (roots, shown, tree))
+        assert await engine.get("t").result() == "RunCancelled RunCancelled"
+        # Of a verb that is for the whole tree, one run of each.
+        again = await engine.retry(workflow="bulk_leaf", dry_run=True, roots_only=False)
+        assert [it.id for it in again] == listed[:1]

@@ -116,6 +116,23 @@ async def test_the_rate_and_the_weights_of_a_queue_are_set_as_they_are_read(api:
     assert (422, "each of them once" in twice.data["detail"]) == (twice.status, True)
 
 
+async def test_what_a_filter_lists_is_what_a_bulk_verb_is_for(api: Caller, engine: TestEngine) -> None:
+    """Child runs too if the list has them, and none if it has none."""
+    shop.Flag.is_up = False
+    await engine.start(shop.api_parent, 5, id="b-1")
+    await engine.settle()
+    shop.Flag.is_up = True
+    for roots_only in (False, True):
+        shown = await api.get(f"/api/v1/runs?workflow=api_order&roots_only={str(roots_only).lower()}")
+        body = {"workflow": "api_order", "dry_run": True, "roots_only": roots_only}
+        meant = await api.post("/api/v1/bulk/retry", body)
+        assert [it["id"] for it in shown.data["items"]] == [it["id"] for it in meant.data["items"]]
+    done = await api.post("/api/v1/bulk/retry", {"workflow": "api_order", "roots_only": False})
+
+    assert [True] == [it["done"] for it in done.data["items"]]
+    assert "5 charged" in await engine.get("b-1").result()
+
+
 async def test_schedules_are_set_triggered_and_deleted(api: Caller, engine: TestEngine) -> None:
     """By plain JSON, for a workflow by name."""
     path = "/api/v1/schedules/api_nightly"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 PROGRESS_SECONDS = 1.0
 
+children_option = click.option("--children", "has_children", is_flag=True, help="By filters: child runs too.")
 reason_option = click.option("--reason", default="", help="Why, for the history.")
 by_option = click.option("--by", default="", envvar="USER", help="Who does that; the user of the shell unless given.")
 _MANY: list[Callable[..., Any]] = [
@@ -58,7 +59,8 @@ def for_many(command: Callable[..., None]) -> Callable[..., None]:
         *, run_ids: tuple[str, ...], limit: int, is_certain: bool, url: str, as_json: bool, **given: Any
     ) -> None:
         filters = filters_of({name: given.pop(name) for name in NAMES})
-        command(Choice(url, run_ids, filters, limit, is_certain, as_json), **given)
+        has_children = given.pop("has_children", False)
+        command(Choice(url, run_ids, filters, limit, is_certain, as_json, has_children), **given)
 
     for option in reversed(_MANY):
         chosen = option(chosen)
@@ -79,6 +81,8 @@ class Choice:
     limit: int
     is_certain: bool
     as_json: bool
+    has_children: bool = False
+    """Whether child runs are meant too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class Act:
     """In the words of the answer: `retried`."""
     statuses: tuple[str, ...]
     """Of the runs that are meant if no status is given."""
+    is_for_trees: bool = True
+    """Whether it is done to the whole tree of a child."""
 
 
 def act_on(choice: Choice, act: Act) -> None:
@@ -109,18 +115,19 @@ async def _act(choice: Choice, act: Act) -> int:
     async with open_engine(choice.url) as engine:
         if choice.run_ids:
             return await _do_all(engine, list(choice.run_ids), act, as_json=choice.as_json)
-        found = await _find(engine, choice, act.statuses)
+        found = await _find(engine, choice, act)
         if not choice.is_certain:
             _preview(found, choice, act)
             return 0
         return await _do_all(engine, [it.id for it in found], act, as_json=choice.as_json)
 
 
-async def _find(engine: Engine, choice: Choice, statuses: tuple[str, ...]) -> list[Run]:
-    wanted = {"status": statuses, **choice.filters}
-    found = await engine.view.runs(**wanted, roots_only=True, order="created_at", limit=choice.limit, after=None)
-    # Earlier runs of an id, and chunks of a batch, are not meant.
-    return [it for it in found if "~" not in it.id]
+async def _find(engine: Engine, choice: Choice, act: Act) -> list[Run]:
+    from outlive.client.bulk import acted_on
+
+    wanted = {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
+    found = await engine.view.runs(**wanted, order="created_at", limit=choice.limit, after=None)
+    return acted_on(found, is_for_trees=act.is_for_trees)
 
 
 def _preview(found: list[Run], choice: Choice, act: Act) -> None:
@@ -222,17 +229,20 @@ def _act_on_whole(choice: Choice, what: str, done: str, verb: Callable[[Engine],
 
 @click.command()
 @for_many
+@children_option
 @reason_option
 def cancel(choice: Choice, *, reason: str) -> None:
     """Ask runs to stop; durable when the command returns. Their `finally` blocks run, and sagas are rolled back.
 
     By filters: those that have not ended.
     """
-    act_on(choice, Act(lambda engine, run_id: engine.cancel(run_id, reason=reason), "asked to stop", (*OPEN, "parked")))
+    verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.cancel(run_id, reason=reason)  # noqa: E731
+    act_on(choice, Act(verb, "asked to stop", (*OPEN, "parked"), is_for_trees=False))
 
 
 @click.command()
 @for_many
+@children_option
 @reason_option
 def retry(choice: Choice, *, reason: str) -> None:
     """Let runs that failed, timed out or were cancelled go on at what failed: same id, completed steps stay.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
@@ -42,6 +42,13 @@ class WorkflowFilters(BulkFilters, total=False):
     workflow: str | None
 
 
+class TreeFilters(WorkflowFilters, total=False):
+    """The same, and whether child runs are meant too."""
+
+    roots_only: bool
+    """False for child runs too, as `engine.list` finds them; True unless given."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
     """What became of one of many runs."""
@@ -62,27 +69,44 @@ async def for_each(
     verb: Callable[[str], Awaitable[Any]],
     *,
     statuses: tuple[RunStatus, ...],
-    **options: Unpack[WorkflowFilters],
+    is_for_trees: bool,
+    **options: Unpack[TreeFilters],
 ) -> list[RunOutcome]:
-    """Do something to each of the root runs that fit; one that refuses does not stop the others.
+    """Do something to each of the runs that fit; one that refuses does not stop the others.
 
-    `statuses` are those that are meant when the caller names none.
+    `statuses` are those that are meant when the caller names none; `is_for_trees` if the verb does it to the whole tree
+    of a child.
 
     Raises:
         InvalidArgumentError: no filter is given, or one that is none.
     """
     filters: dict[str, Any] = dict(options)
     limit, is_preview = filters.pop("limit", LIMIT), filters.pop("dry_run", False)
+    roots_only = given.flag(where, "roots_only", filters.pop("roots_only", True))
     given.flag(where, "dry_run", is_preview)
     if all(value is None for value in filters.values()):
         wanted = "give the id of a run, or say by a filter which runs you mean, for example workflow='order'"
         raise InvalidArgumentError(where, "run_id", None, wanted)
     wanted_runs = filter_of(where, **filters)
-    wanted_runs = replace(wanted_runs, statuses=wanted_runs.statuses or statuses, roots_only=True)
+    wanted_runs = replace(wanted_runs, statuses=wanted_runs.statuses or statuses, roots_only=roots_only)
     found = await finder.page(where, wanted_runs, order="created_at", limit=limit, after=None)
-    # Earlier runs of an id, and chunks of a batch, are not meant.
-    runs = [run for run in found if "~" not in run.id]
+    runs = acted_on(found, is_for_trees=is_for_trees)
     return [_outcome(run) if is_preview else await _done(run, verb) for run in runs]
+
+
+def acted_on(found: Iterable[Run], *, is_for_trees: bool) -> list[Run]:
+    """The runs that a verb is called for, of those that fit: no child whose root is one of them, because the verb
+    reaches it there; and of a verb that is for trees only one run of each."""
+    # Earlier runs of an id, and chunks of a batch, are not meant.
+    runs = [run for run in found if "~" not in run.root_id]
+    roots = {run.id for run in runs if run.number == 0}
+    chosen: list[Run] = []
+    trees: set[str] = set()
+    for run in runs:
+        if run.number == 0 or not (run.root_id in roots or (is_for_trees and run.root_id in trees)):
+            chosen.append(run)
+        trees.add(run.root_id)
+    return chosen
 
 
 async def _done(run: Run, verb: Callable[[str], Awaitable[Any]]) -> RunOutcome:

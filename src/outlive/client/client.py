@@ -32,7 +32,7 @@ from outlive.client.acting import doing
 from outlive.client.admission import Admission
 from outlive.client.approval import Approvals
 from outlive.client.asks import Asks
-from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, WorkflowFilters, for_each
+from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, TreeFilters, for_each
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest, trace_ends
 from outlive.client.definitions import Definitions, checked_input
@@ -369,7 +369,7 @@ class Client:
             await self._inbox.deliver(message, start=change, connection=connection)
 
     async def cancel(
-        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
     ) -> builtins.list[RunOutcome] | None:
         """Ask a run, or those that fit, to stop. See `Engine.cancel`."""
         reason = _reason("engine.cancel", reason)
@@ -377,7 +377,7 @@ class Client:
             await self._cancel(run_id, reason=reason)
             return None
         verb, statuses = partial(self._cancel, reason=reason), (*OPEN, RunStatus.PARKED)
-        return await self._each("engine.cancel", run_id, verb, statuses, filters)
+        return await self._each("engine.cancel", run_id, verb, statuses, filters, is_for_trees=False)
 
     async def _each(
         self,
@@ -385,12 +385,14 @@ class Client:
         run_id: str | None,
         verb: Callable[[str], Coroutine[Any, Any, None]],
         statuses: tuple[RunStatus, ...],
-        filters: WorkflowFilters,
+        filters: TreeFilters,
+        *,
+        is_for_trees: bool = True,
     ) -> builtins.list[RunOutcome]:
         """Do something to all runs that fit."""
         if run_id is not None:
             raise InvalidArgumentError(where, "run_id", run_id, "give the id of a run, or filters, not both")
-        return await for_each(self._finder, where, verb, statuses=statuses, **filters)
+        return await for_each(self._finder, where, verb, statuses=statuses, is_for_trees=is_for_trees, **filters)
 
     async def _cancel(self, run_id: str, *, reason: str) -> None:
         with doing("cancel", run_id, reason):
@@ -437,7 +439,9 @@ class Client:
         """Let a run, a workflow, everything, or the runs that fit go on. See `Engine.resume`."""
         where, verb = "engine.resume", self._pauser.resume_run
         if filters and not all:
-            return await self._each(where, run_id, verb, (RunStatus.PARKED,), {**filters, "workflow": workflow})
+            return await self._each(
+                where, run_id, verb, (RunStatus.PARKED,), {**filters, "workflow": workflow, "roots_only": True}
+            )
         paused = wanted_workflow(where, run_id, workflow, everything=all)
         if paused is not None:
             await self._pauser.resume_workflow(paused)
@@ -461,7 +465,7 @@ class Client:
         by = given.text(where, "by", by, like="ann", least=0)
         verb = partial(self._pauser.pause_run, by=by, reason=reason)
         if filters and not all:
-            return await self._each(where, run_id, verb, OPEN, {**filters, "workflow": workflow})
+            return await self._each(where, run_id, verb, OPEN, {**filters, "workflow": workflow, "roots_only": True})
         paused = wanted_workflow(where, run_id, workflow, everything=all)
         if paused is not None:
             await self._pauser.pause_workflow(paused, by=by, reason=reason)
@@ -470,7 +474,7 @@ class Client:
         return None
 
     async def retry(
-        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
     ) -> builtins.list[RunOutcome] | None:
         """Let a run that has ended, or those that fit, go on. See `Engine.retry`."""
         where = "engine.retry"

@@ -52,7 +52,7 @@ from outlive.client.asks import AskOptions
 from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch
 from outlive.client.batches import Batches
-from outlive.client.bulk import BulkFilters, RunOutcome, WorkflowFilters
+from outlive.client.bulk import BulkFilters, RunOutcome, TreeFilters, WorkflowFilters
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
 from outlive.client.definitions import Describer, WorkflowInfo
@@ -744,9 +744,9 @@ class Engine(Served, Secured, Configured):
     @overload
     async def cancel(self, run_id: str, *, reason: str = "") -> None: ...
     @overload
-    async def cancel(self, *, reason: str = "", **filters: Unpack[WorkflowFilters]) -> builtins.list[RunOutcome]: ...
+    async def cancel(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
     async def cancel(
-        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
     ) -> builtins.list[RunOutcome] | None:
         """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
 
@@ -817,9 +817,9 @@ class Engine(Served, Secured, Configured):
     @overload
     async def retry(self, run_id: str, *, reason: str = "") -> None: ...
     @overload
-    async def retry(self, *, reason: str = "", **filters: Unpack[WorkflowFilters]) -> builtins.list[RunOutcome]: ...
+    async def retry(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
     async def retry(
-        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[WorkflowFilters]
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
     ) -> builtins.list[RunOutcome] | None:
         """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.
 

@@ -19,7 +19,7 @@ from outlive._model.instant import instant_of
 from outlive.client.bulk import RunOutcome
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.http.operation import Call, operation
-from outlive.http.wire.runs import Bulk, Outcomes, OutcomeView, Purge, PurgeView, bulk_filters
+from outlive.http.wire.runs import BulkOfTrees, Outcomes, OutcomeView, Purge, PurgeView, bulk_filters
 
 FILTERED = (e.InvalidArgumentError,)
 PAGE = 100
@@ -27,13 +27,13 @@ _MICROSECONDS = 1_000_000
 
 
 @operation("POST", "/bulk/cancel", scope="operator", raises=FILTERED)
-async def cancel_runs(call: Call, body: Bulk) -> Outcomes:
+async def cancel_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
     return await for_each(call, call.engine.cancel, bulk_filters(body), reason=body.reason)
 
 
 @operation("POST", "/bulk/retry", scope="operator", raises=FILTERED)
-async def retry_runs(call: Call, body: Bulk) -> Outcomes:
+async def retry_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
     return await for_each(call, call.engine.retry, bulk_filters(body), reason=body.reason)
 

@@ -261,6 +261,13 @@ class Bulk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Text = ""
 
 
+class BulkOfTrees(Bulk, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs a verb is for. At least one filter."""
+
+    roots_only: bool = True
+    """No child runs; false for all runs that the list of runs shows. A run whose root fits too is reached there."""
+
+
 # -- What is answered -------------------------------------------------------------------------------------------
 
 
@@ -514,7 +521,11 @@ def run_view(run: Run, *, with_traceback: bool = False) -> RunView:
 
 def bulk_filters(bulk: Bulk) -> dict[str, Any]:
     """Filters as the verbs of the engine take them."""
-    return {name: value for name, value in structs.asdict(bulk).items() if name != "reason" and value}
+    return {
+        name: value
+        for name, value in structs.asdict(bulk).items()
+        if name == "roots_only" or (name != "reason" and value)
+    }
 
 
 def runs_page(page: Page[Run]) -> RunsPage:

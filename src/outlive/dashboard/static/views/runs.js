@@ -61,7 +61,7 @@ export default function Runs() {
   const close = () => { doing.value = null; };
   const done = () => { selection.value = new Set(); pages.changed(); counted.reload(); };
   return html`<${Head} title="Runs" beside=${html`<span class=${`soft ${state.value === 'live' ? 'live' : ''}`}>${{ live: 'live', away: 'not live: connecting' }[state.value] ?? ''}</span>`}>
-      <${Actions} chosen=${selection.value} any=${any} statuses=${filters.status} purges=${!filters.waiting_for && !filters.roots_only} doing=${doing} />
+      <${Actions} chosen=${selection.value} any=${any} statuses=${filters.status} purges=${!filters.waiting_for} doing=${doing} />
     </${Head}>
     <${Filters} filters=${filters} order=${order} search=${search} />
     <${Problem} error=${pages.error.value ?? counted.error.value} again=${() => pages.see(0, 60)} />
@@ -158,15 +158,17 @@ function Actions({ chosen, any, statuses, purges, doing }) {
     ${!chosen.size && can('purge_runs') && purges && statuses.every((status) => !VERBS[0].for.includes(status)) && html`<button class="no" onClick=${() => { doing.value = { verb: 'purge', label: 'Delete', kind: 'no', path: '/bulk/purge' }; }}>Delete all that fit…</button>`}`;
 }
 
-/** The filters of the list as bulk operations take them; they know no `roots_only`. */
-function bulkOf({ tag, roots_only: _, ...rest }) {
-  return { ...rest, ...(tag.length && { tags: Object.fromEntries(tag.map((each) => each.split(/=(.*)/s).slice(0, 2))) }) };
+/** The filters of the list as bulk operations take them: what the list shows is what they are for. Only those that know of child runs are
+ * said whether these are meant; the others are for whole trees. */
+function bulkOf({ tag, roots_only: rootsOnly, ...rest }, knowsChildren = false) {
+  return { ...rest, ...(knowsChildren && { roots_only: rootsOnly === 'true' }), ...(tag.length && { tags: Object.fromEntries(tag.map((each) => each.split(/=(.*)/s).slice(0, 2))) }) };
 }
 
 function Bulk({ verb, label, kind, path, says, chosen, filters, close, done }) {
   const reason = useRef(null);
   const ids = [...chosen];
-  const body = (dry) => ({ ...bulkOf(filters), limit: BULK_MAX, dry_run: dry, ...(verb === 'cancel' || verb === 'retry' ? { reason: reason.current?.value ?? '' } : {}) });
+  const known = verb === 'cancel' || verb === 'retry';
+  const body = (dry) => ({ ...bulkOf(filters, known), limit: BULK_MAX, dry_run: dry, ...(known && { reason: reason.current?.value ?? '' }) });
   if (verb === 'purge') {
     const send = (dry) => post(path, { ...bulkOf(filters), older_than: 0, limit: BULK_MAX, dry_run: dry });
     return html`<${ActionDialog} title="Delete runs for good" verb="Delete" kind="no" close=${close} preview=${() => send(true)} disabled=${false}
