@@ -64,13 +64,13 @@ async def test_the_page_is_for_anyone_and_is_sent_once(app: Api) -> None:
 def test_the_page_tells_what_each_view_imports() -> None:
     """So that the modules of a view are asked for at once; what the page loads for every view is not in it."""
     text = pages().by_path[("",)].body.decode()
-    told = msgspec.json.decode(text.partition('id="imports">')[2].partition("</script>")[0])
+    listed = msgspec.json.decode(text.partition('id="imports">')[2].partition("</script>")[0])
 
     first = loaded_by("app.js", *SHARED)
-    assert {f"./views/{path.name}" for path in (STATIC / "views").glob("*.js")} == told.keys()
-    for view, modules in told.items():
+    assert {f"./views/{path.name}" for path in (STATIC / "views").glob("*.js")} == listed.keys()
+    for view, modules in listed.items():
         assert {each.removeprefix("./") for each in modules} == loaded_by(view.removeprefix("./")) - first - {view[2:]}
-    assert "./views/run/timeline.js" in told["./views/run.js"]
+    assert "./views/run/timeline.js" in listed["./views/run.js"]
 
 
 async def test_only_files_that_are_there_are_public(app: Api) -> None:
