@@ -68,8 +68,8 @@ def test_merged_change_forgets_what_its_last_snapshot_stands_for() -> None:
 
 
 def test_nothing_of_a_change_is_left_out() -> None:
-    """Whatever a change may carry has a place in the merged one; a successor is a new tree, and only a
-    client reopens one: neither is merged."""
+    """Whatever a change may carry has a place in the merged one; a successor and one that begins at once
+    are new trees, and only a client reopens one: none of them is merged."""
     assert {field.name for field in fields(Change)} == {
         "journal",
         "after",
@@ -88,6 +88,7 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "forgets",
         "is_guarded",
         "successor_of",
+        "eager",
         "reopens",
         "freed_keys",
         "keys",

@@ -117,6 +117,53 @@ def _empty() -> None:
     crowd.now = crowd.most = 0
 
 
+# -- Beginning at once -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_store
+async def test_run_begins_at_once_in_a_queue_that_limits_nothing(engine: outlive.Engine) -> None:
+    """From the second one on: the claim of the first has found no other run in line."""
+    for name in ("first", "second"):
+        assert await in_time((await engine.start(queued_visit, name, queue="open")).result()) == name
+
+    assert (engine.counters.runs_claimed, engine.counters.runs_started) == (1, 1)
+
+
+@pytest.mark.every_store
+async def test_limit_that_is_set_holds_for_the_next_start(engine: outlive.Engine) -> None:
+    """A queue that limited nothing before: its worker does not go by what it knew."""
+    await in_time((await engine.start(queued_visit, "first", queue="open")).result())
+    await engine.queues.set("open", concurrency=1)
+
+    runs = await asyncio.gather(*(engine.start(queued_nap, str(number), queue="open") for number in range(5)))
+    await waits(runs[0])
+
+    assert (engine.counters.runs_claimed, engine.counters.runs_started) == (2, 0)
+    assert (await engine.queues.stats("open")).in_line == 4
+
+
+async def test_paused_queue_lets_no_run_begin(engine: outlive.Engine) -> None:
+    """Also none that this process starts in a queue that was open before."""
+    await in_time((await engine.start(queued_visit, "first", queue="open")).result())
+    await engine.queues.pause("open")
+
+    run = await engine.start(queued_visit, "second", queue="open")
+    assert (await run.info()).status is RunStatus.PENDING
+    await engine.queues.resume("open")
+
+    assert await in_time(run.result()) == "second"
+    assert stage.calls == ["first", "second"]
+
+
+async def test_worker_of_named_queues_lets_no_run_jump_the_order(place: Place) -> None:
+    """It takes from the first of them first, so a new run in another one waits for a claim."""
+    async with place.engine(queues=["important", "open"]) as engine:
+        for name in ("first", "second"):
+            await in_time((await engine.start(queued_visit, name, queue="open")).result())
+
+        assert (engine.counters.runs_claimed, engine.counters.runs_started) == (2, 0)
+
+
 @pytest.mark.every_store
 async def test_no_more_runs_than_the_queue_allows(place: Place) -> None:
     """Two workers share the slots; every run ends."""

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from outlive._journal.event import RunReleased
+from outlive._model.queue import queue_cell
+from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore, queues
 from outlive._store.postgres.connection import HURRIED, Session
 from outlive.errors import StoreUnavailableError
-from outlive.testing.conformance.builders import begin, claim, hire, message, read_names
+from outlive.testing.conformance.builders import begin, claim, hire, message, new_tree, read_names
+from outlive.testing.conformance.eager import eager
 from outlive.testing.conformance.queues import QUEUE, limit
 from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, is_waiting_for_lock, until
@@ -67,3 +70,29 @@ async def test_process_that_stands_still_in_a_claim_does_not_hold_up_the_queue(
     goes_on.set()
     with pytest.raises(StoreUnavailableError):
         await in_time(claiming)
+
+
+async def test_new_run_gets_in_line_rather_than_wait_for_a_claim(store: PostgresStore, postgres_url: str) -> None:
+    """The lock of its queue is another one's: what is committed with the run waits for nothing."""
+    await store.commit([eager(store, "before")])
+    async with connected(postgres_url) as blocker, blocker.transaction():
+        await blocker.fetchval("SELECT name FROM place.cells WHERE name = $1 FOR UPDATE", queue_cell(QUEUE))
+
+        outcomes = await in_time(store.commit([new_tree(store, "other"), eager(store, "run-1")]))
+
+    assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED, Outcome.MUST_WAIT]
+
+
+async def test_limit_waits_for_the_runs_that_begin_without_one(store: PostgresStore, postgres_url: str) -> None:
+    """A run that began when nothing was limited is there to be counted when the limit is."""
+    async with connected(postgres_url) as blocker, connected(postgres_url) as looker:
+        await store.commit([eager(store, "first")])
+        async with blocker.transaction():
+            # As the transaction of a run that begins has it.
+            await blocker.fetchval("SELECT name FROM place.cells WHERE name = $1 FOR SHARE", queue_cell(QUEUE))
+            limiting = asyncio.ensure_future(limit(store, concurrency=1))
+            await until(lambda: is_waiting_for_lock(looker))
+        await in_time(limiting)
+
+    ((outcome, _),) = await store.commit([eager(store, "second")])
+    assert outcome is Outcome.MUST_WAIT

@@ -88,6 +88,13 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         fields = {name: getattr(self.declared, name) for name in QueueLimits.__struct_fields__}
         return msgspec.convert(fields | self.changed, QueueLimits, from_attributes=True)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every run in it may begin at once."""
+        limits = self.limits
+        has_limit = any(limit is not None for limit in (limits.concurrency, limits.per_worker, limits.per_key))
+        return self.paused is None and not has_limit and not limits.rate
+
     def declaring(self, limits: QueueLimits, *, at: int) -> QueueState:
         """The same with limits that code declares which was started at this instant."""
         if at <= self.declared_at or limits == self.declared:

@@ -21,6 +21,8 @@ class Outcome(enum.Enum):
 
     COMMITTED = "committed"
     CONFLICT = "conflict"
+    MUST_WAIT = "must wait"
+    """A new run wants to begin at once (`Change.eager`), and its queue does not allow that now: nothing was written."""
 
 
 class MessageKind(enum.Enum):
@@ -227,5 +229,8 @@ class Change(msgspec.Struct, kw_only=True):
     """For a new journal: the handle of an ended one, whose message keys, with their answers, and messages waiting for
     its root run move over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it
     due at once."""
+    eager: str = ""
+    """For a new journal: the queue in which its root run begins without getting in line. It may if nothing is limited
+    or paused there, and no run is in line."""
     audit: list[Action] = []
     """What the audit log is to say; written if and only if this change is."""

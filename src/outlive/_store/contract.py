@@ -150,6 +150,8 @@ class Claims(msgspec.Struct, frozen=True):
     next_wake_at: int | None
     """The earliest later wake-up among the claimable runs, so that the worker knows how long it may sleep; orphans
     count only if fewer than `orphans_max` of them were taken."""
+    open_queues: frozenset[str] = frozenset()
+    """Queues that were found to limit nothing, and in which no run is in line now: new runs may begin there at once."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -235,6 +235,9 @@ class Starter:
         deed = None if acting is None else acting.begin("start", run_id)
 
         def answer(outcome: Outcome, journal: int) -> None:
+            if outcome is Outcome.MUST_WAIT:
+                begin(at_once=False)
+                return
             if deed is not None:
                 deed.is_written = outcome is Outcome.COMMITTED
             if not done.done():
@@ -244,9 +247,9 @@ class Starter:
             if not done.done():
                 done.set_exception(error)
 
-        def begin() -> None:
+        def begin(*, at_once: bool = True) -> None:
             try:
-                self._begin(run_id, event, blobs, answer, None if deed is None else deed.action)
+                self._begin(run_id, event, blobs, answer, None if deed is None else deed.action, at_once=at_once)
             except Exception as error:  # The caller alone can hear of it.
                 fail(error)
 
@@ -259,12 +262,21 @@ class Starter:
         finally:
             self._creating.discard(done)
 
-    def _begin(self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None) -> None:
+    def _begin(
+        self,
+        run_id: str,
+        event: RunCreated,
+        blobs: list[Blob],
+        answer: Answer,
+        audit: Action | None,
+        *,
+        at_once: bool,
+    ) -> None:
         """Create a tree: owned by our worker at once if it can run it and has room, else for any worker."""
         worker = self._access.worker
         if self._commits is None:
             raise EngineClosedError("starting a run")
-        if worker is None or not worker.begin(run_id, event, blobs, answer, audit):
+        if worker is None or not at_once or not worker.begin(run_id, event, blobs, answer, audit):
             self._commits.submit(birth(run_id, event, blobs, audit), partial(self._born, answer))
 
     def _born(self, answer: Answer, outcome: Outcome, journal: int) -> None:

@@ -312,8 +312,8 @@ class Committer:
                 histogram.counts[bisect_left(histogram.bounds, value)] += 1
                 histogram.sum += value
         for (change, _), (outcome, _) in zip(batch, outcomes, strict=True):
-            if outcome is Outcome.CONFLICT:
-                counters.conflicts += 1
+            if outcome is not Outcome.COMMITTED:
+                counters.conflicts += outcome is Outcome.CONFLICT
                 continue
             counters.rows += len(change.rows)
             for row in change.rows:

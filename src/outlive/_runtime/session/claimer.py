@@ -177,6 +177,7 @@ class Claimer:
         if limit and not claims:
             answer = await self._claim(limit)
             claims, self._next_wake_at = answer.claims, answer.next_wake_at
+            self._requests.open_queues |= answer.open_queues
         self._requests.was_claim_full = not limit or len(claims) >= limit
         self._has_more = bool(limit) and (self._requests.was_claim_full or self._may_have_orphans)
         if claims:

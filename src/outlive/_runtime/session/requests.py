@@ -31,6 +31,8 @@ class ClaimRequests:
         """Whether another process has paused a workflow, or let it go on."""
         self.was_claim_full = False
         """Whether the last claim took as many trees as it could, or had no room at all, so that more may be due."""
+        self.open_queues: set[str] = set()
+        """Queues in which a new run may begin at once, as far as the claims of this session know; the store decides."""
 
     def look(self) -> None:
         """Something may be due: look now."""

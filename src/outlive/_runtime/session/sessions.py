@@ -206,7 +206,9 @@ class WorkerSessions:
         worker = self._worker
         if worker is None or not worker.room or f"{event.workflow}@{event.version}" not in self._definitions:
             return False
-        if event.queue or event.start_at or not self._takes_unqueued:
+        # A worker that takes from queues in an order would pass over those who are in line in another one.
+        can_take = event.queue in self._requests.open_queues if event.queue else self._takes_unqueued
+        if event.start_at or not can_take or (event.queue and self._options.queues is not None):
             return False  # Only a claim says when it is its turn.
         if worker.mail.pauses and worker.mail.is_paused(event.workflow):
             return False

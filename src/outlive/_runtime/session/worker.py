@@ -138,15 +138,17 @@ class Worker:
             return
         draft = live.take_draft()
         assert draft is not None
+        draft.change.eager = event.queue
         if audit is not None:
             draft.change.audit = [audit]
         self.trees.expect(live)
         self._committer.submit(draft.change, partial(self._on_begun, live, draft, answer))
 
     def _on_begun(self, live: LiveTree, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
-        if outcome is Outcome.CONFLICT:
-            # Another run has the id: this tree was never stored, so that there is nothing to look for.
+        if outcome is not Outcome.COMMITTED:
+            # Another run has the id, or it has to get in line: it was never stored, so there is nothing to look for.
             live.in_flight -= 1
+            self._requests.open_queues.discard(draft.change.eager)
             self.discard(live)
             answer(outcome, journal)
             return

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from outlive._model import Run
-from outlive._model.queue import CELLS, queue_cell
+from outlive._model.queue import CELLS, queue_cell, queue_in
 from outlive._model.run import HELD, IN_LINE, OUTSIDE
 from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.memory.state import MemoryState, Tree
@@ -79,7 +79,7 @@ class MemoryClaim:
         claims += self._serve(name, serving)
         if (data := serving.data(cell)) is not None:
             self._state.cells[queue_cell(name)] = data
-        return joined(Claims(claims, later_at), Claims([], serving.next_wake_at()))
+        return joined(Claims(claims, later_at), serving.rest())
 
     def _serve(self, name: str, serving: Serving) -> list[Claim]:
         turns = self._state.turns.setdefault(name, {})
@@ -110,6 +110,13 @@ class MemoryClaim:
         held = [root for root in self._roots_of(name) if root.slot == HELD]
         by_worker = sum(root.owner == self._wanted.worker_id for root in held)
         return Held(len(held), by_worker, Counter(root.queue_key for root in held))
+
+
+def is_open(state: MemoryState, name: str) -> bool:
+    """Whether a new run may begin in a queue at once: nothing is limited there, and no run is in line."""
+    roots = (tree.root for tree in state.active.values())
+    has_line = any(root.queue == name and root.slot == IN_LINE for root in roots)
+    return queue_in(state.cells.get(queue_cell(name))).is_open and not has_line
 
 
 def list_queues(state: MemoryState) -> list[str]:

@@ -42,7 +42,7 @@ from outlive._store.contract import (
 )
 from outlive._store.memory.audit import MemoryAudit, append_audit
 from outlive._store.memory.checkpoints import MemoryCheckpoints
-from outlive._store.memory.claim import MemoryClaim, list_queues, measure_queue
+from outlive._store.memory.claim import MemoryClaim, is_open, list_queues, measure_queue
 from outlive._store.memory.deleting import MemoryDeletion
 from outlive._store.memory.examine import MemoryExaminer
 from outlive._store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
@@ -97,6 +97,8 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         return [self._commit(change) for change in changes]
 
     def _commit(self, change: Change) -> tuple[Outcome, int]:
+        if change.eager and not is_open(self._state, change.eager):
+            return Outcome.MUST_WAIT, 0
         tree = self._find_writable(change)
         if tree is None:
             return Outcome.CONFLICT, change.journal
@@ -251,9 +253,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
 
     async def request_message(self, connection: Any, message: Message, *, start: Change | None = None) -> Delivery:
         """The same."""
-        raise ConfigurationError(
-            "the in-memory store has no transactions to share; sending a message in your own needs PostgreSQL"
-        )
+        raise ConfigurationError("the in-memory store has no transactions to share; sending in one needs PostgreSQL")
 
     async def read_cell(self, name: str) -> bytes | None:
         """As it is now."""

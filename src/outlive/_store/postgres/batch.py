@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from outlive._model import Run
+from outlive._model.queue import queue_cell
 from outlive._model.run import IN_LINE, OUTSIDE
 from outlive._store.contract import Answer, Change, Message, Outcome
 from outlive._store.postgres.audit import audited
@@ -60,6 +61,8 @@ class Batch:
         self._journals: list[int] = []
         self._ids: set[str] = set()
         self._lined: set[tuple[str, str, str]] = set()
+        self._eager: dict[int, str] = {}
+        """The queues of new runs that want to begin at once."""
 
     def add(self, change: Change) -> None:
         """Take a change."""
@@ -131,6 +134,8 @@ class Batch:
             raise Conflict("two new trees with one id")
         self._ids.add(root.id)
         self._new_roots.append(birth_of(root, key=journal, journal=journal))
+        if change.eager:
+            self._eager[journal] = change.eager
         if (
             change.starts
             or change.messages
@@ -159,6 +164,11 @@ class Batch:
         rest: dict[str, Any] = dict(self._rest)
         if self._lined:
             rest["lined"] = sorted(self._lined)
+        if self._eager:
+            rest["eager"] = [
+                {"journal": journal, "cell": to_text(queue_cell(queue)), "queue": to_text(queue)}
+                for journal, queue in self._eager.items()
+            ]
         if "rings" in rest and rings_channel is not None:
             rest["rings_channel"] = rings_channel
         else:
@@ -181,7 +191,11 @@ class Batch:
             return [(Outcome.COMMITTED, journal) for journal in self._journals]
         gone = set(lost)
         return [
-            (Outcome.CONFLICT, 0) if journal in gone else (Outcome.COMMITTED, journal) for journal in self._journals
+            # If its id is taken, that is found when it gets in line.
+            (Outcome.MUST_WAIT if journal in self._eager else Outcome.CONFLICT, 0)
+            if journal in gone
+            else (Outcome.COMMITTED, journal)
+            for journal in self._journals
         ]
 
 

@@ -182,6 +182,9 @@ async def commit_carefully(session: Session, changes: Sequence[Change], writing:
 
 async def _commit_one(session: Session, change: Change, writing: Writing) -> tuple[Outcome, int]:
     """Write a change in a savepoint."""
+    if change.eager:
+        # It would have to lock the cell of its queue, and the changes before it have locked other things.
+        return Outcome.MUST_WAIT, 0
     await session.run("SAVEPOINT change")
     try:
         outcome = Outcome.COMMITTED, await _write_carefully(session, change, writing)

@@ -100,7 +100,7 @@ class QueueClaim:
             await self._forget_lines(serving)
         if (after := serving.data(data)) is not None:
             await session.fetch("put_cells", [to_text(queue_cell(self._name))], [after])
-        return Claims(claims, serving.next_wake_at())
+        return joined(Claims(claims, None), serving.rest())
 
     async def _count_held(self, state: QueueState) -> Held:
         limits, in_all, by_worker = state.limits, 0, 0

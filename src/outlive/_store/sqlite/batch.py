@@ -19,10 +19,12 @@ from msgspec.structs import replace
 
 from outlive._model import Run
 from outlive._model.payload import Blob
+from outlive._model.queue import queue_cell, queue_in
 from outlive._model.run import IN_LINE, OUTSIDE
 from outlive._store.change import has_final_end
 from outlive._store.contract import Action, Change, Forgotten, Message, Outcome
 from outlive._store.sqlite.audit import put_audit
+from outlive._store.sqlite.cells import read_cell
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
@@ -60,6 +62,8 @@ class Batch:
         self._forgotten: list[tuple[int, Forgotten]] = []
         self._successors: dict[int, tuple[int, Run]] = {}
         self._taken: set[str] = set()
+        self._closed: set[str] = set()
+        """Queues in which no new run may begin at once."""
         self._key: int
         """Of the last tree in the store; read when there are new ones."""
 
@@ -67,9 +71,12 @@ class Batch:
         """Take changes in order, once for a batch, and say what becomes of each if the batch can be written."""
         if not can_write_at_once(changes):
             raise Conflict
-        newcomers = [root_of(change).id for change in all_of(changes) if not change.journal]
+        newcomers = [root_of(change) for change in all_of(changes) if not change.journal]
         if newcomers:
-            key, taken = self._session.fetch("find_taken_ids", to_json(newcomers)) or (0, "[]")
+            if eager := {change.eager for change in changes if change.eager}:
+                lined = {root.queue for root in newcomers if root.slot == IN_LINE}
+                self._closed = {queue for queue in eager if queue in lined or not _is_open(self._session, queue)}
+            key, taken = self._session.fetch("find_taken_ids", to_json([root.id for root in newcomers])) or (0, "[]")
             assert isinstance(key, int)
             assert isinstance(taken, str)
             self._key, self._taken = key, set(decode_strings(taken))
@@ -77,6 +84,8 @@ class Batch:
 
     def _add(self, change: Change, ended: Run | None = None) -> tuple[Outcome, int]:
         """Take a change, which the change that writes `ended`, the root of an ending tree, may have started."""
+        if change.eager in self._closed:
+            return Outcome.MUST_WAIT, 0
         if change.renames:
             self._make_room(change, ended)
         journal = change.journal or self._create(change)
@@ -267,3 +276,8 @@ def root_of(change: Change) -> Run:
         if run.number == 0:
             return run
     raise AssertionError("a new journal needs the row of its root run")
+
+
+def _is_open(session: Session, queue: str) -> bool:
+    """Whether a new run may begin in a queue at once: nothing is limited there, and no run is in line."""
+    return queue_in(read_cell(session, queue_cell(queue))).is_open and session.fetch("has_line", queue) == (0,)

@@ -60,7 +60,7 @@ def commit_all(session: Session, changes: Sequence[Change], *, careful: bool) ->
 def _commit_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     session.connection.execute(SAVEPOINT)
     try:
-        outcome = Outcome.COMMITTED, _write_carefully(session, change)
+        outcome = _write_carefully(session, change)
     except (Conflict, apsw.ConstraintError):
         session.connection.execute(ROLLBACK_TO_SAVEPOINT)
         outcome = Outcome.CONFLICT, change.journal
@@ -68,7 +68,7 @@ def _commit_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     return outcome
 
 
-def _write_carefully(session: Session, change: Change) -> int:
+def _write_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     if change.journal and session.fetch("find_tail", change.journal) != (change.after, int(change.reopens)):
         raise Conflict
     if change.reopens:
@@ -80,13 +80,15 @@ def _write_carefully(session: Session, change: Change) -> int:
     ((outcome, journal),) = batch.add([replace(change, reopens=False, renames=[], starts=[], messages=[])])
     if outcome is Outcome.CONFLICT:
         raise Conflict
+    if outcome is Outcome.MUST_WAIT:
+        return outcome, 0
     batch.write()
     for start in change.starts:
-        outcome, _ = _commit_carefully(session, start)
-        if outcome is Outcome.CONFLICT and start.successor_of:
+        started, _ = _commit_carefully(session, start)
+        if started is Outcome.CONFLICT and start.successor_of:
             raise Conflict
     put_messages(session, change.messages, inbox_messages_max=NO_LIMIT)
-    return journal
+    return outcome, journal
 
 
 Posting = tuple[Sequence[Message], Change | None, int]

@@ -57,7 +57,7 @@ def claim_queue(session: Session, *, name: str, wanted: ClaimRequest, lost: list
         session.execute("delete_lines", name, to_json(sorted(serving.empty)), names)
     if (data := serving.data(cell)) is not None:
         session.execute("put_cell", queue_cell(name), data)
-    return joined(Claims(claims, later_at), Claims([], serving.next_wake_at()))
+    return joined(Claims(claims, later_at), serving.rest())
 
 
 def _claim_held(

@@ -52,7 +52,7 @@ class ClaimRequest(NamedTuple):
 def joined(first: Claims, second: Claims) -> Claims:
     """What two parts of one claim brought."""
     instants = [at for at in (first.next_wake_at, second.next_wake_at) if at is not None]
-    return Claims([*first.claims, *second.claims], min(instants, default=None))
+    return Claims([*first.claims, *second.claims], min(instants, default=None), first.open_queues | second.open_queues)
 
 
 class Picked(NamedTuple):

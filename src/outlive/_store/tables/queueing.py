@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from outlive._model.queue import QueueState, queue_data, queue_in
+from outlive._store.contract import Claims
 
 PLAN_MIN = 32
 """Lines that are looked at in one round at least: many may be empty."""
@@ -160,6 +161,11 @@ class Serving:
         if self.is_drained or not self._is_slowed:
             return None
         return self._state.charged(self._name, self._taken, self._now_at).next_in_rate(self._name, self._now_at)
+
+    def rest(self) -> Claims:
+        """What is to be known of the queue after the claim."""
+        is_open = self.is_drained and self._state.is_open
+        return Claims([], self.next_wake_at(), frozenset({self._name}) if is_open else frozenset())
 
     def data(self, held: bytes | None) -> bytes | None:
         """What the cell of the queue is to hold; None if that is what it holds."""

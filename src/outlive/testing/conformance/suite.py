@@ -9,6 +9,7 @@ from outlive.testing.conformance.checkpoints import CheckpointsConformance
 from outlive.testing.conformance.claims import ClaimsConformance
 from outlive.testing.conformance.copies import CopiesConformance
 from outlive.testing.conformance.deleting import DeletingConformance
+from outlive.testing.conformance.eager import EagerConformance
 from outlive.testing.conformance.examine import ExamineConformance
 from outlive.testing.conformance.finding import FindingConformance
 from outlive.testing.conformance.forgetting import ForgettingConformance
@@ -59,6 +60,7 @@ class LocalStoreConformance(
     WorkersConformance,
     QueriesConformance,
     QueuesConformance,
+    EagerConformance,
     FindingConformance,
     TransactionsConformance,
     MigrationsConformance,

@@ -4,7 +4,8 @@
 -- in an order that no two calls can wait for each other: roots by key, then new ids, then events by journal, then blobs.
 -- Every statement in here sees what others have committed before it began: that is why roots are locked first.
 --
--- `lost`: keys of new trees that do not exist because their id was taken; nothing of them was written.
+-- `lost`: keys of new trees that do not exist because their id was taken, or because they wanted to begin at once in a
+-- queue in which they may not (`eager`); nothing of them was written.
 CREATE FUNCTION {commit_changes}(
     p_now bigint, -- NULL: the server's clock.
     p_channel text, -- Where to tell that something is due for others; NULL: nowhere.
@@ -27,7 +28,7 @@ CREATE FUNCTION {commit_changes}(
     p_blob_id text[],
     p_blob_data bytea[],
     -- What is rare: {must, guarded, tagged, retagged, consumed, keys, answers, items, streams, renames, successors, messages,
-    -- messages_max, forgets, rings, rings_channel, lined, freed, audit}.
+    -- messages_max, forgets, rings, rings_channel, lined, freed, eager, audit}.
     p_rest jsonb,
     OUT lost bigint[],
     OUT deliveries text[]
@@ -44,7 +45,38 @@ DECLARE
     v_has_rest boolean := p_rest IS NOT NULL;
     v_has_end boolean := coalesce(p_root_status && {final}, false);
     v_ends jsonb;
+    v_cells text[];
+    v_shared text[];
+    v_waiting bigint[];
 BEGIN
+    IF v_has_rest AND p_rest ? 'eager' THEN
+        -- New runs that want to begin at once. The cells of their queues stay locked: who limits or pauses a queue does so
+        -- before such a run begins, or when it is there to be counted. Where another one has the lock, the run has to wait,
+        -- and not the rest of this call.
+        v_cells := ARRAY(SELECT DISTINCT value ->> 'cell' FROM jsonb_array_elements(p_rest -> 'eager'));
+        v_shared := ARRAY(SELECT name FROM {schema}.cells WHERE name = ANY (v_cells) FOR SHARE SKIP LOCKED);
+        IF cardinality(v_shared) < cardinality(v_cells) THEN
+            WITH created AS (
+                INSERT INTO {schema}.cells (name)
+                SELECT new.name FROM unnest(v_cells) AS new (name) WHERE new.name <> ALL (v_shared) ORDER BY new.name
+                ON CONFLICT (name) DO NOTHING
+                RETURNING name
+            )
+            SELECT v_shared || array_agg(created.name) INTO v_shared FROM created;
+        END IF;
+        SELECT array_agg(new.journal)
+        INTO v_waiting
+        FROM jsonb_to_recordset(p_rest -> 'eager') AS new (journal bigint, cell text, queue text)
+        WHERE
+            NOT EXISTS (
+                SELECT FROM {schema}.cells AS cell
+                WHERE
+                    cell.name = new.cell AND cell.name = ANY (v_shared)
+                    AND (cell.data IS NULL OR {is_open}(cell.data))
+            )
+            OR EXISTS (SELECT FROM {schema}.lines AS line WHERE line.queue = new.queue)
+            OR new.queue IN (SELECT value ->> 0 FROM jsonb_array_elements(p_rest -> 'lined'));
+    END IF;
     IF (v_has_rest AND p_rest ?| '{messages,renames,successors}') OR (v_has_end AND EXISTS (
         SELECT
         FROM {schema}.runs AS run
@@ -165,7 +197,7 @@ BEGIN
             INSERT INTO {schema}.runs ({run_names})
             SELECT {new_run}
             FROM unnest({run_arrays}) AS new ({run_names})
-            WHERE new.number = 0
+            WHERE new.number = 0 AND (v_waiting IS NULL OR new.key <> ALL (v_waiting))
             ORDER BY new.id
             ON CONFLICT (id) DO NOTHING
             RETURNING key, owner
