@@ -23,6 +23,9 @@ IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
 METHOD = "^[A-Za-z]{1,20}$"
 """Of a request over HTTP."""
 NAME_CHARACTERS_MAX = 128
+INSTANT = r"^\d{4}-?\d{2}-?\d{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?$(?!\n)"
+SHARE = r"^(100(\.0+)?|\d{1,2}(\.\d+)?)%?$(?!\n)"
+"""Of all items."""
 SPAN = r"^(?=[0-9])(\d+(\.\d+)?d)?(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?(\d+(\.\d+)?ms)?$(?!\n)"
 STEPS_MAX = 10_000
 HASH_BITS = 48

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from outlive._define.flow.call import BuiltIn, Call, OneOf
-from outlive._define.flow.document import Span, seconds_of
+from outlive._define.flow.document import INSTANT, Span, seconds_of
 from outlive._define.flow.expression import ANY, NULL, Template, case_of, compile_cases
 from outlive._define.in_run import sleep_until
 from outlive._define.logger import get_logger
@@ -67,7 +68,7 @@ class SleepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     seconds: Span | None = None
     """How long: `5m`, or a number of seconds."""
-    until: str | None = None
+    until: Annotated[str, Meta(pattern=INSTANT)] | None = None
     """An instant: `2026-01-31T06:00:00Z`."""
 
 

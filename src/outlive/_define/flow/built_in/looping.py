@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from outlive._define.flow.call import BuiltIn, Call
-from outlive._define.flow.document import Document, FlowStep, Span, seconds_of
+from outlive._define.flow.document import SHARE, Document, FlowStep, Span, seconds_of
 from outlive._define.flow.driver import error_data, run_plan
 from outlive._define.flow.expression import ANY, BOOL, LIST, MAP, NUMBER
 from outlive._define.flow.plan import Plan
@@ -75,7 +75,7 @@ class MapArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     items: list[Any]
     concurrency: Annotated[int, Meta(ge=1)] = CONCURRENCY
     """How many items are under way at once."""
-    tolerate: int | float | str = 0
+    tolerate: int | float | Annotated[str, Meta(pattern=SHARE)] = 0
     """How many items may fail: a number, or a share such as "10%"."""
 
 
@@ -102,15 +102,12 @@ class MapItems:
         """See `BuiltIn`."""
         if len(given.items) > ITEMS_MAX:
             raise FlowStepError(call.id, f"a map takes {ITEMS_MAX:,} items, and has {len(given.items):,}; use a batch")
-        return await _Items(call, given, _tolerance(call.id, given.tolerate)).run()
+        return await _Items(call, given, _tolerance(given.tolerate)).run()
 
 
-def _tolerance(id: str, said: int | float | str) -> Tolerance:
+def _tolerance(said: int | float | str) -> Tolerance:
     if isinstance(said, str):
-        try:
-            return Tolerance(ratio=float(said.removesuffix("%")) / 100)
-        except ValueError:
-            raise FlowStepError(id, f"`tolerate` is a number or a share such as 10%, and not {said!r}") from None
+        return Tolerance(ratio=float(said.removesuffix("%")) / 100)
     return Tolerance(failures=said) if isinstance(said, int) else Tolerance(ratio=said)
 
 
