@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import outlive
+from outlive._runtime.session import keeper
 from outlive.testing.fsck import check_store
 from tests.engine.support import Place, stage, until
 
@@ -33,6 +34,13 @@ async def engine(place: Place) -> AsyncIterator[outlive.Engine]:
     """A running engine."""
     async with place.engine() as engine:
         yield engine
+
+
+@pytest.fixture
+def quick_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers renew their leases all the time. With short leases they would too, and lose them when this machine is
+    busy for a second."""
+    monkeypatch.setattr(keeper, "PAUSE_SECONDS_MAX", 0.02)
 
 
 @pytest.fixture(autouse=True)

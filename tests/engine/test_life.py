@@ -274,7 +274,7 @@ async def test_an_engine_may_stop_while_it_begins_a_new_session(place: Place) ->
     """Its lease is lost, its store is away, and it stops all the same, with its threads."""
     stores: list[FaultyStore] = []
     before = threading.active_count()
-    engine = await place.engine(lease_seconds=1, wrap=faulty(stores)).__aenter__()
+    engine = await place.engine(lease_seconds=2, wrap=faulty(stores)).__aenter__()
     await in_time((await engine.start(lively_mix, "a")).result())
     await engine.start(lively, "held", id="run-1")
     await stage.gate("held").reached()

@@ -99,9 +99,10 @@ async def test_named_worker_takes_its_own_runs_when_it_comes_back(place: Place) 
         assert ["a before", "a"] == await in_time(second.get("run-1").result())
 
 
+@pytest.mark.usefixtures("quick_beats")
 async def test_second_worker_of_a_name_ends_the_session_of_the_first(place: Place) -> None:
     """Two cannot have it; the older one gives up what it has, and nothing is done twice by it."""
-    async with place.engine(name="orders-1", lease_seconds=1.0) as first:
+    async with place.engine(name="orders-1") as first:
         await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
         old = worker_of(first).id
@@ -114,10 +115,10 @@ async def test_second_worker_of_a_name_ends_the_session_of_the_first(place: Plac
     assert old not in workers
 
 
+@pytest.mark.usefixtures("quick_beats")
 async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place) -> None:
     """A mistake, or a machine that comes back after its successor has begun: the older one is ended once."""
-    names: dict[str, Any] = {"name": "orders-1", "lease_seconds": 1.0}
-    async with place.engine(**names) as first, place.engine(**names) as second:
+    async with place.engine(name="orders-1") as first, place.engine(name="orders-1") as second:
         old = session_id_of(first)
 
         async def has_begun_again() -> bool:

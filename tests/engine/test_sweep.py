@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 import outlive
 from outlive import RunStatus
 from outlive._journal.event import RunClaimed, RunCreated
@@ -209,6 +211,7 @@ class CountingBeat:
         self._inner.close()
 
 
+@pytest.mark.usefixtures("quick_beats")
 async def test_lease_is_renewed_while_a_step_takes_long_and_not_after_the_end(place: Place) -> None:
     """By a beat of its own, whatever the steps do; a worker that stops ends its beat and its session. [TS-R17 FB-R6]"""
     beats: list[CountingBeat] = []
@@ -223,7 +226,7 @@ async def test_lease_is_renewed_while_a_step_takes_long_and_not_after_the_end(pl
         vars(store)["open_beat"] = open_counted
         return store
 
-    async with place.engine(lease_seconds=1, wrap=wrap) as engine:
+    async with place.engine(wrap=wrap) as engine:
         run = await engine.start(swept_alone, "a")
         await stage.gate("a").reached()
 

