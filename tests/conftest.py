@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from shutil import disk_usage
+from tempfile import TemporaryDirectory
 from zlib import adler32
 
 import pytest
@@ -32,6 +34,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As `nohup make test &` has it. A child inherits that, and could not be interrupted; it does not inherit a handler.
     signal.signal(signal.SIGINT, lambda *_: None)
 
+
+POSTGRES = {
+    "shared_buffers": "32MB",
+    # What is done now and then, in a time of its own, is done for no test.
+    "autovacuum_naptime": "1d",
+    "checkpoint_timeout": "1d",
+    # No test copies this server.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+"""Settings of the server."""
+
+MEMORY_DISK_BYTES_MIN = 2 << 30
+"""The server has a tenth of it."""
 
 FOLDERS = count()
 """Their numbers."""
@@ -141,15 +157,23 @@ def postgres_server() -> Iterator[PostgresServer]:
 
     Make a database or a schema of your own in it. A test that stops or kills its server starts one of its own.
     """
-    server = PostgresServer(fsync=False, settings={"shared_buffers": "32MB"})
-    try:
-        server.start()
-    except PostgresNotFoundError as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    yield server
-    server.remove()
+    with TemporaryDirectory(prefix="outlive-tests-", dir=_memory_disk()) as folder:
+        Path(folder).chmod(0o711)  # The server is another user's, if this is root.
+        server = PostgresServer(fsync=False, settings=POSTGRES, data=Path(folder) / "data")
+        try:
+            server.start()
+        except PostgresNotFoundError as error:
+            if os.environ.get("CI"):
+                pytest.fail(str(error))
+            pytest.skip(str(error))
+        yield server
+        server.remove()
+
+
+def _memory_disk() -> Path | None:
+    """Where files cost least: tests make many tables and indexes, and each is a file. None: on a real disk."""
+    disk = Path("/dev/shm")
+    return disk if disk.is_dir() and disk_usage(disk).free >= MEMORY_DISK_BYTES_MIN else None
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 from typing import Any
@@ -50,19 +51,23 @@ async def open_and_close(url: str) -> None:
 
 
 @pytest.fixture
-async def fresh(postgres_server: PostgresServer) -> set[Any]:
+def url(postgres_server: PostgresServer, postgres_database: str) -> str:
+    """A database without a schema of ours."""
+    postgres_server.execute("DROP SCHEMA IF EXISTS outlive CASCADE", database=postgres_database)
+    return postgres_server.store_url(postgres_database)
+
+
+@pytest.fixture(scope="module")
+def fresh(postgres_server: PostgresServer) -> set[Any]:
     """The schema that this release makes."""
     url = postgres_server.store_url(postgres_server.create_database())
-    await open_and_close(url)
-    return await schema_of(url)
+    asyncio.run(open_and_close(url))
+    return asyncio.run(schema_of(url))
 
 
 @pytest.mark.parametrize("version", range(1, len(query.migrations())))
-async def test_schema_is_the_same_from_every_version(
-    postgres_server: PostgresServer, fresh: set[Any], version: int
-) -> None:
+async def test_schema_is_the_same_from_every_version(url: str, fresh: set[Any], version: int) -> None:
     """A database of an earlier version and a new one cannot be told apart."""
-    url = postgres_server.store_url(postgres_server.create_database())
     async with connected(url) as connection:
         await connection.execute("CREATE SCHEMA outlive; SET search_path TO outlive")
         for number, file in enumerate(query.migrations()[:version], 1):
@@ -74,11 +79,8 @@ async def test_schema_is_the_same_from_every_version(
     assert await schema_of(url) == fresh
 
 
-async def test_schema_is_the_same_from_the_code_before_functions_had_versions(
-    postgres_server: PostgresServer, fresh: set[Any]
-) -> None:
+async def test_schema_is_the_same_from_the_code_before_functions_had_versions(url: str, fresh: set[Any]) -> None:
     """Its migrations held functions, and had today's columns filled in."""
-    url = postgres_server.store_url(postgres_server.create_database())
     async with connected(url) as connection:
         await connection.execute("SET check_function_bodies = off")
         await connection.execute(gzip.decompress(DUMP.read_bytes()).decode())
