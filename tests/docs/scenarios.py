@@ -15,6 +15,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from outlive.testing.conformance import StoreConformance
@@ -38,8 +39,13 @@ def scenarios_in(doc: str) -> list[str]:
     return brackets[1].replace(",", " ").split() if brackets else []
 
 
-def list_tests() -> Iterator[tuple[str, str]]:
+@cache
+def list_tests() -> list[tuple[str, str]]:
     """Every test with its docstring: of the conformance suites as `facet.name`, in our files as pytest names it."""
+    return list(_find_tests())
+
+
+def _find_tests() -> Iterator[tuple[str, str]]:
     for suite in (StoreConformance, StoreLeasesConformance):
         for name, method in inspect.getmembers(suite, inspect.isfunction):
             if name.startswith("test_"):

@@ -1,5 +1,6 @@
 """Links between the pages lead somewhere, and every page can be reached."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,16 @@ def test_links_resolve(page: Path) -> None:
 
 def test_every_page_is_reached_from_the_readme() -> None:
     """A page that no other page names is a page that nobody reads."""
+    pages = find_pages()
     reached: set[Path] = set()
     todo = [README]
     while todo:
         page = todo.pop()
         if page not in reached:
             reached.add(page)
-            todo += targets_of(page)
+            todo += targets_of(page, pages)
 
-    assert [name_of(page) for page in find_pages() if page not in reached] == []
+    assert [name_of(page) for page in pages if page not in reached] == []
 
 
 def is_good(page: Path, link: str) -> bool:
@@ -39,11 +41,11 @@ def is_good(page: Path, link: str) -> bool:
     return not anchor or (target.suffix == ".md" and anchor in anchors_of(target))
 
 
-def targets_of(page: Path) -> list[Path]:
-    """The pages that a page links to."""
+def targets_of(page: Path, pages: Collection[Path]) -> list[Path]:
+    """Those of the pages that a page links to."""
     paths = (link.partition("#")[0] for link in links_of(page) if not link.startswith(ELSEWHERE))
     targets = ((page.parent / path).resolve() for path in paths if path)
-    return [target for target in targets if target in set(find_pages())]
+    return [target for target in targets if target in pages]
 
 
 def test_every_page_has_a_place_in_the_site() -> None:

@@ -18,7 +18,7 @@ from tests.machine.killing import Ledger
 
 
 @pytest.mark.parametrize("form", killed_orders.FORMS)
-@pytest.mark.parametrize("points", [3, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [2, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("refusal", killed_orders.REFUSALS)
 async def test_every_death_leaves_the_same_ledger(
     form: str, refusal: str, points: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

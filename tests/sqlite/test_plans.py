@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.query import SQL, bulk, sql
 from outlive._store.tables.searching import SOURCES
+from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import DEFINITION
 
 LARGE = (
@@ -77,31 +80,36 @@ FOUND += [f"list_found_runs/{source}/{order}" for source in SOURCES for order in
 FOUND += [f"{verb}_found_runs/{source}" for source in SOURCES for verb in ("count", "measure")]
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_statement_finds_its_rows_through_an_index(store: SqliteStore, path: Path, name: str) -> None:
-    """Every table that can be large is searched, and sorted only within a page."""
-    await store.find_run("run-1")
+@pytest.fixture(scope="module")
+def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
+    """Of a file that a store has made: it says what it would do, and does nothing."""
+    path = tmp_path_factory.mktemp("plans") / "outlive.db"
+    asyncio.run(_make(path))
     connection = apsw.Connection(str(path))
+    yield connection
+    connection.close()
+
+
+async def _make(path: Path) -> None:
+    store = SqliteStore(path, clock=ManualClock())
+    await store.open()
+    await store.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_statement_finds_its_rows_through_an_index(planner: apsw.Connection, name: str) -> None:
+    """Every table that can be large is searched, and sorted only within a page."""
     text = sql(name)
     values: Any = Anything() if ":" in text or "?1" in text else (None,) * text.count("?")
     if "FROM (VALUES" in text:
         ((text, values),) = bulk(name, [None] * text.count("?"))
 
-    scanned = scans_of(connection, text, values)
-
-    connection.close()
-    assert scanned == SMALL.get(name, [])
+    assert scans_of(planner, text, values) == SMALL.get(name, [])
 
 
-async def test_every_list_finds_its_rows_through_an_index(store: SqliteStore, path: Path) -> None:
+def test_every_list_finds_its_rows_through_an_index(planner: apsw.Connection) -> None:
     """Whatever finds the runs, and in whatever order; so do counts, and looks at how long an index is."""
-    await store.find_run("run-1")
-    connection = apsw.Connection(str(path))
-
-    scanned = {name: scans for name in FOUND if (scans := scans_of(connection, sql(name), Anything()))}
-
-    connection.close()
-    assert scanned == {}
+    assert {name: scans for name in FOUND if (scans := scans_of(planner, sql(name), Anything()))} == {}
 
 
 def scans_of(connection: apsw.Connection, text: str, values: Any) -> list[str]:

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TREE = Path(__file__).parents[2]
 USES = Path(__file__).with_name("uses.py")
 
 
+@pytest.mark.slow
 def test_mypy_finds_the_wrong_uses_and_no_others() -> None:
-    """With the cache of `make type`, which has read the same files a moment ago."""
+    """`make type`, a part of `make test`, reads the same file with the same settings; this reads no other."""
     checked = run("mypy", "--strict", str(USES))
 
     assert checked.returncode == 0, checked.stdout
