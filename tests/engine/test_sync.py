@@ -248,21 +248,22 @@ def test_an_engine_can_be_entered_again() -> None:
             assert sync.list() == []
 
 
-def test_two_threads_cannot_enter_one_engine(tmp_path: Path) -> None:
+def test_two_threads_cannot_enter_one_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also not when both look at it before either has started it."""
     engine = outlive.Engine(f"sqlite:{tmp_path}/sync.db")
     together = threading.Barrier(2)
+    # Called on the way in: both threads are there at once.
+    monkeypatch.setattr("outlive.engine.engine.refuse_while_imported", lambda: together.wait(20))
     told: list[str] = []
 
     def enter() -> None:
-        together.wait()
         try:
             with engine.sync as sync:
                 told.append(sync.start(greeting, "world").result(timeout=20))
-                together.wait()
+                together.wait(20)
         except ConfigurationError as error:
             told.append(str(error))
-            together.wait()
+            together.wait(20)
 
     threads = [threading.Thread(target=enter) for _ in range(2)]
     for thread in threads:
@@ -272,6 +273,7 @@ def test_two_threads_cannot_enter_one_engine(tmp_path: Path) -> None:
 
     assert any("running already" in text for text in told)
     assert "Hello, world!" in told
+    monkeypatch.undo()
     with engine.sync as sync:
         assert sync.start(greeting, "again").result(timeout=20) == "Hello, again!"
 

@@ -11,6 +11,7 @@ import asyncio
 import builtins
 import os
 import socket
+import threading
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -201,7 +202,7 @@ class Engine(Served, Secured, Configured):
         self._services: Services | None = None
         self._describer: Describer | None = None
         self._process = 0
-        self._is_entered = False
+        self._is_entered = threading.Lock()
         self._sync = SyncEngine(self)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -231,10 +232,10 @@ class Engine(Served, Secured, Configured):
     # -- Life ------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        if self._is_entered:
-            raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
         refuse_while_imported()
-        self._is_entered, self._process = True, os.getpid()
+        if not self._is_entered.acquire(blocking=False):  # A lock: two threads may come at once.
+            raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
+        self._process = os.getpid()
         try:
             await self._store.open()
             self._committer = Committer(
@@ -251,9 +252,8 @@ class Engine(Served, Secured, Configured):
                 await self._leases.open()
                 self._sessions = self._new_sessions(self._leases)
                 if self._has_flows:
-                    redefine, schedules = self._sessions.redefine, self._has_schedules
-                    loaded = load_flows(self._store, self._environment(), redefine=redefine, schedules=schedules)
-                    self._flow_loader = await loaded
+                    redefine, schedules, where = self._sessions.redefine, self._has_schedules, self._environment()
+                    self._flow_loader = await load_flows(self._store, where, redefine=redefine, schedules=schedules)
                 await self._sessions.start()
                 self._store.watch(self._on_ring)
                 self._describer = Describer(self._store, self._registry)
@@ -321,7 +321,7 @@ class Engine(Served, Secured, Configured):
         await self._store.close()
         if client is not None:
             client.close()
-        self._is_entered = False
+        self._is_entered.release()
 
     def _on_ring(self, cell: str) -> None:
         """Another process has made something due, or changed this cell."""

@@ -67,6 +67,7 @@ FACETS = (
     "claims",
     "copies",
     "deleting",
+    "eager",
     "examine",
     "finding",
     "forgetting",
