@@ -173,3 +173,20 @@ async def test_a_reader_of_a_list_that_goes_while_nothing_happens_leaves_no_task
 
     assert asyncio.all_tasks() <= before
     await stays.aclose()
+
+
+async def test_a_batch_is_followed_and_a_cut_reader_loses_no_item(api: Caller, engine: TestEngine) -> None:
+    """From the last message that it has; the index of an item says whether it came before. [SSE]"""
+    await (await engine.start_batch(shop.api_fussy, range(5), id="fussy")).result()
+    path = "/api/v1/batches/fussy/follow"
+    whole = await api.follow(path)
+    first = await api.follow(path, until=lambda seen: sum(each.name == "item" for each in seen) == 2)
+    rest = await api.follow(path, after=first[-1].id)
+
+    assert [0, 1, 2, 3, 4] == [each.data["index"] for each in whole[:-1]]
+    assert ["succeeded", "failed"] == [each.data["status"] for each in whole[:2]]
+    assert ("end", "succeeded", None) == (whole[-1].name, whole[-1].data["status"], whole[-1].data["parked"])
+    assert {0, 1, 2, 3, 4} == {each.data["index"] for each in (*first, *rest) if each.name == "item"}
+    assert ["end"] == [each.name for each in await api.follow(path, after=whole[-1].id)]
+    assert 400 == (await api.get(path, headers={"last-event-id": "x"})).status
+    assert 404 == (await api.get("/api/v1/batches/nothing/follow")).status

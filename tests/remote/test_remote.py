@@ -165,10 +165,45 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
 
     assert await good.results(timeout=30) == ["1 g", "2 g", "3 g"]
     assert ((await good.info()).succeeded, remote.get_batch("labels-1").id) == (3, "labels-1")
-    assert [item.status async for item in bad.items(timeout=30)] == ["succeeded", "failed"]
+    assert [item.status async for item in bad.outcomes(timeout=30)] == ["succeeded", "failed"]
     with pytest.raises(RunFailed, match="row 1 failed: ValueError"):
         await bad.results(timeout=30)
     assert (await bad.retry_failed(id="labels-3")).id == "labels-3"
+
+
+gates: dict[int, asyncio.Event] = {}
+
+
+@outlive.step
+async def pass_gate(number: int) -> int:
+    """Waits until the test opens the gate of this number."""
+    if number == 13:
+        raise ValueError("unlucky")
+    await gates[number].wait()
+    return number
+
+
+async def test_items_of_a_batch_come_as_they_finish() -> None:
+    """The last row may be the first; who comes later gets all of them, and a batch that fails says so at its end."""
+    gates.update({number: asyncio.Event() for number in range(3)})
+    async with outlive.Engine("memory:") as engine, served(engine) as url, outlive.connect(url) as remote:
+        await engine.start_batch(pass_gate, range(3), id="gates")
+        gates[2].set()
+        seen = []
+        async for item in remote.get_batch("gates").items():
+            seen.append(item.index)
+            if seen == [2]:
+                gates[0].set()
+            elif seen == [2, 0]:
+                gates[1].set()
+        assert seen == [2, 0, 1]
+        assert [item.result async for item in remote.get_batch("gates").items()] == [0, 1, 2]
+        tolerance = outlive.Tolerance(failures=0)
+        await engine.start_batch(pass_gate, [13], id="unlucky", tolerate=tolerance)
+        items = remote.get_batch("unlucky").items()
+        assert (await anext(items)).status == "failed"
+        with pytest.raises(RunFailed):
+            await anext(items)
 
 
 async def test_promises_are_settled_and_the_inbox_is_seen(remote: Remote) -> None:

@@ -8,10 +8,11 @@ are under way and at no others, so it needs as much memory for a million items a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, TypeVar
+from itertools import pairwise
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import msgspec
 
@@ -31,6 +32,8 @@ from outlive.client.why import is_stopped
 from outlive.errors import RunExistsError, RunFailed, RunParkedError, StoreUnavailableError
 
 R = TypeVar("R")
+T = TypeVar("T", bound="Placed")
+T_co = TypeVar("T_co", bound="Placed", covariant=True)
 
 CHUNK_ITEMS_MAX = 256
 _decode_rows = msgspec.json.Decoder(tuple[int, list[msgspec.Raw]]).decode
@@ -56,6 +59,21 @@ class BatchItem(Generic[R]):
         if isinstance(self.value, BaseException):
             raise self.value
         return self.value
+
+
+class Placed(Protocol):
+    """What has the place of a row."""
+
+    @property
+    def index(self) -> int:
+        """From 0 on."""
+
+
+class ReadChunk(Protocol[T_co]):
+    """Reads what has ended of a chunk."""
+
+    async def __call__(self, plan: Plan, run_id: str, *, after: int) -> Sequence[T_co]:
+        """Items of the chunk whose place is behind `after`."""
 
 
 Retry = Callable[[str, str | None], Coroutine[Any, Any, "Batch[Any]"]]
@@ -119,6 +137,39 @@ class Reader:
         page = await self.store.read_items(run_id, after=after, limit=CHUNK_ITEMS_MAX)
         blobs = await self._access.blobs(item.result for item in page)
         return [self._outcome(plan, item, blobs) for item in page]
+
+    async def read_stored(self, plan: Plan, run_id: str, *, after: int) -> list[ItemResult]:
+        """The same as they are stored."""
+        return await self.store.read_items(run_id, after=after, limit=CHUNK_ITEMS_MAX)
+
+    async def as_they_finish(
+        self, batch_id: str, read: ReadChunk[T], *, after: int = -1
+    ) -> AsyncIterator[tuple[T, int]]:
+        """Every item of a batch whose place is behind `after`, as they finish; and with each the place up to which all
+        items have come with it.
+
+        Raises:
+            RunParkedError: nothing more comes before the run that it names is resumed.
+        """
+        pause = self.new_pause()
+        plan = await self.plan_of(await self._access.info(batch_id))
+        chunks = _Chunks(batch_id, plan, after=after)
+        while chunks:
+            # Looked at in this order, nothing can end between two looks unseen.
+            is_over = (await self._access.info(batch_id)).status.is_terminal
+            rows = await self.store.find_runs(chunks.ids())
+            is_new = False
+            for run_id in rows:
+                async for item in chunks.read(read, run_id):
+                    is_new = True
+                    yield item, chunks.seen_to
+                if rows[run_id].status.is_terminal:
+                    chunks.close(run_id)
+            if is_over and not is_new:
+                break
+            if not is_new:
+                _refuse_parked([await self._access.info(batch_id), *rows.values()])
+                await pause()
 
     def _outcome(self, plan: Plan, item: ItemResult, blobs: dict[str, bytes]) -> BatchItem[Any]:
         spec = self._access.registry.find_item(plan.item, plan.version)
@@ -252,26 +303,8 @@ class Batch(Generic[R]):
             RunFailed: after the last one, if the batch failed, or was cancelled (`RunCancelled`).
             RunParkedError: nothing more comes before the run that it names is resumed.
         """
-        reader = self._reader
-        pause = reader.new_pause()
-        plan = await reader.plan_of(await self.run.info())
-        chunks = _Chunks(self.id, plan)
-        while chunks:
-            # Looked at in this order, nothing can end between two looks unseen.
-            is_over = (await self.status()).is_terminal
-            rows = await reader.store.find_runs(chunks.ids())
-            is_new = False
-            for run_id in rows:
-                async for item in chunks.read(reader, run_id):
-                    is_new = True
-                    yield item
-                if rows[run_id].status.is_terminal:
-                    chunks.close(run_id)
-            if is_over and not is_new:
-                break
-            if not is_new:
-                _refuse_parked([await self.run.info(), *rows.values()])
-                await pause()
+        async for item, _ in self._reader.as_they_finish(self.id, self._reader.read):
+            yield item
         await self.run.result()
 
     def __repr__(self) -> str:
@@ -292,12 +325,19 @@ def _refuse_parked(runs: Iterable[Run]) -> None:
 class _Chunks:
     """The chunks that may be under way, and what was seen of them."""
 
-    def __init__(self, batch_id: str, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, batch_id: str, plan: Plan, *, after: int = -1) -> None:
+        """`after` is the place up to which all was seen before."""
+        self._plan, self._after = plan, after
         starts = [0]
         for chunk in plan.chunks:
             starts.append(starts[-1] + chunk.count)
-        self._left = iter([(chunk_id(batch_id, number), start) for number, start in enumerate(starts[:-1], start=1)])
+        self._left = iter(
+            [
+                (chunk_id(batch_id, number), start)
+                for number, (start, end) in enumerate(pairwise(starts), start=1)
+                if end - 1 > after
+            ]
+        )
         self._open: dict[str, tuple[int, set[int]]] = {}
         """By id: the place up to which all was seen, and the places behind it that were seen too."""
         self._fill()
@@ -316,16 +356,21 @@ class _Chunks:
 
     def _fill(self) -> None:
         while len(self._open) < self._plan.open_max and (following := next(self._left, None)) is not None:
-            self._open[following[0]] = following[1] - 1, set()
+            self._open[following[0]] = max(following[1] - 1, self._after), set()
 
-    async def read(self, reader: Reader, run_id: str) -> AsyncIterator[BatchItem[Any]]:
+    @property
+    def seen_to(self) -> int:
+        """The place up to which all was seen: those before the first chunk that is open, and the first ones of it."""
+        return next(iter(self._open.values()))[0]
+
+    async def read(self, read: ReadChunk[T], run_id: str) -> AsyncIterator[T]:
         """What is new in a chunk."""
         seen_to, seen = self._open[run_id]
-        for item in await reader.read(self._plan, run_id, after=seen_to):
+        for item in await read(self._plan, run_id, after=seen_to):
             if item.index not in seen:
                 seen.add(item.index)
+                while seen_to + 1 in seen:
+                    seen_to += 1
+                    seen.discard(seen_to)
+                self._open[run_id] = seen_to, seen
                 yield item
-        while seen_to + 1 in seen:
-            seen_to += 1
-            seen.discard(seen_to)
-        self._open[run_id] = seen_to, seen

@@ -15,7 +15,7 @@ from outlive._define.batch import Plan
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunForked
 from outlive._model import Failure, Payload, Run, RunFilter
-from outlive._store.contract import PAGE_SIZE_MAX, WorkerInfo
+from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, WorkerInfo
 from outlive.client.batch import Reader
 from outlive.client.batches import Batches
 from outlive.client.finding import Filters, Order, Page
@@ -201,10 +201,22 @@ class View:
         """Items of a batch that have ended, behind a place: place, result as JSON, failure."""
         _, plan = await self.plan_of(batch_id)
         page = await Reader(self._client).page(batch_id, plan, after=after, limit=limit)
-        return [
-            (it.index, await self.plain(it.result), None if it.failure is None else self.failure(it.failure))
-            for it in page
-        ]
+        return [await self._item(it) for it in page]
+
+    async def items_as_they_finish(
+        self, batch_id: str, *, after: int
+    ) -> AsyncGenerator[tuple[tuple[int, Any, Failure | None], int], None]:
+        """The same as they finish, each with the place up to which all have come with it.
+
+        Raises:
+            RunParkedError: nothing more comes before the run that it names is resumed.
+        """
+        reader = Reader(self._client)
+        async for item, seen_to in reader.as_they_finish(batch_id, reader.read_stored, after=after):
+            yield await self._item(item), seen_to
+
+    async def _item(self, it: ItemResult) -> tuple[int, Any, Failure | None]:
+        return it.index, await self.plain(it.result), None if it.failure is None else self.failure(it.failure)
 
     @property
     def batches(self) -> Batches:

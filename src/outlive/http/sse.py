@@ -7,13 +7,14 @@ seen as `Last-Event-ID` (a browser does so by itself) and gets what came after i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
 
+from outlive._model import Failure
 from outlive._tasks import cancel_all, own_task
 from outlive.client.news import News, Position
 from outlive.client.view import View
@@ -26,6 +27,8 @@ ALIVE_SECONDS = 15.0
 QUEUE_MAX = 200
 """How many messages wait for a slow reader; then what makes them waits too."""
 ID_CHARACTERS_MAX = 4_000
+ITEMS = "items"
+"""What a cursor calls the items of a batch."""
 ALIVE = b": alive\n\n"
 FIRST = b"retry: 2000\n\n"
 """How many milliseconds a browser waits before it comes again."""
@@ -125,6 +128,37 @@ async def follow_stream(
         async for part in merged:
             yield part
     yield message("end", {"position": cursor.streams[name]}, cursor.write())
+
+
+async def follow_items(
+    view: View, batch_id: str, after: int, show: Callable[[int, Any, Failure | None], Any]
+) -> AsyncGenerator[bytes, None]:
+    """The items of a batch behind a place, as they finish, until it has ended or is parked; each as `show` makes it."""
+    parts: asyncio.Queue[Any] = asyncio.Queue(QUEUE_MAX)
+    cursor = Cursor(streams={ITEMS: after})
+    parked: list[RunParkedError] = []
+    async with aclosing(_merged([_pump_items(view, batch_id, after, parts, show, parked)], parts, cursor)) as merged:
+        async for part in merged:
+            yield part
+    run = await view.run(batch_id)
+    end = {"status": run.status.value, "parked": parked[0].run_id if parked else None, "reason": run.reason}
+    yield message("end", end | ({"reason": parked[0].reason} if parked else {}), cursor.write())
+
+
+async def _pump_items(
+    view: View,
+    batch_id: str,
+    after: int,
+    parts: asyncio.Queue[Any],
+    show: Callable[[int, Any, Failure | None], Any],
+    parked: list[RunParkedError],
+) -> None:
+    try:
+        async with aclosing(view.items_as_they_finish(batch_id, after=after)) as items:
+            async for item, seen_to in items:
+                await parts.put(Part("item", show(*item), stream=ITEMS, place=seen_to))
+    except RunParkedError as error:
+        parked.append(error)
 
 
 async def _merged(

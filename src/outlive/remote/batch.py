@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from outlive.errors import RunFailed
+import msgspec
+
+from outlive.errors import RunFailed, RunParkedError
+from outlive.http.operations.batches import BatchView, ItemView
 from outlive.remote.contract import Connection
-
-if TYPE_CHECKING:
-    from outlive.http.operations.batches import BatchView, ItemView
 
 PAGE = 1_000
 
@@ -27,7 +27,29 @@ class RemoteBatch:
         found: BatchView = await self._remote.operate("get_batch", batch_id=self.id)
         return found
 
-    async def items(self, timeout: float | None = None) -> AsyncIterator[ItemView]:
+    async def items(self) -> AsyncIterator[ItemView]:
+        """What became of each row, as they finish; those that have finished before come first.
+
+        Raises:
+            RunFailed: after the last one, if the batch failed, or was cancelled (`RunCancelled`).
+            RunParkedError: nothing more comes before the run that it names is resumed.
+        """
+        seen_to, seen = -1, set[int]()
+        async for message in self._remote.follow("follow_batch", {}, batch_id=self.id):
+            if message.name == "item":
+                item = msgspec.convert(message.data, ItemView)
+                if item.index <= seen_to or item.index in seen:
+                    continue  # It came before the connection broke.
+                seen.add(item.index)
+                while seen_to + 1 in seen:
+                    seen_to += 1
+                    seen.discard(seen_to)
+                yield item
+            elif message.data["parked"] is not None:
+                raise RunParkedError(message.data["parked"], message.data["reason"])
+        await self._remote.result(self.id)
+
+    async def outcomes(self, timeout: float | None = None) -> AsyncIterator[ItemView]:
         """What became of each row, in the order of the rows, when the batch has ended.
 
         Raises:
@@ -50,7 +72,7 @@ class RemoteBatch:
         """
         await self._remote.result(self.id, timeout)
         found: list[Any] = []
-        async for item in self.items():
+        async for item in self.outcomes():
             if item.failure is not None:
                 raise RunFailed(self.id, f"row {item.index} failed: {item.failure.type}: {item.failure.message}")
             found.append(item.result)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
+
+from outlive.remote.following import Message
 
 
 class Connection(Protocol):
@@ -20,6 +22,11 @@ class Connection(Protocol):
         **path: str,
     ) -> Any:
         """Any operation of the API by its name."""
+
+    def follow(
+        self, operation_name: str, query: Mapping[str, object] | None = None, /, **path: str
+    ) -> AsyncIterator[Message]:
+        """The messages of an operation that sends them one by one, until it is over."""
 
     def get(self, run_id: str) -> Any:
         """A handle of a run."""

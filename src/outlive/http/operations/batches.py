@@ -8,11 +8,13 @@ from msgspec import Meta, Struct
 
 import outlive.errors as e
 from outlive._define.map import Tolerance
+from outlive._model import Failure
 from outlive.client.placing import wanted_place
-from outlive.http.operation import Call, operation
+from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import check_workflow, made_id
+from outlive.http.sse import ITEMS, follow_items, read_cursor
 from outlive.http.wire.page import Json, Limit, Name, RunId
-from outlive.http.wire.runs import FailureView, Started, Status, failure_view
+from outlive.http.wire.runs import FailureView, Started, Status, StreamQuery, failure_view
 
 MISSING = (e.RunNotFoundError, e.RunExistsError)
 ROWS_MAX = 100_000
@@ -134,15 +136,28 @@ async def get_batch(call: Call, batch_id: str) -> BatchView:
 @operation("GET", "/batches/{batch_id}/items", scope="viewer", raises=MISSING)
 async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     """Items of a batch that have ended, in the order of their rows; those under way are not in it yet."""
-    found = await call.view.items(batch_id, after=query.after, limit=query.limit)
-    items = [
-        ItemView(
-            index, "succeeded" if failure is None else "failed", result, failure_view(failure, with_traceback=False)
-        )
-        for index, result, failure in found
-    ]
+    items = [_item(*found) for found in await call.view.items(batch_id, after=query.after, limit=query.limit)]
     shown = [it for it in items if query.status in (None, it.status)]
     return ItemsPage(shown, items[-1].index if len(items) == query.limit else None)
+
+
+@operation("GET", "/batches/{batch_id}/follow", scope="viewer", raises=MISSING, media=EVENT_STREAM)
+async def follow_batch(call: Call, batch_id: str, query: StreamQuery) -> Content:
+    """The items of a batch as they finish, as server-sent events; those that have finished before come first.
+
+    Messages: `item` (as `GET /batches/{batch_id}/items` has it), `end` (it has ended, or nothing more comes until
+    the run `parked` is resumed). A reader that comes again with the last id it has seen (`Last-Event-ID`) gets every
+    item that it may not have; it may have some of them, and knows them by their `index`.
+    """
+    after = call.headers.get("last-event-id", query.after)
+    cursor = read_cursor(f"0.-1;{ITEMS}={after}" if after.isdecimal() else after)
+    await call.view.plan_of(batch_id)
+    return Content(EVENT_STREAM, follow_items(call.view, batch_id, cursor.streams.get(ITEMS, -1), _item))
+
+
+def _item(index: int, result: Any, failure: Failure | None) -> ItemView:
+    status: Literal["succeeded", "failed"] = "succeeded" if failure is None else "failed"
+    return ItemView(index, status, result, failure_view(failure, with_traceback=False))
 
 
 @operation(
