@@ -4,8 +4,8 @@
 
 * the median of a claim of 10 runs with `per_key=1`, among few runs in line and among many with many keys;
 * starts a second into a queue from one client without a worker, 1,000 at a time;
-* runs a second of one step (W1) and of ten (W2), with a queue and without one, in turns; and how much of the time of a
-  CPU they take in this process, because that hardly depends on what else the machine does.
+* runs a second of one step (W1) and of ten (W2), without a queue, with one, and with one that has a limit, in turns;
+  and how much of the time of a CPU they take in this process, as that hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ ROUNDS = 5
 T = TypeVar("T")
 NOTHING = Payload(v=msgspec.Raw(b"[]"))
 line = outlive.Queue(QUEUE)
+limited = outlive.Queue(f"{QUEUE}-limited", concurrency=1_000_000)
 
 
 class Pace(NamedTuple):
@@ -165,19 +166,19 @@ def print_lines(
         )
         print(f"{store}: {on_fresh(measure_starts, STARTS):,.0f} starts a second into a queue", flush=True)
         for name, count, workflow in (("W1", RUNS, bench_one_step), ("W2", LONG_RUNS, bench_many_steps)):
-            seen: dict[outlive.Queue | None, list[Pace]] = {None: [], line: []}
+            seen: dict[outlive.Queue | None, list[Pace]] = {None: [], line: [], limited: []}
             for turn in range(ROUNDS):
-                for queue in (None, line) if turn % 2 else (line, None):
+                for queue in list(seen) if turn % 2 else reversed(seen):
                     seen[queue].append(on_fresh(measure_runs, count, workflow, queue))
-            without, with_one = (
-                Pace(*map(statistics.median, zip(*seen[queue], strict=True))) for queue in (None, line)
-            )
-            print(
-                f"{store}: {name} {without.rate:,.0f} runs a second without a queue, {with_one.rate:,.0f} with one: "
-                f"{without.rate / with_one.rate:.2f}x; CPU of a run {without.cpu * 1e6:.0f} and "
-                f"{with_one.cpu * 1e6:.0f} us: {with_one.cpu / without.cpu:.2f}x",
-                flush=True,
-            )
+            paces = {queue: Pace(*map(statistics.median, zip(*each, strict=True))) for queue, each in seen.items()}
+            for what, queue in (("with one", line), ("with one that has a limit", limited)):
+                without, with_one = paces[None], paces[queue]
+                print(
+                    f"{store}: {name} {without.rate:,.0f} runs a second without a queue, {with_one.rate:,.0f} {what}: "
+                    f"{without.rate / with_one.rate:.2f}x; CPU of a run {without.cpu * 1e6:.0f} and "
+                    f"{with_one.cpu * 1e6:.0f} us: {with_one.cpu / without.cpu:.2f}x",
+                    flush=True,
+                )
 
 
 def main() -> None:
