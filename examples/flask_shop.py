@@ -1,9 +1,12 @@
 """Flask: the engine runs on a thread beside the application, and views use its sync verbs.
 
 flask --app flask_shop run          # a worker is part of the process; others may run `outlive worker flask_shop.py`
+
+The store is what OUTLIVE_STORE names, else the file shop.db.
 """
 
 import atexit
+import os
 import tempfile
 
 from flask import Flask, Response, jsonify, request
@@ -23,10 +26,10 @@ async def buy(item: str) -> str:
     return await pay(item)
 
 
-def create_app(store: str) -> Flask:
+def create_app(store: str = "") -> Flask:
     """The application on one store."""
     app = Flask(__name__)
-    engine = outlive.Engine(store).sync.__enter__()
+    engine = outlive.Engine(store or os.environ.get("OUTLIVE_STORE", "sqlite:shop.db")).sync.__enter__()
     atexit.register(engine.__exit__, None, None, None)
 
     @app.put("/orders/<number>")

@@ -21,7 +21,7 @@ import django
 from django.core.management import call_command
 
 django.setup()
-call_command("migrate", run_syncdb=True, verbosity=0)
+call_command("migrate", verbosity=0)
 
 from django.test import Client
 from outlive.errors import RunNotFoundError

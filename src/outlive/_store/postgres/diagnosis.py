@@ -118,7 +118,8 @@ async def _schema(session: Session, more: Any) -> Finding:
     if not exists or not tables:
         if not exists and not more["may_create"]:
             return problem("schema", "there is none, and this user may not create it", "GRANT CREATE ON DATABASE")
-        return problem("schema", f"{schema} is empty", "a worker makes it when it starts; or correct the store URL")
+        advice = "`outlive migrate` makes it, and so does a worker that starts; or correct the store URL"
+        return problem("schema", f"{schema} is empty", advice)
     ((version,),) = await session.fetch("read_version")
     if version > known:
         return problem("schema", f"{version}, and this release knows up to {known}", "upgrade outlive here")

@@ -43,7 +43,7 @@ def diagnose_file(name: str) -> Iterator[Finding]:
     """What is to say of a file; the last one is about its schema if a store of this release can be opened there."""
     path = Path(name).expanduser().resolve()
     if not path.is_file():
-        yield problem("store", f"there is no file {path}", "a worker makes it when it starts; or correct the store URL")
+        yield problem("store", f"there is no file {path}", "a worker that starts makes it; or correct the store URL")
         if path.parent.is_dir():
             yield _disk(path)
         return

@@ -1,0 +1,1 @@
+"""What `python manage.py migrate` brings into the database."""
