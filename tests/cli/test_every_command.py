@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -12,9 +13,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from outlive.cli import main
+import outlive
+from outlive.cli import completing, main
 from outlive.cli.edge import print_table
 from outlive.cli.paint import painted
+from outlive.engine import Engine
+from tests.cli.serving import served_store
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
 WITHOUT_JSON = {
@@ -162,6 +166,40 @@ def test_completions_are_commands_options_and_values() -> None:
     assert options == ["--status", "--store"]
     assert values == ["parked"]
     assert set(map(tuple, files.values())) == {("file",)}, files
+
+
+@outlive.workflow
+async def cli_completed() -> None:
+    """Has an id that a person does not want to type."""
+
+
+def test_ids_and_queues_are_completed_as_the_store_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind a server. A store that is not there offers nothing, and is not made."""
+    from click.shell_completion import ShellComplete
+
+    url = f"sqlite:{tmp_path / 'runs.db'}"
+
+    async def fill() -> None:
+        async with Engine(url, worker=False) as engine:
+            for name in ("completed-1", "completed-2", "other"):
+                await engine.start(cli_completed, id=name, queue="cli_completed")
+
+    asyncio.run(fill())
+    complete = ShellComplete(main, {}, "outlive", "_OUTLIVE_COMPLETE")
+
+    def offered(*args: str, begins: str) -> list[str]:
+        return [item.value for item in complete.get_completions([*args], begins)]
+
+    with served_store(url) as address:
+        for place in (("--store", url), ("--server", address)):
+            assert offered("runs", "why", *place, begins="comp") == ["completed-2", "completed-1"]
+            assert offered("runs", "cancel", *place, "other", begins="completed-2") == ["completed-2"]
+            assert offered("queues", "pause", *place, begins="cli_comp") == ["cli_completed"]
+            assert offered("runs", "list", *place, "--queue", begins="cli_comp") == ["cli_completed"]
+    missing = tmp_path / "nowhere.db"
+    assert (offered("runs", "why", "--store", f"sqlite:{missing}", begins=""), missing.exists()) == ([], False)
+    monkeypatch.setattr(completing, "ANSWER_SECONDS_MAX", 0.05)
+    assert offered("runs", "why", "--server", "http://127.0.0.1:1", begins="") == []
 
 
 def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.paint import span
@@ -101,7 +102,7 @@ def _decision(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--form", metavar="JSON", help="What is filled in; @FILE reads it from a file."),
         click.option("--by", default="", envvar="USER", help="Who decides; the user of the shell unless given."),
         click.argument("name"),
-        click.argument("run_id", metavar="RUN"),
+        click.argument("run_id", metavar="RUN", shell_complete=complete.run_ids),
     ):
         command = option(command)
     return command

@@ -112,6 +112,17 @@ def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return both
 
 
+def place_named(context: click.Context) -> str | None:
+    """The store or the server that a command line names so far, else what is configured; None if neither does.
+
+    Raises:
+        Mistake: it cannot be one.
+    """
+    url, is_given = context.params.get("url"), _is_typed(context, "url")
+    server, namespace = context.meta.get(SERVER), context.meta.get(NAMESPACE)
+    return _server_url(server, namespace) if server and not is_given else _place(url if is_given else None, namespace)
+
+
 def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.completing import statuses
 from outlive.cli.edge import Mistake
 from outlive.cli.values import moment_of
@@ -31,7 +32,12 @@ _OPTIONS = [
     click.option(
         "--waiting-for", metavar="NAME", help="Only runs that wait for this signal, ask, approval or run; or @timer."
     ),
-    click.option("--queue", metavar="NAME", help="Only runs that were started in this queue; default for none."),
+    click.option(
+        "--queue",
+        metavar="NAME",
+        shell_complete=complete.queue_names,
+        help="Only runs that were started in this queue; default for none.",
+    ),
     click.option(
         "--since", metavar="WHEN", help="Created then or later: 2h (ago), 2026-11-01, 2026-11-01T06:00+01:00."
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import ask as ask_engine
 from outlive.cli.edge import json_option, place_option, print_json, say
 from outlive.cli.values import json_of, seconds_of
@@ -13,7 +14,7 @@ key_option = click.option("--key", help="The same key again, for this run and na
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", metavar="RUN", shell_complete=complete.run_ids)
 @click.argument("name")
 @value_argument
 @key_option
@@ -31,7 +32,7 @@ def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", metavar="RUN", shell_complete=complete.run_ids)
 @click.argument("name")
 @value_argument
 @key_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.values import seconds_of
 from outlive.cli.workers import span
@@ -55,7 +56,7 @@ def list_queues(*, url: str, as_json: bool) -> None:
 
 @queues.command()
 @place_option
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queue_names)
 @click.option("--by", default="", help="Who pauses it.")
 @click.option("--reason", default="", help="Why.")
 @json_option
@@ -67,7 +68,7 @@ def pause(*, url: str, name: str, by: str, reason: str, as_json: bool) -> None:
 
 @queues.command()
 @place_option
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queue_names)
 @json_option
 def resume(*, url: str, name: str, as_json: bool) -> None:
     """Give slots again."""
@@ -77,7 +78,7 @@ def resume(*, url: str, name: str, as_json: bool) -> None:
 
 @queues.command()
 @place_option
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queue_names)
 @click.option("--by", default="", help="Who drains it.")
 @json_option
 def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
@@ -88,7 +89,7 @@ def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
 
 @queues.command("set")
 @place_option
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queue_names)
 @click.option("--concurrency", metavar="N", help="Runs under way at once in all workers; none for no limit.")
 @click.option("--per-worker", metavar="N", help="Those of one worker; none for no limit.")
 @click.option("--per-key", metavar="N", help="Those with the same key; none for no limit.")

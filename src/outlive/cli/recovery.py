@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import (
     Group,
     Mistake,
@@ -96,7 +97,7 @@ def _plain(it: Incomplete) -> dict[str, Any]:
 
 
 @recovery.command()
-@click.argument("run_id", required=False)
+@click.argument("run_id", required=False, shell_complete=complete.run_ids)
 @click.option("--all", "is_all", is_flag=True, help="Every run that is parked.")
 @place_option
 @json_option
@@ -113,7 +114,7 @@ def resume(*, run_id: str | None, is_all: bool, url: str, as_json: bool) -> None
 
 
 @recovery.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete.run_ids)
 @place_option
 @json_option
 def retry(*, run_id: str, url: str, as_json: bool) -> None:
@@ -145,7 +146,7 @@ async def _resume_all(url: str) -> int:
 
 
 @recovery.command()
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete.run_ids)
 @click.option(
     "--step", "call", metavar="CALL", help="Which step, as its history calls it; needed if there are several."
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.run_view import TITLES, plain_run, row_of
@@ -33,7 +34,7 @@ def runs() -> None:
 
 
 @runs.command()
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
 @place_option
 @json_option
 def why(*, run_id: str, url: str, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import (
     REFUSED,
     Mistake,
@@ -40,7 +41,7 @@ children_option = click.option("--children", "has_children", is_flag=True, help=
 reason_option = click.option("--reason", default="", help="Why, for the history.")
 by_option = click.option("--by", default="", envvar="USER", help="Who does that; the user of the shell unless given.")
 _MANY: list[Callable[..., Any]] = [
-    click.argument("run_ids", nargs=-1, metavar="[ID]..."),
+    click.argument("run_ids", nargs=-1, metavar="[ID]...", shell_complete=complete.run_ids),
     filter_options,
     click.option(
         "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many, oldest first."

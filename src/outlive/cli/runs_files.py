@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import (
     Mistake,
     ask,
@@ -27,7 +28,7 @@ _UNSAFE = re.compile(rb"[^A-Za-z0-9._-]")
 
 
 @click.command()
-@click.argument("run_ids", nargs=-1, metavar="[ID]...")
+@click.argument("run_ids", nargs=-1, metavar="[ID]...", shell_complete=complete.run_ids)
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import ask, counted, json_option, place_option, print_json
 from outlive.cli.paint import clock, painted, span, strong
 from outlive.cli.run_view import MICROSECONDS, plain_run, when
@@ -39,7 +40,7 @@ class Seen:
 
 
 @click.command()
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
 @click.option("--history", "has_history", is_flag=True, help="Every event on a line of its own, not the timeline.")
 @click.option("--limit", type=click.IntRange(1), default=LINES, show_default=True, help="The last lines of these.")
 @place_option

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli import completing as complete
 from outlive.cli.edge import REFUSED, STUCK, json_option, open_engine, place_option, run
 from outlive.cli.runs_show import event_line, plain_event
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run_id", metavar="ID")
+@click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
 @click.option("--lines", "-n", type=click.IntRange(0), default=20, show_default=True, help="So many events of before.")
 @place_option
 @json_option
