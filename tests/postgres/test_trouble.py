@@ -39,6 +39,8 @@ from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, through, until
 
 T = TypeVar("T")
+SLACK_SECONDS = 5.0
+"""For a machine that has other things to do; a verb that keeps the store waits for half a minute."""
 
 
 @pytest.fixture
@@ -159,7 +161,7 @@ async def test_beat_gives_up_in_time(proxy: Proxy, far: PostgresStore) -> None:
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError):
         await asyncio.to_thread(beat.renew, lease_seconds=0.6)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < SLACK_SECONDS
 
     proxy.come_back()
     proxy.cut_all()
@@ -184,7 +186,7 @@ async def test_store_is_closed_in_time_though_its_server_is_silent(
     began = time.monotonic()
     await store.close()
 
-    assert time.monotonic() - began < CLOSE_SECONDS + 1
+    assert time.monotonic() - began < CLOSE_SECONDS + SLACK_SECONDS
     outcomes = await asyncio.gather(*under_way, return_exceptions=True)
     assert all(isinstance(outcome, StoreError | asyncio.CancelledError) for outcome in outcomes), outcomes
     proxy.come_back()
