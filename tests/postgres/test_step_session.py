@@ -81,10 +81,10 @@ async def test_statement_of_a_step_may_take_longer_than_ours(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The only limit is that of the transaction."""
-    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
     transaction = await store.begin(seconds_max=30)
-
-    assert await transaction.handle.fetchval("SELECT pg_sleep(0.5) IS NULL") is False
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "PATIENCE_SECONDS", 0.2)
+        assert await transaction.handle.fetchval("SELECT pg_sleep(0.5) IS NULL") is False
 
     await transaction.rollback()
 

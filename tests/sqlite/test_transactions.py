@@ -154,7 +154,7 @@ async def test_lease_is_renewed_between_two_transactions(
     connection_wait = connection.LockWait.wait
     monkeypatch.setattr(connection.LockWait, "wait", wait_and_tell)
     monkeypatch.setattr(transaction, "LONG_SECONDS", 0.0)
-    monkeypatch.setattr(transaction, "MOMENT_SECONDS", 0.5)
+    monkeypatch.setattr(transaction, "MOMENT_SECONDS", 1.0)
     beat = store.open_beat("worker-a")
     first = await store.begin()
     clock.advance(seconds=LEASE_SECONDS - 1)
