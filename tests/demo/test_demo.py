@@ -32,6 +32,7 @@ def test_the_demo_proves_that_nothing_is_lost(tmp_path: Path) -> None:
     assert re.search(r"was killed with -9 while it charged order-\d+", done.stdout)
     assert re.search(r"went on after \d+\.\d\d s", done.stdout)
     assert "Nothing was lost and nothing was done twice." in done.stdout
+    assert "outlive demo --stay" in done.stdout
     assert_gone(done.stdout)
 
 

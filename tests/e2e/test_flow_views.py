@@ -147,6 +147,7 @@ def test_an_approval_is_rejected_with_a_reason(show: Show, site: Site) -> None:
     page = show("/approvals?assignee=eve")
     expect(page.get_by_text("Nothing waits for a decision of eve.")).to_be_visible()
     page = show("/approvals?assignee=finance")
+    expect(page.get_by_role("link", name="order-16")).to_be_visible()
     check_view(page, "approvals-list")
     page.keyboard.press("j")
     page.keyboard.press("Enter")

@@ -100,6 +100,8 @@ async def _play(scene: Scene, screen: Screen, *, stays: bool, port: int | None, 
             click.echo(f"To see these runs in the dashboard: {EXTRA}, and start the demo again.")
         elif stays:
             await _stay(story, ledger, port=port, browser=browser)
+        else:
+            click.echo("To see such runs in the dashboard: outlive demo --stay")
     return ledger
 
 

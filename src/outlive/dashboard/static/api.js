@@ -1,5 +1,5 @@
 // The HTTP API: requests, what is loaded for a view, and what is followed live.
-import { useEffect, useRef, useSignal } from './vendor/preact.js';
+import { useLayoutEffect, useRef, useSignal } from './vendor/preact.js';
 import { queryOf } from './router.js';
 import { key, needsKey } from './session.js';
 
@@ -113,7 +113,7 @@ export function useLoaded(load, deps = [], { every = 0 } = {}) {
   const data = useSignal(undefined);
   const error = useSignal(null);
   const again = useRef(() => {});
-  useEffect(() => {
+  useLayoutEffect(() => {
     const leaving = new AbortController();
     let turn = 0;
     const run = async () => {
@@ -137,7 +137,7 @@ export function useLoaded(load, deps = [], { every = 0 } = {}) {
 
 /** Follow events as long as the component is shown. `start(controls)` calls `follow` with `controls.signal`. */
 export function useFollow(start, deps = []) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const leaving = new AbortController();
     start(leaving.signal);
     return () => leaving.abort();

@@ -1,5 +1,5 @@
 // The dashboard: asks who one is, then shows the view of the route inside the shell.
-import { html, render, signal, useEffect, useErrorBoundary, useRef, useSignal } from './vendor/preact.js';
+import { html, render, signal, useEffect, useErrorBoundary, useLayoutEffect, useRef, useSignal } from './vendor/preact.js';
 import { get } from './api.js';
 import { go, here, href, match } from './router.js';
 import { can, key, me, needsKey, ownWorkflow, said, say, theme, useKey, useTheme } from './session.js';
@@ -62,7 +62,8 @@ function View() {
   const loaded = useSignal({});
   const [failure, again] = useErrorBoundary();
   const first = useRef(true);
-  useEffect(() => {
+  // At once, and not after the next frame, as all that is asked for.
+  useLayoutEffect(() => {
     // A key for some workflows may not see figures of the whole store.
     if (view?.path === '/' && !can(view.needs)) { go('/runs'); return undefined; }
     if (!view) return undefined;

@@ -1,5 +1,5 @@
 // The keyboard: what keys do now, and the list of them for `?`.
-import { signal, useEffect, useRef } from './vendor/preact.js';
+import { signal, useLayoutEffect, useRef } from './vendor/preact.js';
 
 const groups = [];
 /** What keys do now, for the list: [{name, what}, ...]. */
@@ -13,11 +13,12 @@ let first = '';
  */
 export function useKeys(keys) {
   const group = useRef(keys);
-  useEffect(() => {
+  // With the drawing, and not a frame later: a key that is pressed as soon as a view is seen counts.
+  useLayoutEffect(() => {
     groups.unshift(group);
     return () => { groups.splice(groups.indexOf(group), 1); list(); };
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     group.current = keys;
     list();
   });

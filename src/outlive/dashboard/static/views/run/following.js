@@ -1,5 +1,5 @@
 // All that the page of a run knows, as it changes: the history first, then what comes live, through the same fold.
-import { batch, signal, useEffect, useRef } from '../../vendor/preact.js';
+import { batch, signal, useLayoutEffect, useRef } from '../../vendor/preact.js';
 import { follow, get } from '../../api.js';
 import { at } from '../../router.js';
 import { can } from '../../session.js';
@@ -179,7 +179,7 @@ export class Followed {
 export function useRun(id) {
   const held = useRef(null);
   if (held.current?.id !== id) { held.current?.end(); held.current = new Followed(id); }
-  useEffect(() => {
+  useLayoutEffect(() => {
     const followed = held.current;
     followed.begin();
     // Who runs it and where it stands in line change without an event.
