@@ -175,7 +175,7 @@ gates: dict[int, asyncio.Event] = {}
 
 
 @outlive.step
-async def pass_gate(number: int) -> int:
+async def pass_numbered_gate(number: int) -> int:
     """Waits until the test opens the gate of this number."""
     if number == 13:
         raise ValueError("unlucky")
@@ -187,7 +187,7 @@ async def test_items_of_a_batch_come_as_they_finish() -> None:
     """The last row may be the first; who comes later gets all of them, and a batch that fails says so at its end."""
     gates.update({number: asyncio.Event() for number in range(3)})
     async with outlive.Engine("memory:") as engine, served(engine) as url, outlive.connect(url) as remote:
-        await engine.start_batch(pass_gate, range(3), id="gates")
+        await engine.start_batch(pass_numbered_gate, range(3), id="gates")
         gates[2].set()
         seen = []
         async for item in remote.get_batch("gates").items():
@@ -199,7 +199,7 @@ async def test_items_of_a_batch_come_as_they_finish() -> None:
         assert seen == [2, 0, 1]
         assert [item.result async for item in remote.get_batch("gates").items()] == [0, 1, 2]
         tolerance = outlive.Tolerance(failures=0)
-        await engine.start_batch(pass_gate, [13], id="unlucky", tolerate=tolerance)
+        await engine.start_batch(pass_numbered_gate, [13], id="unlucky", tolerate=tolerance)
         items = remote.get_batch("unlucky").items()
         assert (await anext(items)).status == "failed"
         with pytest.raises(RunFailed):
