@@ -12,11 +12,12 @@ import psycopg
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session as OrmSession
 
 import outlive
 from outlive._store.contract import Delivery, Outcome
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.connection import Session
 from outlive.errors import ConfigurationError, RunExistsError, RunFinishedError, RunNotFoundError
 from outlive.testing.conformance.builders import blob, claim, get_run, hire, message, new_tree
 from outlive.testing.postgres import PostgresServer
@@ -100,7 +101,7 @@ async def with_blocking_sqlalchemy_session(url: str) -> AsyncIterator[Any]:
     """A session of SQLAlchemy, blocking."""
     engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     try:
-        with Session(engine) as session, session.begin():
+        with OrmSession(engine) as session, session.begin():
             yield session
     finally:
         engine.dispose()
@@ -155,6 +156,29 @@ async def test_tree_is_not_there_when_the_user_rolls_back(
             raise ChangedMind
 
     assert await store.find_run("run-1") is None
+
+
+async def test_request_that_another_verb_takes_during_a_look_is_claimed(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that found a request, and then none, looks for the run that was made of it. Its own process made it, and
+    so no ring would tell."""
+    await hire(store, "worker-a")
+    async with with_asyncpg(plain(postgres_url)) as connection:
+        await store.request_start(connection, new_tree(store, "run-1"))
+    fetch, looks = Session.fetch, []
+
+    async def take_meanwhile(self: Session, name: str, *values: Any) -> Any:
+        rows = await fetch(self, name, *values)
+        if name == "find_due":
+            looks.append(name)
+            if len(looks) == 1:
+                await get_run(store, "run-1")
+        return rows
+
+    monkeypatch.setattr(Session, "fetch", take_meanwhile)
+
+    assert await claim(store, "worker-a") == ["run-1"]
 
 
 async def test_odd_names_of_schemas_reach_every_driver(

@@ -61,8 +61,11 @@ async def _look(session: Session, wanted: ClaimRequest, writing: Writing, *, dam
         rows = await session.fetch(
             "find_due", writing.time(), wanted.worker_id, names, wanted.limit + more, most, wanted.stale_microseconds
         )
-        if not (rows[0]["has_requests"] and await start_requested(session, writing)):
+        if not rows[0]["has_requests"]:
             return rows
+        # Looked again also if there is none any more: another verb of this process may have made a run of it since, and
+        # a process does not ring for itself.
+        await start_requested(session, writing)
 
 
 async def _claim_queue(session: Session, name: str, wanted: ClaimRequest, writing: Writing) -> Claims:
