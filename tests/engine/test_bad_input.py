@@ -18,6 +18,7 @@ from outlive.errors import (
     FlowNotFoundError,
     LocalDefinitionError,
     UnserialisableError,
+    WorkflowNotFoundError,
 )
 from tests.engine.support import Place, in_time, note, parks, stage
 
@@ -211,10 +212,12 @@ def test_an_engine_that_cannot_work_is_refused(options: dict[str, Any], match: s
 
 
 async def test_only_workflows_are_started(engine: outlive.Engine) -> None:
-    """A step, or a plain function, is refused in words. A text is the name of a flow."""
-    for wrong in (take, some_function, "bad_nothing"):
+    """A step, or a plain function, is refused in words. A text is the name of a flow or, in a message, of a workflow."""
+    for wrong in (take, some_function):
         with pytest.raises(TypeError, match="is not a workflow"):
             await engine.signal("run-1", "go", start=(wrong, 1))
+    with pytest.raises(WorkflowNotFoundError, match="bad_unknown"):
+        await engine.signal("run-1", "go", start=("bad_unknown", {}))
     for wrong in (take, some_function):
         with pytest.raises(TypeError, match="is not a workflow"):
             await engine.start(wrong, 1)  # type: ignore[arg-type]
