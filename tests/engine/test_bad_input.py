@@ -17,8 +17,8 @@ from outlive.errors import (
     DuplicateDefinitionError,
     FlowNotFoundError,
     LocalDefinitionError,
+    UnknownWorkflowError,
     UnserialisableError,
-    WorkflowNotFoundError,
 )
 from tests.engine.support import Place, in_time, note, parks, stage
 
@@ -212,11 +212,11 @@ def test_an_engine_that_cannot_work_is_refused(options: dict[str, Any], match: s
 
 
 async def test_only_workflows_are_started(engine: outlive.Engine) -> None:
-    """A step, or a plain function, is refused in words. A text is the name of a flow or, in a message, of a workflow."""
+    """A step, or a plain function, is refused in words. A text names a flow or, in a message, a workflow."""
     for wrong in (take, some_function):
         with pytest.raises(TypeError, match="is not a workflow"):
             await engine.signal("run-1", "go", start=(wrong, 1))
-    with pytest.raises(WorkflowNotFoundError, match="bad_unknown"):
+    with pytest.raises(UnknownWorkflowError, match="bad_unknown"):
         await engine.signal("run-1", "go", start=("bad_unknown", {}))
     for wrong in (take, some_function):
         with pytest.raises(TypeError, match="is not a workflow"):
