@@ -61,8 +61,8 @@ class Batch:
         self._journals: list[int] = []
         self._ids: set[str] = set()
         self._lined: set[tuple[str, str, str]] = set()
-        self._eager: dict[int, str] = {}
-        """The queues of new runs that want to begin at once."""
+        self._eager: dict[int, dict[str, Any]] = {}
+        """The queues of new runs that want to begin at once, and whether one that gets in line comes before them."""
 
     def add(self, change: Change) -> None:
         """Take a change."""
@@ -135,7 +135,9 @@ class Batch:
         self._ids.add(root.id)
         self._new_roots.append(birth_of(root, key=journal, journal=journal))
         if change.eager:
-            self._eager[journal] = change.eager
+            queue = to_text(change.eager)
+            is_behind = any(line[0] == queue for line in self._lined)
+            self._eager[journal] = {"cell": to_text(queue_cell(change.eager)), "queue": queue, "is_behind": is_behind}
         if (
             change.starts
             or change.messages
@@ -165,10 +167,7 @@ class Batch:
         if self._lined:
             rest["lined"] = sorted(self._lined)
         if self._eager:
-            rest["eager"] = [
-                {"journal": journal, "cell": to_text(queue_cell(queue)), "queue": to_text(queue)}
-                for journal, queue in self._eager.items()
-            ]
+            rest["eager"] = [{"journal": journal, **place} for journal, place in self._eager.items()]
         if "rings" in rest and rings_channel is not None:
             rest["rings_channel"] = rings_channel
         else:

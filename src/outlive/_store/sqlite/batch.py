@@ -73,9 +73,8 @@ class Batch:
             raise Conflict
         newcomers = [root_of(change) for change in all_of(changes) if not change.journal]
         if newcomers:
-            if eager := {change.eager for change in changes if change.eager}:
-                lined = {root.queue for root in newcomers if root.slot == IN_LINE}
-                self._closed = {queue for queue in eager if queue in lined or not _is_open(self._session, queue)}
+            eager = {change.eager for change in changes if change.eager}
+            self._closed = {queue for queue in eager if not _is_open(self._session, queue)}
             key, taken = self._session.fetch("find_taken_ids", to_json([root.id for root in newcomers])) or (0, "[]")
             assert isinstance(key, int)
             assert isinstance(taken, str)
@@ -104,6 +103,7 @@ class Batch:
                     self._roots[journal] = run
                 if run.slot == IN_LINE:
                     self._lined.append(journal)
+                    self._closed.add(run.queue)  # What comes behind it does not overtake it.
                 elif run.queue and run.slot == OUTSIDE:
                     self._session.made_due = True  # There is a slot for those in line.
             if run.tags and (run.number or not change.journal):

@@ -45,7 +45,7 @@ class EagerConformance(Facet):
             assert await store.find_run(f"other-{number}") is not None
 
     async def test_owned_run_overtakes_no_run_in_line(self, store: Store) -> None:
-        """None that is in line already, and none that gets in line with it."""
+        """None that is in line already, and none that gets in line before it in the same commit."""
         await line_up(store, "first")
         outcomes = await store.commit([eager(store, "second"), eager(store, "elsewhere", queue="others")])
         assert [outcome for outcome, _ in outcomes] == [Outcome.MUST_WAIT, Outcome.COMMITTED]
@@ -56,6 +56,9 @@ class EagerConformance(Facet):
         assert outcome is Outcome.COMMITTED
         outcomes = await store.commit([new_tree(store, "third", queue=QUEUE), eager(store, "fourth")])
         assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED, Outcome.MUST_WAIT]
+        await claim(store, "worker-a")
+        outcomes = await store.commit([eager(store, "fifth"), new_tree(store, "sixth", queue=QUEUE)])
+        assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED, Outcome.COMMITTED]
 
     async def test_claim_says_which_queues_are_open(self, store: Store) -> None:
         """Those that it has emptied and that limit nothing; not one in which a run stays in line."""

@@ -66,16 +66,18 @@ BEGIN
         END IF;
         SELECT array_agg(new.journal)
         INTO v_waiting
-        FROM jsonb_to_recordset(p_rest -> 'eager') AS new (journal bigint, cell text, queue text)
+        FROM jsonb_to_recordset(p_rest -> 'eager') AS new (
+            journal bigint, cell text, queue text, is_behind boolean
+        )
         WHERE
-            NOT EXISTS (
+            new.is_behind
+            OR NOT EXISTS (
                 SELECT FROM {schema}.cells AS cell
                 WHERE
                     cell.name = new.cell AND cell.name = ANY (v_shared)
                     AND (cell.data IS NULL OR {is_open}(cell.data))
             )
-            OR EXISTS (SELECT FROM {schema}.lines AS line WHERE line.queue = new.queue)
-            OR new.queue IN (SELECT value ->> 0 FROM jsonb_array_elements(p_rest -> 'lined'));
+            OR EXISTS (SELECT FROM {schema}.lines AS line WHERE line.queue = new.queue);
     END IF;
     IF (v_has_rest AND p_rest ?| '{messages,renames,successors}') OR (v_has_end AND EXISTS (
         SELECT
