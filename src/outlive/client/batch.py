@@ -367,7 +367,7 @@ class _Chunks:
         """What is new in a chunk."""
         seen_to, seen = self._open[run_id]
         for item in await read(self._plan, run_id, after=seen_to):
-            if item.index not in seen:
+            if item.index > seen_to and item.index not in seen:
                 seen.add(item.index)
                 while seen_to + 1 in seen:
                     seen_to += 1
