@@ -321,7 +321,8 @@ class Engine(Served, Secured, Configured):
         await self._store.close()
         if client is not None:
             client.close()
-        self._is_entered.release()
+        if self._is_entered.locked():  # It is not if the engine was stopped before; to stop it again does nothing.
+            self._is_entered.release()
 
     def _on_ring(self, cell: str) -> None:
         """Another process has made something due, or changed this cell."""
