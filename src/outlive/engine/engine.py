@@ -201,8 +201,7 @@ class Engine(Served, Secured, Configured):
         self._sessions: WorkerSessions | None = None
         self._services: Services | None = None
         self._describer: Describer | None = None
-        self._process = 0
-        self._is_entered = threading.Lock()
+        self._process, self._is_entered = 0, threading.Lock()
         self._sync = SyncEngine(self)
         self._loop: asyncio.AbstractEventLoop | None = None
 
