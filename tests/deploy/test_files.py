@@ -43,6 +43,15 @@ def test_every_command_of_a_deployment_is_one_that_we_have(
     assert not context.args
 
 
+def test_the_image_of_the_compose_file_is_built_where_its_dockerfile_is() -> None:
+    """Docker Compose reads paths from the folder of the compose file, wherever it is called."""
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+    unset = re.compile(r"\$\{\w+:-(.*)\}")
+    for name in ("worker", "server"):
+        build = {key: unset.sub(r"\1", value) for key, value in compose["services"][name]["build"].items()}
+        assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
+
+
 def test_the_autoscaler_reads_a_metric_that_the_adapter_makes_of_one_of_ours() -> None:
     """Every worker says how many runs of the whole store wait: a sum over workers would grow with their number."""
     documents = yaml.safe_load_all((DEPLOY / "kubernetes" / "outlive.yaml").read_text("utf-8"))
