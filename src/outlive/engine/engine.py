@@ -201,7 +201,7 @@ class Engine(Served, Secured, Configured):
         self._sessions: WorkerSessions | None = None
         self._services: Services | None = None
         self._describer: Describer | None = None
-        self._process, self._is_entered = 0, threading.Lock()
+        self._process, self._running = 0, threading.Lock()
         self._sync = SyncEngine(self)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -232,7 +232,7 @@ class Engine(Served, Secured, Configured):
 
     async def __aenter__(self) -> Self:
         refuse_while_imported()
-        if not self._is_entered.acquire(blocking=False):  # A lock: two threads may come at once.
+        if not self._running.acquire(blocking=False):  # Held until it has stopped; two threads may come at once.
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
         self._process = os.getpid()
         try:
@@ -251,8 +251,8 @@ class Engine(Served, Secured, Configured):
                 await self._leases.open()
                 self._sessions = self._new_sessions(self._leases)
                 if self._has_flows:
-                    redefine, schedules, where = self._sessions.redefine, self._has_schedules, self._environment()
-                    self._flow_loader = await load_flows(self._store, where, redefine=redefine, schedules=schedules)
+                    redefine, schedules, it = self._sessions.redefine, self._has_schedules, self._environment()
+                    self._flow_loader = await load_flows(self._store, it, redefine=redefine, schedules=schedules)
                 await self._sessions.start()
                 self._store.watch(self._on_ring)
                 self._describer = Describer(self._store, self._registry)
@@ -320,8 +320,8 @@ class Engine(Served, Secured, Configured):
         await self._store.close()
         if client is not None:
             client.close()
-        if self._is_entered.locked():  # It is not if the engine was stopped before; to stop it again does nothing.
-            self._is_entered.release()
+        if self._running.locked():  # It is not if the engine was stopped before; to stop it again does nothing.
+            self._running.release()
 
     def _on_ring(self, cell: str) -> None:
         """Another process has made something due, or changed this cell."""
