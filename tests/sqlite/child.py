@@ -229,12 +229,13 @@ def wait_for(child: int) -> int:
 
 
 def _misuse(store: SqliteStore, path: str) -> None:
-    """Say what every way of using an inherited file brings, then use another file."""
+    """Say what every way of using an inherited file brings, and what another file brings."""
     calls: list[Callable[[], Coroutine[Any, Any, object]]] = [
         lambda: store.find_run("run-1"),
         lambda: store.commit([new_tree(store, "child")]),
         store.open,
         lambda: _open_and_close(path),
+        lambda: _open_and_close(f"{path}-of-child"),
     ]
     for call in calls:
         try:
@@ -245,7 +246,6 @@ def _misuse(store: SqliteStore, path: str) -> None:
         store.open_beat("worker")
     except StoreError as error:
         say(error)
-    asyncio.run(_open_and_close(f"{path}-of-child"))
 
 
 async def leave_a_fork(folder: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,14 +19,17 @@ from outlive.testing.clock import ManualClock
 from tests.sqlite.disk import WatchedDisk, watched_disk
 
 PROGRAM = Path(__file__).with_name("child.py")
+PATIENCE_SECONDS = 60.0
 
 
 class Child:
-    """A process of its own, talked to line by line."""
+    """A process of its own, talked to line by line; what it forks ends with it."""
 
     def __init__(self, job: str, *arguments: object) -> None:
         command = [sys.executable, str(PROGRAM), job, *map(str, arguments)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
 
     def say(self, words: str = "go") -> None:
         """Let it go on."""
@@ -39,7 +44,7 @@ class Child:
 
     def hear_all(self) -> list[str]:
         """Wait for its end; everything it has said since."""
-        output, _ = self.process.communicate()
+        output, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
         assert self.process.returncode == 0
         return output.splitlines()
 
@@ -49,7 +54,8 @@ class Child:
 
     def kill(self) -> None:
         """End it without a chance to say goodbye, and wait until the kernel has cleaned up."""
-        self.process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
 

@@ -14,10 +14,10 @@ from outlive.testing.clock import ManualClock
 
 
 def test_store_used_in_a_forked_child_says_so(path: Path, spawn: Callable[..., Any]) -> None:
-    """The child hears what to do, may use other files, and ends; the parent was writing and loses nothing."""
+    """The child hears what to do, also of other files, and ends; the parent was writing and loses nothing."""
     *answers, parent = spawn("use_after_fork", path).hear_all()
 
-    assert len(answers) == 5
+    assert len(answers) == 6
     for answer in answers:
         assert "open it after the fork only" in answer
     assert parent == "0 200"

@@ -8,10 +8,11 @@ A file that is deleted, moved or replaced while it is open goes on working for i
 So every connection looks, after it has read or written and before the caller gets the answer (`Session.check_file`).
 
 A connection must not cross a fork: the child has a copy of what SQLite remembers of its locks, and not the locks. That
-holds for the file, not only for the connection: a new connection of the child would rely on the same memory. So
-the child gets an error, whatever it does with a file that its parent had open, and its copies of the connections
-are made immortal, because closing one could write to the file, or wait for ever for a mutex of a thread that the
-child does not have.
+holds for the file, not only for the connection: a new connection of the child would rely on the same memory. And it
+holds for SQLite as a whole: its memory, its pages and its list of files have mutexes, and one that a thread of the
+parent held at the moment of the fork is held for ever in the child, which does not have that thread. So a child that
+was forked while its parent had anything open gets an error for every file, where it would hang now and then, and
+its copies of the connections are made immortal, because also to close one takes mutexes, and may write to the file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -30,7 +31,7 @@ from weakref import WeakSet
 import apsw
 
 from outlive._platform import after_fork, pause
-from outlive._store.sqlite.file import file_of, find_file, opening
+from outlive._store.sqlite.file import file_of, find_file, is_opening_in_parent, opening
 from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, as_bytes, sql
 from outlive.errors import (
     CommitUnknownError,
@@ -64,8 +65,9 @@ UNAVAILABLE = (
 """Errors that say something about the store and nothing about what it was asked."""
 
 _sessions: WeakSet[Session] = WeakSet()
-_inherited: set[tuple[int, int]] = set()
-"""Files, by device and inode, that were open when this process was forked."""
+_connections: WeakSet[apsw.Connection] = WeakSet()
+_forked_from: set[int] = set()
+"""The process that this one was forked from, if it had a connection then; empty otherwise."""
 
 
 class Role(enum.Enum):
@@ -176,12 +178,8 @@ class Session:
             log.warning("%s: a connection did not close cleanly: %s", self.path, error)
 
     def abandon(self) -> None:
-        """In a forked child: never touch the connection again, not even to free it."""
-        if self._connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-            self._connection = None
-            assert self.file is not None
-            _inherited.add(self.file)
+        """In a forked child: never touch the connection again."""
+        self._connection = None
 
 
 def check_version() -> None:
@@ -257,13 +255,15 @@ class LockWait:
 
 
 def _open(path: Path, flags: int, lock_wait: LockWait) -> apsw.Connection:
-    if _inherited and path.exists() and file_of(path) in _inherited:
+    if _forked_from:
         raise StoreError(
-            f"{path} was open when process {os.getpid()} was forked, and SQLite's locks do not survive that; "
-            f"open it after the fork only, or start the process another way (spawn)"
+            f"{path} cannot be opened: process {os.getpid()} was forked while its parent had a store in SQLite open, "
+            f"and neither SQLite's locks nor its mutexes survive that; open it after the fork only, or start the "
+            f"process another way (spawn)"
         )
     with opening():
         connection = apsw.Connection(str(path), flags, statementcachesize=STATEMENTS_CACHED)
+        _connections.add(connection)
     try:
         connection.set_busy_handler(lock_wait.wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -309,10 +309,14 @@ def is_connection_lost(error: Exception) -> bool:
     return isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError)
 
 
-def _abandon_sessions() -> None:
+def _abandon_everything() -> None:
+    connections = list(_connections)
+    if connections or is_opening_in_parent():
+        _forked_from.add(os.getppid())
+    for connection in connections:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
     for session in list(_sessions):
-        with suppress(Exception):  # The child has to live on, whatever state it was born with.
-            session.abandon()
+        session.abandon()
 
 
-after_fork(_abandon_sessions)
+after_fork(_abandon_everything)

@@ -27,6 +27,11 @@ def opening() -> threading.Lock:
     return _locks.setdefault(os.getpid(), threading.Lock())
 
 
+def is_opening_in_parent() -> bool:
+    """In a forked child, before it opens anything: whether a thread of the parent was doing so at the fork."""
+    return any(lock.locked() for lock in _locks.values())
+
+
 def create_file(path: Path) -> None:
     """Make the file if there is none, for its owner only; refuse a path that cannot hold a database.
 
