@@ -56,9 +56,10 @@ async def test_a_place_without_a_store_stays_without(folder: Path, postgres_url:
 
     assert lines["store"] == [f"problem: there is no file {folder / 'shop.db'}"]
     assert list(folder.iterdir()) == []
-    lines = await found(postgres_url)
+    nowhere = f"{postgres_url}&schema=doctor_nowhere"
+    lines = await found(nowhere)
     assert "is empty" in lines["schema"][0]
-    assert parse_address(postgres_url).schema not in await list_schemas(parse_address(postgres_url))
+    assert "doctor_nowhere" not in await list_schemas(parse_address(nowhere))
     assert "not looked at" in lines["runs"][0]
 
 
@@ -79,6 +80,18 @@ async def test_a_healthy_store_is_well(url: str, folder: Path) -> None:
         assert "fsync" in lines["durability"][0]
         assert lines["autovacuum"]
         assert "the server's differs by" in lines["clock"][0]
+
+
+async def test_a_server_that_may_forget_is_looked_into_all_the_same(postgres_url: str) -> None:
+    """Who is on call wants to know of the setting and of the runs."""
+    async with outlive.Engine(postgres_url, worker=False) as engine:
+        await engine.start(doctored, id="left")
+
+    lines = await found(postgres_url.replace("allow_unsafe=true", "allow_unsafe=false"))
+
+    assert lines["durability"][0].startswith("problem: fsync")
+    assert lines["workers"] == ["problem: none is alive, and there are 1 open runs"]
+    assert lines["queues"] == ["ok: 0, and none is behind"]
 
 
 @pytest.mark.every_store
@@ -151,11 +164,15 @@ async def test_rights_and_places_are_looked_at(folder: Path, monkeypatch: pytest
         pass
     (folder / "shop.db").chmod(0o644)
     monkeypatch.setattr("outlive._store.sqlite.diagnosis.FREE_BYTES_MIN", 2**62)
-    monkeypatch.setattr("outlive._store.sqlite.diagnosis.find_network", lambda folder: "nfs")
 
     lines = await found("sqlite:shop.db")
+    monkeypatch.setattr("outlive._store.sqlite.diagnosis.find_network", lambda folder: "nfs")
+    of_network = await found("sqlite:shop.db")
 
-    assert {"permissions", "disk", "file system"} <= worst(lines)
+    assert {"permissions", "disk"} <= worst(lines)
+    assert lines["workers"] == ["ok: 0 alive, 0 open runs"]
+    assert "file system" in worst(of_network)
+    assert "not looked at" in of_network["runs"][0]
     (folder / "other.db").write_text("something else")
     assert "it cannot be read" in (await found("sqlite:other.db"))["schema"][0]
     assert "problem: " in (await found("sqlite:///x.db"))["store"][0]

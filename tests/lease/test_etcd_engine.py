@@ -7,11 +7,13 @@ All workers of these tests live in one process, which does not die: nobody but e
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import outlive
+from outlive.engine.diagnosis import diagnose
 from outlive.errors import LeaseUrlError, StoreUnavailableError
 from outlive.testing.etcd import EtcdCluster, EtcdServer
 from tests.engine.inside import abandon_sessions, lease_of, session_id_of
@@ -167,3 +169,21 @@ def test_bad_address_is_refused_when_the_engine_is_made(lease: str) -> None:
         outlive.Engine("memory:", lease=lease)
 
     assert "s3cret" not in str(refused.value)
+
+
+async def test_a_doctor_says_whether_etcd_answers(
+    etcd_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the setting that names it, and also if no store can be looked at."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OUTLIVE_STORE", "memory:")
+    monkeypatch.setenv("OUTLIVE_LEASE_KIND", etcd_url)
+    async with outlive.Engine("memory:", lease=etcd_url):
+        answered = await diagnose(None)
+    monkeypatch.setenv("OUTLIVE_LEASE_KIND", "etcd://127.0.0.1:1")
+    silent = await diagnose(None)
+
+    (found,) = [each for each in answered if each.check == "leases"]
+    assert (found.level.value, "1 workers have a key" in found.said) == ("ok", True), found
+    (found,) = [each for each in silent if each.check == "leases"]
+    assert (found.level.value, "lease.kind" in found.advice) == ("problem", True), found

@@ -6,6 +6,7 @@ in a transaction that can only read.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import platform
 import sys
@@ -32,6 +33,10 @@ AHEAD_SECONDS_MAX = 5
 LATE_SECONDS = 60
 """After how long a schedule that is due, or a run in line that no limit keeps, is late."""
 LOOKED_AT_MAX = 500
+ETCD_SECONDS = 5.0
+"""How long etcd may take to answer."""
+DOES_NOT_HINDER = {"autovacuum", "disk", "transaction ids"}
+"""What a person has to see to, and what keeps no one from reading a store."""
 
 _ADVICE = {
     IncompleteKind.PARKED: "outlive recovery list says why; resume them, skip a step or cancel them",
@@ -47,6 +52,8 @@ async def diagnose(url: str | None, *, namespace: str | None = None) -> list[Fin
     found = [*_versions()]
     settings, of_settings = _configuration()
     found += of_settings
+    if settings is not None and settings["lease.kind"].startswith(("etcd:", "etcds:")):
+        found.append(await asyncio.to_thread(_etcd, settings["lease.kind"]))
     if url is None and settings is not None:
         url, namespace = settings["store"], namespace or settings["namespace"]
     if url is None:
@@ -74,6 +81,21 @@ def _configuration() -> tuple[Settings | None, list[Finding]]:
         return None, [problem("configuration", str(each), "correct it there") for each in error.problems]
     count = len(settings.given)
     return settings, [well("configuration", f"{settings.file or 'no file'}, {count} settings given")]
+
+
+def _etcd(url: str) -> Finding:
+    from outlive._lease.etcd import Gateway, count_keys, parse_address
+
+    try:
+        gateway = Gateway(parse_address(url), monotonic=SystemClock().monotonic)
+        try:
+            count = count_keys(gateway, seconds=ETCD_SECONDS)
+        finally:
+            gateway.close()
+    except OutliveError as error:
+        advice = "start etcd, or correct lease.kind: workers that cannot renew their leases let go of their runs"
+        return problem("leases", str(error), advice)
+    return well("leases", f"{gateway.address} answers, {count} workers have a key there")
 
 
 async def _store(url: str) -> AsyncIterator[Finding]:
@@ -107,7 +129,7 @@ async def _store(url: str) -> AsyncIterator[Finding]:
         yield warning("runs", "not looked at, because the store is not ready", "see above")
         return
     try:
-        async with Engine(url, worker=False) as engine, _reading(engine):
+        async with Engine(_as_it_is(url), worker=False) as engine, _reading(engine):
             async for each in _inside(engine):
                 yield each
     except OutliveError as error:
@@ -116,12 +138,21 @@ async def _store(url: str) -> AsyncIterator[Finding]:
 
 def _can_be_opened(url: str, found: list[Finding]) -> bool:
     """Whether an engine would write nothing when it opens the store; the last finding is about its schema."""
-    if found[-1].level is not Level.OK or any(each.level is Level.PROBLEM for each in found):
+    does_not_hinder = DOES_NOT_HINDER | ({"durability"} if is_server(url) else set())
+    hinders = [each for each in found if each.level is Level.PROBLEM and each.check not in does_not_hinder]
+    if found[-1].level is not Level.OK or hinders:
         return False
     if is_server(url):
         return True
     is_wal = all(each.level is Level.OK for each in found if each.check == "durability")
     return is_wal and Path(f"{url.partition(':')[2]}-workers").expanduser().exists()
+
+
+def _as_it_is(url: str) -> str:
+    """The same store, also if its server forgets what it has confirmed: what is there can be read."""
+    if not is_server(url):
+        return url
+    return f"{url}{'&' if '?' in url else '?'}allow_unsafe=true"
 
 
 def _reading(engine: Engine) -> AbstractAsyncContextManager[Any]:

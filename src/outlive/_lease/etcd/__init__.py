@@ -17,6 +17,8 @@ Theory
 """
 
 from outlive._lease.etcd.address import parse_address
+from outlive._lease.etcd.gateway import Gateway
+from outlive._lease.etcd.keys import count_keys
 from outlive._lease.etcd.leases import EtcdLeases
 
-__all__ = ["EtcdLeases", "parse_address"]
+__all__ = ["EtcdLeases", "Gateway", "count_keys", "parse_address"]

@@ -73,6 +73,12 @@ def list_alive(gateway: Gateway, prefix_id: str, *, seconds: float) -> set[str] 
     return {found.key.removeprefix(start).decode(errors="replace") for found in decided.responses[0].response_range.kvs}
 
 
+def count_keys(gateway: Gateway, *, seconds: float) -> int:
+    """How many sessions have a key, whichever id the prefix has."""
+    start = _worker_key(gateway, "")
+    return len(gateway.ask("kv/range", {"key": start, "range_end": after_all(start)}, RangeAnswer, seconds=seconds).kvs)
+
+
 def watch_request(gateway: Gateway) -> dict[str, object]:
     """Asks to hear of every session whose key goes away."""
     start = _worker_key(gateway, "")
