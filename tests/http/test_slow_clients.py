@@ -43,9 +43,11 @@ async def serving(protocol: Any, what: Any = app, **seconds: float) -> AsyncIter
 
 
 @asynccontextmanager
-async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A connection to the server."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def connected(port: int, said: bytes = b"") -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to the server, which finds there what was said when it looks for the first time."""
+    client = socket.create_connection(("127.0.0.1", port))
+    client.sendall(said)
+    reader, writer = await asyncio.open_connection(sock=client)
     try:
         yield reader, writer
     finally:
@@ -63,11 +65,9 @@ async def closed(reader: asyncio.StreamReader) -> bytes:
 async def test_a_connection_without_a_request_is_closed(protocol: Any, said: bytes) -> None:
     """However little it has said, and also after a request that was answered. [S35]"""
     async with serving(protocol, header_seconds=0.02) as port:
-        async with connected(port) as (reader, writer):
-            writer.write(said)
+        async with connected(port, said) as (reader, _):
             assert (await closed(reader)).startswith(LATE)
-        async with connected(port) as (reader, writer):
-            writer.write(HEAD + b"\r\n")
+        async with connected(port, HEAD + b"\r\n") as (reader, writer):
             await reader.readuntil(b"fine")
             writer.write(said or HEAD)
             assert (await closed(reader)).startswith(LATE)
@@ -103,7 +103,6 @@ async def test_many_idle_sockets_leave_room_for_others(protocol: Any) -> None:
     """They are closed after a while, and requests are answered meanwhile. [S35]"""
     async with serving(protocol, header_seconds=0.2) as port, AsyncExitStack() as open_ones:
         idle = [await open_ones.enter_async_context(connected(port)) for _ in range(100)]
-        reader, writer = await open_ones.enter_async_context(connected(port))
-        writer.write(HEAD + b"\r\n")
+        reader, _ = await open_ones.enter_async_context(connected(port, HEAD + b"\r\n"))
         await asyncio.wait_for(reader.readuntil(b"fine"), 5)
         assert {(await closed(each))[: len(LATE)] for each, _ in idle} == {LATE}
