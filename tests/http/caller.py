@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
-
-from outlive.http import Api
 
 
 class Answer(msgspec.Struct):
@@ -50,7 +48,9 @@ class Message(msgspec.Struct):
 class Caller:
     """Sends requests to an app."""
 
-    def __init__(self, app: Api, *, key: str = "", address: str = "127.0.0.1") -> None:
+    def __init__(
+        self, app: Callable[[Any, Any, Any], Awaitable[None]], *, key: str = "", address: str = "127.0.0.1"
+    ) -> None:
         self._app, self._key, self._address = app, key, address
 
     async def get(self, path: str, **options: Any) -> Answer:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+import outlive
 from outlive import flow
 from outlive._model.trigger import SentEvent
 from outlive.errors import (
     ConfigurationError,
     DeliveryRefusedError,
     QuotaExceededError,
+    RunNotFoundError,
     StoreUnavailableError,
     UnreachableError,
 )
@@ -81,6 +84,50 @@ async def test_a_key_of_a_child_does_not_open_the_tree(engine: TestEngine) -> No
     listed = await eve.get("/api/v1/runs?workflow=api_order")
     counted = await eve.get("/api/v1/counts/runs?workflow=api_order")
     assert ([], 0) == (listed.data["items"], counted.data["count"])
+
+
+@pytest.mark.parametrize("verb", ["signals", "asks"])
+async def test_a_message_does_not_reach_a_run_of_another_workflow_that_takes_its_id_meanwhile(
+    engine: TestEngine, verb: str
+) -> None:
+    """The id was free when the sender was checked, and the store looks again when it writes. [S3 S33]"""
+    key = await engine.keys.create("eve", scope="operator", workflows=["api_order"])
+    api = Api(engine, auth="keys")
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        async def receive_late() -> Any:
+            await engine.start(shop.api_patient, id="theirs", on_conflict="attach")
+            return await receive()
+
+        await api(scope, receive_late, send)
+
+    order = {"start": {"workflow": "api_order", "arguments": [5]}}
+    answer = await Caller(late, key=key.secret, address=FAR).post(f"/api/v1/runs/theirs/{verb}/go", order)
+
+    assert (answer.status, answer.error) == (404, "RunNotFoundError")
+    assert b"api_patient" not in answer.body
+    await engine.settle()
+    theirs = await engine.get("theirs").info()
+    assert (theirs.workflow, theirs.status) == ("api_patient", outlive.RunStatus.WAITING)
+    assert await store_of(engine).read_inbox([theirs.journal]) == {}
+
+
+async def test_who_acts_on_some_workflows_changes_no_run_of_another(engine: TestEngine) -> None:
+    """Whatever was checked before: what is written says for which workflows it is. [S3 S33]"""
+    await engine.start(shop.api_patient, id="open")
+    await engine.start(shop.api_patient, id="over")
+    await engine.settle()
+    await engine.cancel("over")
+    await engine.settle()
+
+    with outlive.acting("eve", workflows=["api_order"]):
+        for verb, run_id in ((engine.cancel, "open"), (engine.retry, "over")):
+            with pytest.raises(RunNotFoundError):
+                await verb(run_id)
+    await engine.settle()
+
+    assert (await engine.get("open").info()).status is outlive.RunStatus.WAITING
+    assert (await engine.get("over").info()).status is outlive.RunStatus.CANCELLED
 
 
 async def test_a_key_of_some_workflows_sees_no_figures_of_others(engine: TestEngine) -> None:

@@ -58,6 +58,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Blobs that the payload refers to; stored if and only if the message is accepted."""
     audit: Action | None = None
     """What the audit log is to say; written if and only if the message is accepted."""
+    workflows: frozenset[str] | None = None
+    """The workflows that the sender may know of, None for all: a tree whose root is a run of another one is unknown."""
+
+    def may_reach(self, workflow: str) -> bool:
+        """Whether it is for a tree whose root is a run of this workflow."""
+        return self.workflows is None or workflow in self.workflows
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -5,12 +5,16 @@ writes, it says what it did. So no verb can forget to, and a new verb need not t
 written in it the name of the verb that the caller used: a run that is cancelled may be ended, sent a message, and
 resumed, and that is one action.
 
+A principal may be one of some workflows only. The server that lets it in looks at which workflow the run is of;
+but by the time something is written, another run may have taken the id. So what is written says which workflows it is
+for, and the store looks again, in the same transaction.
+
 Code in which no principal acts is not audited, and does nothing of this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -23,6 +27,7 @@ from outlive._model.queue import CELLS as QUEUE_CELLS
 from outlive._store.audit import Action
 from outlive._store.contract import CellChange, Change, Delivery, Message, Outcome, Store
 from outlive._store.schedules import ScheduleChange
+from outlive.errors import RunNotFoundError
 
 T = TypeVar("T")
 ACTOR_CHARACTERS_MAX = 200
@@ -53,12 +58,13 @@ class Deed:
 
 
 class Acting:
-    """Who acts in a context, and what it is doing."""
+    """Who acts in a context, on runs of which workflows (None: of all), and what it is doing."""
 
-    __slots__ = ("_actor", "deed")
+    __slots__ = ("_actor", "deed", "workflows")
 
-    def __init__(self, actor: Action, deed: Deed | None = None) -> None:
+    def __init__(self, actor: Action, workflows: frozenset[str] | None, deed: Deed | None = None) -> None:
         self._actor = actor
+        self.workflows = workflows
         self.deed = deed
 
     def action(self, verb: str, target: str, reason: str = "", *, is_denied: bool = False) -> Action:
@@ -67,7 +73,7 @@ class Acting:
 
     def within(self, verb: str, target: str, reason: str) -> Acting:
         """The same, doing something."""
-        return Acting(self._actor, Deed(self.action(verb, target, reason)))
+        return Acting(self._actor, self.workflows, Deed(self.action(verb, target, reason)))
 
     def begin(self, verb: str, target: str, reason: str = "") -> Deed | None:
         """The deed that is to be written with the next write; None if it is in the log already."""
@@ -80,7 +86,15 @@ ACTING: ContextVar[Acting | None] = ContextVar("outlive-acting", default=None)
 
 
 @contextmanager
-def acting(actor: str, *, key: str = "", via: str = "code", address: str = "", request: str = "") -> Iterator[None]:
+def acting(
+    actor: str,
+    *,
+    key: str = "",
+    via: str = "code",
+    address: str = "",
+    request: str = "",
+    workflows: Collection[str] | None = None,
+) -> Iterator[None]:
     """Say who acts: what the verbs of engines write in this block is in the audit log, under this name.
 
         with outlive.acting("ann"):
@@ -92,9 +106,12 @@ def acting(actor: str, *, key: str = "", via: str = "code", address: str = "", r
         via: the way in.
         address: where the request came from.
         request: what names the request; `engine.audit.has_done` finds by it whether it was done.
+        workflows: the only ones whose runs can be sent something or changed; a run of another one is not there. Given
+            so that a run which takes an id at the last moment is safe too: it does not limit what is read or started.
     """
     name = given.text("outlive.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
-    token = ACTING.set(Acting(Action(actor=name, verb="", key=key, via=via, address=address, request=request)))
+    who = Action(actor=name, verb="", key=key, via=via, address=address, request=request)
+    token = ACTING.set(Acting(who, None if workflows is None else frozenset(workflows)))
     try:
         yield
     finally:
@@ -139,6 +156,7 @@ class AuditedStore:
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`. The last change is what the caller wants; those before it make room for it, or are runs that an
         event starts too: then each of them is an action."""
+        _check_workflows(changes)
         *before, last = changes
         deed = begun(*_named(last))
         if deed is None:
@@ -152,7 +170,7 @@ class AuditedStore:
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`. The first message is what the caller wants."""
-        first, *rest = messages
+        first, *rest = [replace(each, workflows=_workflows()) for each in messages]
         deed = begun(first.kind.value, first.run_id, first.name)
         if deed is not None:
             first = replace(first, audit=deed.action)
@@ -192,6 +210,22 @@ class AuditedStore:
         answer = await self._inner.change_cell(name, note, audit=deed.action)
         deed.is_written = changed == [True]
         return answer
+
+
+def _workflows() -> frozenset[str] | None:
+    found = ACTING.get()
+    return None if found is None else found.workflows
+
+
+def _check_workflows(changes: Sequence[Change]) -> None:
+    """See that runs which are there, and are changed, are of workflows on whose runs the principal may act."""
+    allowed = _workflows()
+    if allowed is None:
+        return
+    for change in changes:
+        for run in change.runs:
+            if change.journal and not run.number and run.workflow not in allowed:
+                raise RunNotFoundError(run.id)
 
 
 def _started(change: Change, action: Action) -> list[Action]:

@@ -302,7 +302,14 @@ async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> 
     asked = call.principal
     if operation.method in SAFE or not asked.name:
         return await operation.function(call, **arguments)
-    with acting(asked.name, key=asked.key, via="http", address=call.address, request=call.request):
+    with acting(
+        asked.name,
+        key=asked.key,
+        via="http",
+        address=call.address,
+        request=call.request,
+        workflows=asked.workflows,
+    ):
         return await operation.function(call, **arguments)
 
 

@@ -209,7 +209,7 @@ def answer_of(answer: Answer, journal: int) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    fields = {
+    fields: dict[str, Any] = {
         "run_id": to_text(message.run_id),
         "kind": message.kind.value,
         "at": message.at,
@@ -218,4 +218,8 @@ def _message(message: Message) -> dict[str, Any]:
         "payload": to_json_or_null(message.payload),
         "ended": to_json_or_null(message.ended),
     }
-    return fields if message.audit is None else fields | {"audit": audited(message.audit)}
+    if message.audit is not None:
+        fields["audit"] = audited(message.audit)
+    if message.workflows is not None:
+        fields["workflows"] = [to_text(workflow) for workflow in message.workflows]
+    return fields

@@ -56,7 +56,9 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
     found = session.fetch("judge_message", message.run_id, message.key, inbox_messages_max)
     if found is None:
         return Delivery.UNKNOWN_RUN
-    journal, number, status, root_status, is_key_seen, waiting = found
+    journal, number, status, root_status, root_workflow, is_key_seen, waiting = found
+    if not message.may_reach(root_workflow):
+        return Delivery.UNKNOWN_RUN
     assert isinstance(journal, int)
     assert isinstance(waiting, int)
     is_over = status in ENDED or root_status in ENDED

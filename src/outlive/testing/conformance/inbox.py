@@ -8,8 +8,10 @@ from outlive._model import Failure, RunStatus
 from outlive._store.contract import Delivery, Ended, Inbound, MessageKind, Store
 from outlive.testing.conformance.builders import (
     LARGE_BYTES,
+    WORKFLOW,
     begin,
     message,
+    new_tree,
     read_message_ids,
     read_names,
     send,
@@ -109,6 +111,31 @@ class InboxConformance(Facet):
     async def test_unknown_run_gets_no_message(self, store: Store) -> None:
         """The sender learns that there is no such run."""
         assert await send(store, message(store, "unknown")) == [Delivery.UNKNOWN_RUN]
+
+    async def test_a_tree_of_a_workflow_that_the_sender_may_not_know_of_is_unknown(self, store: Store) -> None:
+        """Nothing is stored, no child of it is reached, and no key of it shows, also if a start finds its id taken."""
+        tree = await begin(store)
+        child_id = await tree.spawn(1)
+        await send(store, message(store, "run-1", "theirs", key="k"))
+        hidden = frozenset({"another", "a third"})
+        tries = [
+            message(store, run_id, "a", key=key, workflows=hidden)
+            for run_id, key in (("run-1", ""), ("run-1", "k"), (child_id, ""))
+        ]
+
+        assert await send(store, *tries) == [Delivery.UNKNOWN_RUN] * 3
+        assert await send(store, tries[0], start=new_tree(store, "run-1")) == [Delivery.UNKNOWN_RUN]
+
+        assert await read_names(store, tree) == ["theirs"]
+
+    async def test_a_tree_of_a_workflow_that_the_sender_may_know_of_is_reached(self, store: Store) -> None:
+        """Whichever of its workflows it is; a child by the workflow of its root."""
+        tree = await begin(store)
+        child_id = await tree.spawn(1)
+        known = frozenset({WORKFLOW, "another"})
+        sent = [message(store, run_id, workflows=known) for run_id in ("run-1", child_id)]
+
+        assert await send(store, *sent) == [Delivery.ACCEPTED] * 2
 
     async def test_ended_run_takes_no_message(self, store: Store) -> None:
         """Neither a root nor a child that has ended, and nothing is stored."""
