@@ -91,7 +91,7 @@ async def test_a_server_that_may_forget_is_looked_into_all_the_same(postgres_url
 
     assert lines["durability"][0].startswith("problem: fsync")
     assert lines["workers"] == ["problem: none is alive, and there are 1 open runs"]
-    assert lines["queues"] == ["ok: 0, and none is behind"]
+    assert lines["queues"][0].endswith("none is behind")
 
 
 @pytest.mark.every_store
