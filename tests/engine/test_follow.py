@@ -41,6 +41,15 @@ async def followed_turns(turn: int) -> int:
 
 
 @outlive.workflow
+async def followed_long() -> None:
+    """Is told a secret behind a thousand events, and fails with it."""
+    for _ in range(1_000):
+        await followed_step("a")
+    told = await outlive.wait_for_signal("go", dict)
+    raise ValueError(f"{told['password']} is wrong")
+
+
+@outlive.workflow
 async def followed_spin() -> None:
     """Waits for nothing, for ever."""
     while True:  # noqa: ASYNC110 (that is the point)
@@ -123,6 +132,28 @@ async def test_redacted_follower_reads_every_event_once() -> None:
 
     assert positions == sorted({seq for rows in store.reads for seq in rows})
     assert sum(len(rows) for rows in store.reads) == len(positions)
+
+
+async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -> None:
+    """However long it is; and what was looked at once is not read again, whoever asks."""
+    engine = TestEngine(redact=["password"])
+    store = wrap_inner(engine, ReadRows)
+    async with engine:
+        run = await engine.start(followed_long, id="long")
+        await engine.settle()
+        await run.signal("go", {"password": "hunter22"})
+        with pytest.raises(outlive.RunFailed):
+            await run.result()
+        store.reads.clear()
+        shown = await engine.view.run("long")
+        read = sum(len(rows) for rows in store.reads)
+        listed = await engine.view.runs(order="-created_at", limit=10, after=None)
+        page = await engine.view.events(shown, after=-1, limit=10)
+
+    assert shown.failure is not None
+    assert "hunter22" not in f"{shown.failure} {listed}"
+    assert read > 1_000
+    assert (sum(len(rows) for rows in store.reads) - read, len(page)) == (10, 10)
 
 
 async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -> None:

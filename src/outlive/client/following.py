@@ -41,18 +41,6 @@ def last_position(events: Sequence[AnyEvent]) -> int:
     return int(before) + len(events) - 1
 
 
-class KnownSecrets:
-    """The texts of one journal that are not to be seen, as far as a reader has looked at it."""
-
-    __slots__ = ("journal", "position", "texts")
-
-    def __init__(self) -> None:
-        self.journal = 0
-        self.position = -1
-        """The last event that was looked at."""
-        self.texts: set[str] = set()
-
-
 class JournalReader:
     """Reads along with journals for one client."""
 
@@ -66,7 +54,6 @@ class JournalReader:
         given.flag(where, "redacted", redacted)
         run = await self._access.info(run_id)
         journal, rest, followers = run.journal, self._new_rest(), self._followers
-        known = KnownSecrets()
         with followers.following(run_id) as bell:
             while True:
                 bell.clear()
@@ -76,7 +63,7 @@ class JournalReader:
                     root = await self._access.root_of(run)
                     if run.journal != journal:
                         journal, position = run.journal, -1
-                    found = await self.read(run, position, redacted=redacted, known=known)
+                    found = await self.read(run, position, redacted=redacted)
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
@@ -92,25 +79,21 @@ class JournalReader:
                 await rest(bell, LOOK_SECONDS)
                 followers.check_open()
 
-    async def read(
-        self, run: Run, after: int, *, redacted: bool, limit: int | None = None, known: KnownSecrets | None = None
-    ) -> list[JournalEntry]:
+    async def read(self, run: Run, after: int, *, redacted: bool, limit: int | None = None) -> list[JournalEntry]:
         """At most `limit` events behind a position that are there now.
 
-        What is hidden in one event is blacked out in others. So the whole journal is looked at to show a part of it; a
-        reader that comes again gives what is `known` from before, and only the events behind that are looked at.
+        What is hidden in one event is blacked out in others. So the whole journal is looked at to show a part of it,
+        but for events that were looked at before.
         """
         if not redacted or not self._shown.hides:
             rows, events = await self._open(run, after, limit)
             shown = await self._shown.events(events) if redacted else events
             return _entries(rows, shown, after, limit)
-        known = KnownSecrets() if known is None else known
-        if known.journal != run.journal:
-            known.journal, known.position, known.texts = run.journal, -1, set()
+        known = self._shown.known_of(run)
         begin = known.position
         rows, events = await self._open(run, begin, None)
         shown = await self._shown.events(events, known.texts)
-        known.position = rows[-1][0] if rows else begin
+        known.has_looked_at(rows)
         if after < begin:
             # They were looked at before, and did not fit in.
             rows, events = await self._open(run, after, limit)

@@ -18,7 +18,7 @@ from outlive._journal.event import AnyEvent
 from outlive._model import Run
 from outlive.client.access import Access
 from outlive.client.followers import Followers
-from outlive.client.following import JournalReader, KnownSecrets
+from outlive.client.following import JournalReader
 from outlive.client.shown import Shown
 from outlive.errors import StoreMovedError, StoreUnavailableError, UnreadableError
 
@@ -65,7 +65,6 @@ class NewsReader:
             RunNotFoundError: there is no such run, or it was deleted. EngineClosedError: the engine has stopped.
         """
         seen: Run | None = None
-        known = KnownSecrets()
         published: msgspec.Struct | None = None
         wait = look_seconds
         self._followers.begin()
@@ -77,9 +76,7 @@ class NewsReader:
                     run = await self._access.info(run_id)
                     if run.journal != position.journal:
                         position = Position(run.journal)
-                    entries = await self._journals.read(
-                        run, position.seq, redacted=True, limit=EVENTS_READ_MAX, known=known
-                    )
+                    entries = await self._journals.read(run, position.seq, redacted=True, limit=EVENTS_READ_MAX)
                     fields = await self._fields(run) if run.published != published else None
                 except StoreMovedError:
                     raise

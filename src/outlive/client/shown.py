@@ -1,25 +1,46 @@
-"""Runs and journals as people may see them: readable, and without the fields that an engine redacts."""
+"""Runs and journals as people may see them: readable, and without the fields that an engine redacts.
+
+What is hidden in one event is blacked out wherever it is repeated, in the failure of the run too. So a whole journal is
+looked at to show any part of it; what was found there is kept for the journals that people looked at last.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
-from outlive._journal.codec import open_journal
+from outlive._journal.codec import Row, open_rows
 from outlive._journal.event import AnyEvent, payloads_of
 from outlive._journal.redaction import Redaction, RowNames, Unpack, black_out
 from outlive._model import Failure, Payload, Run
 from outlive.client.access import Access
 from outlive.errors import OutliveError, UnreadableError, WorkflowNotFoundError
 
-EVENTS_MAX = 1_000
-"""How much of a journal is read to know what the failure of its run may not say."""
+KNOWN_MAX = 256
+"""Of how many journals it is kept what is not to be seen."""
 CUT_CHARACTERS = 20
 """At least so much of a value is repeated where it is cut."""
 HIDDEN = "[redacted: the journal, which says what may be shown, cannot be read]"
+
+
+class KnownSecrets:
+    """The texts of one journal that are not to be seen, as far as it was looked at."""
+
+    __slots__ = ("position", "texts")
+
+    def __init__(self) -> None:
+        self.position = -1
+        """The last event that was looked at."""
+        self.texts: set[str] = set()
+
+    def has_looked_at(self, rows: Sequence[Row]) -> None:
+        """What is in these, and in all before them, is among the texts."""
+        if rows:
+            self.position = max(self.position, rows[-1][0])
 
 
 class Shown:
@@ -28,6 +49,8 @@ class Shown:
     def __init__(self, access: Access, redaction: Redaction) -> None:
         self._access = access
         self._redaction = redaction
+        self._known: OrderedDict[tuple[int, int], KnownSecrets] = OrderedDict()
+        """By journal and nonce: another run may get the number of a journal that was deleted."""
 
     @property
     def hides(self) -> bool:
@@ -62,12 +85,26 @@ class Shown:
         return msgspec.structs.replace(run, failure=failure, reason=black_out(run.reason, secrets or set()))
 
     async def _secrets_of(self, run: Run) -> set[str] | None:
+        known = self.known_of(run)
+        begin = known.position
         try:
-            rows = await self._access.store.read_journal(run.journal, limit=EVENTS_MAX)
-            events = open_journal(rows, nonce=run.nonce, run_id=run.root_id)
-            return self._redaction.secrets_in(events, unpack=await self._unpacker(events), names=self._names)
+            rows = await self._access.store.read_journal(run.journal, after=begin)
+            events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=begin + 1))
+            unpack = await self._unpacker(events)
         except OutliveError:
             return None
+        known.texts |= self._redaction.secrets_in(events, unpack=unpack, names=self._names)
+        known.has_looked_at(rows)
+        return known.texts
+
+    def known_of(self, run: Run) -> KnownSecrets:
+        """What is known of the journal of a run. Who looks at more of it adds to that."""
+        journal = (run.journal, run.nonce)
+        known = self._known.setdefault(journal, KnownSecrets())
+        self._known.move_to_end(journal)
+        if len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return known
 
     def plain(self, value: Any) -> Any:
         """A JSON value without what the engine redacts."""
