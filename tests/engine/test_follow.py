@@ -42,11 +42,11 @@ async def followed_turns(turn: int) -> int:
 
 @outlive.workflow
 async def followed_long() -> None:
-    """Is told a secret behind a thousand events, and fails with it."""
+    """Gets a secret behind a thousand events, and fails with it."""
     for _ in range(1_000):
         await followed_step("a")
-    told = await outlive.wait_for_signal("go", dict)
-    raise ValueError(f"{told['password']} is wrong")
+    sent = await outlive.wait_for_signal("go", dict)
+    raise ValueError(f"{sent['password']} is wrong")
 
 
 @outlive.workflow
@@ -135,7 +135,7 @@ async def test_redacted_follower_reads_every_event_once() -> None:
 
 
 async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -> None:
-    """However long it is; and what was looked at once is not read again, whoever asks."""
+    """However long it is; and what was looked at once is not read again for another view."""
     engine = TestEngine(redact=["password"])
     store = wrap_inner(engine, ReadRows)
     async with engine:
