@@ -134,9 +134,9 @@ sbom: ## Write dist/outlive.cdx.json: what a server of Outlive is made of (Cyclo
 	$(firstword $(wildcard .venv/bin/python) python3) .ci/sbom requirements/run.txt "$(VERSION)" > dist/outlive.cdx.json
 
 # An advisory that cannot be looked up counts as one that was found.
-audit: .venv-lock/bin/pip ## Ask PyPI whether an advisory is known of anything that is locked.
+audit: .venv-lock/bin/pip ## Ask PyPI for advisories about all that is locked. ARGS="-s osv --osv-url URL" asks another service.
 	.venv-lock/bin/python -m pip install --quiet pip-audit==$(PIP_AUDIT_VERSION)
-	for lock in requirements/*.txt; do .venv-lock/bin/pip-audit --strict --disable-pip --no-deps -r $$lock || exit 1; done
+	for lock in requirements/*.txt; do .venv-lock/bin/pip-audit --strict --disable-pip --require-hashes -r $$lock $(ARGS) || exit 1; done
 
 clean: ## Remove the virtual environments and everything that was generated.
 	rm -rf .venv .venv-bench .venv-site .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .mutation build dist htmlcov
