@@ -65,11 +65,26 @@ NewLeases = Callable[[Any], SimulatedLeases]
 class SimulatedEngine(Engine):
     """An engine on a line to the simulated store."""
 
-    def __init__(self, link: Link, clock: SimulatedClock, *, overlaps: bool, leases: NewLeases, **options: Any) -> None:
+    def __init__(
+        self,
+        link: Link,
+        clock: SimulatedClock,
+        *,
+        process_name: str,
+        overlaps: bool,
+        leases: NewLeases,
+        **options: Any,
+    ) -> None:
         super().__init__("memory:", tune=False, clock=clock, **options)
         self._store: Any = link
         self._overlaps = overlaps
         self._simulated_leases = leases
+        self._process_name = process_name
+
+    @property
+    def _worker_name(self) -> str:
+        """Not that of the real process, which differs from one play of a seed to the next."""
+        return self._name or self._process_name
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:
         assert self._committer is not None
@@ -121,6 +136,7 @@ class Process:
             engine = SimulatedEngine(
                 link,
                 self.clock,
+                process_name=self.name,
                 registry=self._registry,
                 worker=self.has_worker,
                 lease_seconds=self._parts.lease_seconds,

@@ -13,6 +13,7 @@ import outlive
 from outlive._lease.process import this_process
 from outlive._runtime.session.rescuer import LOOK_SECONDS, Rescuer
 from outlive._store.contract import Store
+from outlive.client.timeline import Timeline
 from outlive.errors import StoreMovedError
 from outlive.telemetry import Counters
 from tests.engine.faults import unavailable
@@ -41,6 +42,12 @@ class Renamed:
         await self.inner.register_worker(worker, lease_seconds=lease_seconds)
 
 
+def a_dead_process() -> str:
+    """A process of this machine that is gone: another one has its number."""
+    process, began = this_process().rsplit("/", 1)
+    return f"{process}/{int(began) + 1}"
+
+
 async def go_silent(engine: outlive.Engine) -> None:
     """End an engine without a word; its session has its lease, and its lock if there is one."""
     abandon_sessions(engine)
@@ -49,9 +56,7 @@ async def go_silent(engine: outlive.Engine) -> None:
 
 async def test_run_of_a_dead_neighbour_goes_on_at_once(place: Place) -> None:
     """Its process is gone, whatever its lease says."""
-    process, began = this_process().rsplit("/", 1)
-    dead = f"{process}/{int(began) + 1}"
-    first = place.engine(wrap=lambda store: Renamed(store, dead))
+    first = place.engine(wrap=lambda store: Renamed(store, a_dead_process()))
     await first.__aenter__()
     await first.start(rescued, "a", id="run-1")
     await stage.gate("a").reached()
@@ -63,6 +68,24 @@ async def test_run_of_a_dead_neighbour_goes_on_at_once(place: Place) -> None:
         assert ["a before", "a"] == await in_time(second.get("run-1").result())
         assert 1 == second.counters.sessions_ended
     assert 1 == stage.count("a before")
+
+
+async def test_timeline_says_which_worker_was_lost(place: Place) -> None:
+    """By its name, though the row of its session is deleted."""
+    first = place.engine(name="orders-1", wrap=lambda store: Renamed(store, a_dead_process()))
+    await first.__aenter__()
+    await first.start(rescued, "a", id="run-1")
+    await stage.gate("a").reached()
+    await go_silent(first)
+
+    async with place.engine(name="orders-2") as second:
+        await stage.gate("a").reached()
+        stage.gate("a").open()
+        await in_time(second.get("run-1").result())
+        lines = Timeline(await second.get("run-1").history()).lines()
+        workers = [worker.name for worker in await store_of(second).list_workers()]
+    assert "worker orders-1 was lost; worker orders-2 took over" in [line.name for line in lines]
+    assert workers == ["orders-2"]
 
 
 async def test_neighbour_that_lives_keeps_its_runs(place: Place) -> None:

@@ -1,4 +1,8 @@
-"""What a worker is given: its name, and its lease."""
+"""What a worker is given: its name, and its lease; and the id of a session, which carries the name.
+
+A journal names the sessions that moved its runs. The row of a session is deleted when it ends, so the id itself says
+which worker it was: a person who finds that a worker was lost sees which one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ from outlive._model import given
 from outlive.errors import InvalidArgumentError
 
 LEASE_SECONDS_MIN = 1.0
+NAME_CHARACTERS_MAX = 80
+"""How much of a name is in the ids of its sessions."""
+UNIQUE_CHARACTERS = 12
 
 
 def worker_name(name: object) -> str:
@@ -15,6 +22,16 @@ def worker_name(name: object) -> str:
         wanted = "leave it out, or give every worker a name of its own, for example name='worker-1'"
         raise InvalidArgumentError("Engine", "name", name, wanted)
     return plain
+
+
+def session_id(name: str, unique: str) -> str:
+    """The id of a session of the worker with this name; the end of `unique` tells it from its other sessions."""
+    return f"{name[:NAME_CHARACTERS_MAX]}#{unique[-UNIQUE_CHARACTERS:]}"
+
+
+def name_in(session_id: str) -> str:
+    """The name of the worker that had this session."""
+    return session_id.rpartition("#")[0] or session_id
 
 
 def lease_of(lease_seconds: object) -> float:

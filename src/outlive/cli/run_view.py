@@ -26,7 +26,7 @@ def row_of(run: Run, *, now_at: int) -> list[str]:
 
 def note_of(run: Run) -> str:
     """The most useful fact about a run beside its status."""
-    from outlive.client.timeline import short
+    from outlive._model.worker import name_in
     from outlive.client.why import wait_shown
 
     if run.failure is not None:
@@ -39,7 +39,7 @@ def note_of(run: Run) -> str:
     if run.waits:
         more = f" and {len(run.waits) - 1} more" if len(run.waits) > 1 else ""
         return f"waits for {wait_shown(run.waits[0])}{more}"
-    return f"on worker {short(run.owner)}" if run.owner else "-"
+    return f"on worker {name_in(run.owner)}" if run.owner else "-"
 
 
 def failure_shown(failure: Failure) -> str:

@@ -16,6 +16,7 @@ from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.words import in_words
 from outlive._model import Failure, RunStatus, WaitKind
+from outlive._model.worker import name_in
 from outlive.client.why import wait_shown
 
 
@@ -143,7 +144,7 @@ class Timeline:
         match event:
             case journal.RunCreated() if event.run == 0:
                 self.began_at, self._owner = event.at, event.worker
-                self._mark(event, note=f"on worker {short(event.worker)}" if event.worker else "")
+                self._mark(event, note=f"on worker {name_in(event.worker)}" if event.worker else "")
             case journal.RunCreated():
                 self._begin_child(event)
             case journal.SnapshotTaken():
@@ -172,8 +173,8 @@ class Timeline:
 
     def _claim(self, event: journal.RunClaimed) -> None:
         if event.interrupted:
-            lost = f"worker {short(self._owner)} was lost" if self._owner else "its worker was lost"
-            line = self._add(event, LineKind.LOST, f"{lost}; worker {short(event.worker)} took over")
+            lost = f"worker {name_in(self._owner)} was lost" if self._owner else "its worker was lost"
+            line = self._add(event, LineKind.LOST, f"{lost}; worker {name_in(event.worker)} took over")
             line.began_at = self.last_at
             self._close(line, event.at, LineState.FAILED)
         elif event.worker != self._owner:
@@ -297,15 +298,10 @@ SHOWN_CHARACTERS_MAX = 120
 def described(event: AnyEvent) -> str:
     """What happened, in words; with the value, where people follow a run by it."""
     if isinstance(event, journal.RunClaimed):
-        return in_words(msgspec.structs.replace(event, worker=short(event.worker)))
+        return in_words(msgspec.structs.replace(event, worker=name_in(event.worker)))
     if isinstance(event, journal.RunPublished):
         return f"published {_compact(_plain(event.payload))}"
     return in_words(event)
-
-
-def short(worker: str) -> str:
-    """The session of a worker, as much of it as tells it from others: it begins with the time, which does not."""
-    return worker[-6:] if len(worker) == 32 else worker
 
 
 def _last_end(line: Line) -> int:

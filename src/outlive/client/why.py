@@ -11,6 +11,7 @@ from outlive._model.lacking import lacking_in
 from outlive._model.pause import PAUSED, Pauses, pause_of
 from outlive._model.queue import DEFAULT
 from outlive._model.remote import remote_step_of
+from outlive._model.worker import name_in
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
 
@@ -60,15 +61,16 @@ def why(
         return f"it is to begin at {instant(root.wake_at)}"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
         return "it waits for " + _waits(root.waits, others) + (f"; {other_line}" if other_line else "")
+    worker = name_in(root.owner)
     if root.owner in live:
-        return f"worker {live[root.owner].name} runs it"
+        return f"worker {worker} runs it"
     if not has_definition(live.values(), root):
-        gone = f"its worker {root.owner} is gone and " if root.owner else ""
+        gone = f"its worker {worker} is gone and " if root.owner else ""
         return gone + _undefined(live.values(), root)
     if root.reason:
         return root.reason
     if root.owner:
-        return f"its worker {root.owner} is gone; another one that has {root.definition_shown} will take it over"
+        return f"its worker {worker} is gone; another one that has {root.definition_shown} will take it over"
     return "a worker will take it as soon as one has room"
 
 

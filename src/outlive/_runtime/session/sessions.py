@@ -19,6 +19,7 @@ from outlive._lease.process import this_process
 from outlive._model.lacking import lacks_mark
 from outlive._model.pause import CELL, Pauses, pauses_in
 from outlive._model.payload import Blob
+from outlive._model.worker import session_id
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Answer, Committer
 from outlive._runtime.environment import Environment
@@ -109,9 +110,18 @@ class WorkerSessions:
         self._definitions = frozenset(definitions)
         self._requests = ClaimRequests()
         lease, lease_seconds = LeaseDeadline(self._clock.monotonic), self._options.lease_seconds
+        now_at = self._store.now()
+        info = WorkerInfo(
+            id=session_id(self._options.name, self._clock.new_id()),
+            name=self._options.name,
+            definitions=self._listed(definitions),
+            started_at=now_at,
+            expires_at=now_at + round(lease_seconds * MICROSECONDS),
+            process=this_process(),
+        )
         worker = Worker(
             self._environment,
-            name=self._options.name,
+            info=info,
             store=self._store,
             committer=self._committer,
             gate=self._gate,
@@ -120,15 +130,6 @@ class WorkerSessions:
             waiters=self._waiters,
             observer_calls=self._observer_calls,
             run_log=self._run_log,
-        )
-        now_at = self._store.now()
-        info = WorkerInfo(
-            id=worker.id,
-            name=self._options.name,
-            definitions=self._listed(definitions),
-            started_at=now_at,
-            expires_at=now_at + round(lease_seconds * MICROSECONDS),
-            process=this_process(),
         )
         # The store counts the lease from some instant after this one; when its answer comes, it may be half over.
         asked_at = self._clock.monotonic()

@@ -53,7 +53,7 @@ from outlive._runtime.tree.run_log import RunLog, log_discarded, log_taken_over
 from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._runtime.tree.stream_writer import StreamWriter
 from outlive._runtime.tree.trees import LiveTrees, is_stray
-from outlive._store.contract import Action, Claim, Inbound, MessageKind, Outcome, Store, Transaction
+from outlive._store.contract import Action, Claim, Inbound, MessageKind, Outcome, Store, Transaction, WorkerInfo
 from outlive.client.birth import birth
 from outlive.client.waiters import Waiters
 from outlive.errors import OutliveError, PayloadTooLargeError, WorkflowNotFoundError
@@ -70,7 +70,7 @@ class Worker:
         self,
         environment: Environment,
         *,
-        name: str,
+        info: WorkerInfo,
         store: Store,
         committer: Committer,
         gate: Gate,
@@ -81,9 +81,8 @@ class Worker:
         run_log: RunLog,
     ) -> None:
         clock, counters, limits = environment.clock, environment.counters, environment.limits
-        self.id = clock.new_id()
+        self.id, self._name = info.id, info.name
         self._environment = environment
-        self._name = name
         self._clock = clock
         self._counters = counters
         self._limits = limits

@@ -15,7 +15,7 @@ import { useRun } from './run/following.js';
 import { Gantt } from './run/gantt.js';
 import { criticalPath } from './run/path.js';
 import { standing } from './run/standing.js';
-import { shortWorker } from './run/timeline.js';
+import { nameOfWorker } from './run/timeline.js';
 
 const FACTS_MAX = 8;
 
@@ -34,7 +34,6 @@ function Page({ followed, run, id, action }) {
   const { query } = here.value;
   const tab = query.get('tab') ?? 'events';
   const chosen = chosenBy(followed, query);
-  const names = followed.workers.value;
   const act = (name, more = {}) => { action.value = { name, ...more }; };
   const choose = (key) => setQuery({ at: key === here.peek().query.get('at') ? undefined : key, event: undefined });
   const acts = offered(run);
@@ -49,13 +48,13 @@ function Page({ followed, run, id, action }) {
   useCommands(acts.map((name) => ({ name: LABELS[name], act: () => act(name) })));
   // What is large is drawn again only with what it shows, and not with each other fact of the page that changes.
   const at_ = known || end;
-  const drawing = useMemo(() => html`<${TimelinePanel} followed=${followed} run=${run} version=${version} end=${end} now=${at_} query=${query} choose=${choose} names=${names} id=${id} />`, [followed, run, version, end, at_, query, names]);
-  const below = useMemo(() => html`<${Below} tab=${tab} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`, [tab, followed, run, version, query, names]);
+  const drawing = useMemo(() => html`<${TimelinePanel} followed=${followed} run=${run} version=${version} end=${end} now=${at_} query=${query} choose=${choose} id=${id} />`, [followed, run, version, end, at_, query]);
+  const below = useMemo(() => html`<${Below} tab=${tab} followed=${followed} run=${run} version=${version} query=${query} />`, [tab, followed, run, version, query]);
   return html`<div class="head">
       <div class="title"><h1 tabindex="-1">${run.workflow} <span class="mono">${run.id}</span></h1><${Status} of=${run.status} />
         ${followed.state.value === 'away' && html`<span class="soft">The connection was lost; it comes again by itself.</span>`}
         <div class="actions">${acts.filter((name) => name !== 'approve' && name !== moves.act?.name && (name !== 'ask' || run.waits.some((wait) => wait.kind === 'ask'))).map((name) => html`<button key=${name} class=${name === 'cancel' || name === 'delete_run' ? 'no' : ''} onClick=${() => act(name)}>${LABELS[name]}</button>`)}</div></div>
-      <${Facts} run=${run} timeline=${timeline} names=${names} events=${followed.events.length} />
+      <${Facts} run=${run} timeline=${timeline} events=${followed.events.length} />
     </div>
     <${Problem} error=${followed.error.value} />
     <${Standing} it=${moves} act=${act} choose=${choose} />
@@ -76,9 +75,9 @@ function chosenBy(followed, query) {
   return seq === null ? {} : { event: followed.events.find((event) => String(event.seq) === seq) };
 }
 
-function Facts({ run, timeline, names, events }) {
+function Facts({ run, timeline, events }) {
   const workers = timeline.workers();
-  const shown = workers.slice(-4).map((id) => shortWorker(id, names));
+  const shown = workers.slice(-4).map(nameOfWorker);
   const facts = [
     ['started', html`<span title=${exact(run.created_at)}>${exact(run.created_at).slice(11, 19)}, <${Time} at=${run.created_at} /></span>`],
     [run.finished_at ? 'took' : 'for', html`<${Length} from=${run.created_at} to=${run.finished_at} />`],
@@ -126,7 +125,7 @@ function rowActs(row, run, followed, act) {
   return found;
 }
 
-function TimelinePanel({ followed, run, version, end, now: at_, query, choose, names, id }) {
+function TimelinePanel({ followed, run, version, end, now: at_, query, choose, id }) {
   const { timeline } = followed;
   const collapsed = useSignal(new Set());
   const view = useSignal([0, 1]);
@@ -157,7 +156,7 @@ function TimelinePanel({ followed, run, version, end, now: at_, query, choose, n
       </span>
     </header>
     <${Gantt} timeline=${timeline} version=${version} now=${at_} from=${from} to=${edge} number=${run.number} selected=${query.get('at')} urlOf=${(key) => href(at`/runs/${id}`, { at: key })} choose=${choose}
-      names=${names} collapsed=${collapsed} label="timeline" isLoading=${followed.isLoading.value} critical=${critical} even=${even} view=${view} running=${run.status === 'running' && run.number === 0} />
+      collapsed=${collapsed} label="timeline" isLoading=${followed.isLoading.value} critical=${critical} even=${even} view=${view} running=${run.status === 'running' && run.number === 0} />
   </section>`;
 }
 

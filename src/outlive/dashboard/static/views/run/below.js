@@ -13,13 +13,13 @@ import { millis } from './timeline.js';
 export const TABS = [['events', 'Events'], ['graph', 'Graph'], ['output', 'State and streams'], ['tree', 'Tree'], ['compare', 'Compare']];
 const ITEMS_MAX = 500;
 
-export function Below({ tab, followed, run, version, query, names }) {
+export function Below({ tab, followed, run, version, query }) {
   return html`<nav class="tabs" aria-label="more of this run">${TABS.map(([name, label]) => html`<a key=${name} href=${href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: name })} aria-current=${tab === name ? 'page' : undefined} onClick=${(event) => { if (!event.metaKey && !event.ctrlKey) { event.preventDefault(); setQuery({ tab: name }); } }}>${label}</a>`)}</nav>
-    ${tab === 'events' && html`<${Events} followed=${followed} version=${version} run=${run} query=${query} names=${names} />`}
+    ${tab === 'events' && html`<${Events} followed=${followed} version=${version} run=${run} query=${query} />`}
     ${tab === 'graph' && html`<${States} run=${run} query=${query} />`}
     ${tab === 'output' && html`<${Output} followed=${followed} run=${run} query=${query} />`}
     ${tab === 'tree' && html`<${Tree} run=${run} version=${version} />`}
-    ${tab === 'compare' && html`<${Later} load=${async () => (await import('./compare.js')).Compare} followed=${followed} run=${run} version=${version} query=${query} names=${names} />`}`;
+    ${tab === 'compare' && html`<${Later} load=${async () => (await import('./compare.js')).Compare} followed=${followed} run=${run} version=${version} query=${query} />`}`;
 }
 
 /** The steps of its flow or the states of its machine. */

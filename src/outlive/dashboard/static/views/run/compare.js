@@ -11,7 +11,7 @@ import { Gantt } from './gantt.js';
 import { differences } from './differences.js';
 import { lengthOf } from './standing.js';
 
-export function Compare({ followed, run, version, query, names }) {
+export function Compare({ followed, run, version, query }) {
   const wanted = query.get('with');
   const other = useSignal(null);
   const error = useSignal(null);
@@ -37,10 +37,10 @@ export function Compare({ followed, run, version, query, names }) {
   </form>`;
   return html`<section class="panel">${choice}</section><${Problem} error=${error.value} />
     ${!wanted && html`<div class="panel"><${Empty} title="Compare with another run.">Choose one that went well beside one that did not: what took longer, what ended otherwise and what is missing stands in a table.</${Empty}></div>`}
-    ${other.value && html`<${Both} a=${followed} b=${other.value} version=${version} names=${names} />`}`;
+    ${other.value && html`<${Both} a=${followed} b=${other.value} version=${version} />`}`;
 }
 
-function Both({ a, b, version, names }) {
+function Both({ a, b, version }) {
   const now = Math.max(Date.now(), a.timeline.lastAt, b.timeline.lastAt);
   const collapsed = useSignal(new Set());
   const view = useSignal([0, 1]);
@@ -50,7 +50,7 @@ function Both({ a, b, version, names }) {
     const from = it.timeline.beganAt;
     return html`<section class="panel timeline"><header><h2 class="as-is"><${RunLink} id=${it.run.value.id} /></h2><span class="tools"><span class="soft">${lasts(lengthOf(it.run.value, now))}</span><${Status} of=${it.run.value.status} /></span></header>
       <${Gantt} timeline=${it.timeline} version=${it.version.value} now=${now} from=${from} to=${from + length} selected="" urlOf=${(key) => href(at`/runs/${it.run.value.id}`, { at: key })} choose=${(key) => { location.hash = href(at`/runs/${it.run.value.id}`, { at: key }); }}
-        names=${names} collapsed=${collapsed} label=${label} keys=${false} view=${view} beside=${{ timeline: other.timeline, from: other.timeline.beganAt }} /></section>`;
+        collapsed=${collapsed} label=${label} keys=${false} view=${view} beside=${{ timeline: other.timeline, from: other.timeline.beganAt }} /></section>`;
   };
   const columns = [
     { name: 'what', value: (it) => it.name, cell: (it) => html`<span class="mono">${it.name}</span>` },

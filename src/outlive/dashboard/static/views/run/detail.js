@@ -6,7 +6,7 @@ import { exact, lasts, Time } from '../../parts/time.js';
 import { causesOf } from './frames.js';
 import { rowLength } from './gantt.js';
 import { namedInput, shortType } from './standing.js';
-import { millis, shortWorker } from './timeline.js';
+import { millis, nameOfWorker } from './timeline.js';
 
 const KINDS = { succeeded: 'ok', failed: 'fail', retrying: 'wait', waiting: 'wait', parked: 'park', skipped: 'off', stopped: 'off', approved: 'ok', rejected: 'off', running: 'run', open: 'run', answered: 'ok', received: 'ok', fired: 'ok', settled: 'ok', decided: 'ok', refused: 'fail', timed_out: 'fail', asked: 'wait' };
 const AUTOMATIC_BYTES = 64 * 1024;
@@ -79,7 +79,7 @@ function RowDetail({ row, followed, now, acts }) {
     ${row.failure && html`<${Failure} failure=${row.failure} />`}
     ${values.map(({ event, field }) => html`<${Value} key=${`${event.seq}.${field}`} title=${titleOf(row, event, field)} value=${event.data[field]} seq=${event.seq} field=${field} followed=${followed} />`)}
     ${child && html`<${Value} title="result" value=${child.data.result} seq=${child.seq} field="result" followed=${followed} />`}
-    ${tries.length > 0 && html`<table class="attempts"><caption class="aside">attempts</caption><tbody>${tries.map((bar, index) => html`<tr key=${index}><td>${bar.kind === 'again' ? '' : bar.attempt}</td><td class="mono">${shortWorker(bar.worker ?? '', followed.workers.value)}</td>
+    ${tries.length > 0 && html`<table class="attempts"><caption class="aside">attempts</caption><tbody>${tries.map((bar, index) => html`<tr key=${index}><td>${bar.kind === 'again' ? '' : bar.attempt}</td><td class="mono">${nameOfWorker(bar.worker ?? '')}</td>
       <td class=${bar.kind === 'again' ? 'soft' : bar.kind}>${bar.kind === 'again' ? 'interrupted' : bar.kind === 'fail' ? `${shortType(bar.failure?.type)}, ${lasts(bar.to - bar.from)}` : bar.undone ? 'taken back' : lasts(bar.to - bar.from)}</td></tr>
       ${bar.retryAt && html`<tr key=${`${index}b`} class="soft"><td></td><td></td><td>back-off ${lasts(bar.retryAt - bar.to)}</td></tr>`}`)}</tbody></table>`}
     ${!values.length && !tries.length && !row.failure && last && html`<p class="soft pad">${last.words}</p>`}`;
@@ -107,11 +107,10 @@ export function Failure({ failure }) {
 const Frame = ({ frame }) => html`<li><code class="where" title=${`${frame.file}:${frame.line}`}>${frame.file.split('/').slice(-2).join('/')}:${frame.line}</code> <span class="soft">in ${frame.name}</span>${frame.code && html`<code class="code">${frame.code}</code>`}</li>`;
 
 function Gap({ gap, followed }) {
-  const names = followed.workers.value;
   const again = [...followed.timeline.byKey.values()].filter((row) => row.bars.some((bar) => bar.kind === 'again' && bar.seq === gap.seq));
   return html`<dl class="facts pad stacked">
-    <div><dt>lost</dt><dd class="mono">${gap.lost ? shortWorker(gap.lost, names) : 'not known'}</dd></div>
-    <div><dt>took over</dt><dd class="mono">${shortWorker(gap.taken, names)}</dd></div>
+    <div><dt>lost</dt><dd class="mono">${gap.lost ? nameOfWorker(gap.lost) : 'not known'}</dd></div>
+    <div><dt>took over</dt><dd class="mono">${nameOfWorker(gap.taken)}</dd></div>
     <div><dt>last sign</dt><dd>${exact(gap.from)}</dd></div>
     <div><dt>claimed</dt><dd>${exact(gap.to)}</dd></div>
     <div><dt>gap</dt><dd>${lasts(gap.to - gap.from)}</dd></div>

@@ -4,7 +4,7 @@ import { at, href } from '../../router.js';
 import { Empty } from '../../parts/shown.js';
 import { Table } from '../../parts/table.js';
 import { exact } from '../../parts/time.js';
-import { millis, shortWorker } from './timeline.js';
+import { millis, nameOfWorker } from './timeline.js';
 
 /** The events that fit, newest first, as a table reads a list. With a hundred more a second, none is looked at twice. */
 class EventRows {
@@ -36,7 +36,7 @@ class EventRows {
   see() {} // All of them are here.
 }
 
-export function Events({ followed, run, query, names }) {
+export function Events({ followed, run, query }) {
   const find = useSignal('');
   const { events } = followed;
   const rows = useMemo(() => new EventRows(events, run, find.value.toLowerCase()), [events, find.value, run.id]).grow();
@@ -45,8 +45,8 @@ export function Events({ followed, run, query, names }) {
     { name: 'at', value: (it) => it.event.at, cell: (it) => { const moment = exact(millis(it.event.at)); return html`<span title=${moment}>${moment.slice(11)}</span>`; } },
     { name: 'event', wide: true, value: (it) => it.event.type, cell: (it) => html`<span class="mono">${it.event.type}</span>` },
     { name: 'what', grow: true, value: (it) => it.event.words, cell: (it) => html`<span class=${toneOf(it.event)} title=${it.event.words}>${it.event.run_id !== run.id ? html`<span class="soft mono">${it.event.run_id.slice(run.root_id.length) || run.root_id} </span>` : ''}${it.event.words}</span>` },
-    { name: 'worker', wide: true, value: (it) => it.worker, cell: (it) => html`<span class="mono">${shortWorker(it.worker, names)}</span>` },
-  ], [names, run.id]);
+    { name: 'worker', wide: true, value: (it) => it.worker, cell: (it) => html`<span class="mono">${nameOfWorker(it.worker)}</span>` },
+  ], [run.id]);
   const others = Object.fromEntries(query);
   const search = html`<label class="filters"><span class="aside">find in events</span><input type="search" placeholder="Find in events" value=${find.value} onInput=${(event) => { find.value = event.target.value; }} /></label>`;
   const empty = followed.isLoading.value ? html`<div class="empty soft">Looking…</div>` : find.value ? html`<${Empty} title="No event says this." />` : html`<${Empty} title="No events yet.">The first one comes when the run is created.</${Empty}>`;

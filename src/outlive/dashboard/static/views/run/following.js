@@ -2,7 +2,6 @@
 import { batch, signal, useLayoutEffect, useRef } from '../../vendor/preact.js';
 import { follow, get } from '../../api.js';
 import { at } from '../../router.js';
-import { can } from '../../session.js';
 import { askFor, PAYLOAD_BYTES } from '../../parts/history.js';
 import { Timeline } from './timeline.js';
 
@@ -29,8 +28,6 @@ export class Followed {
     this.why = signal('');
     this.published = signal(null);
     this.approvals = signal([]);
-    /** Names of workers by their sessions; of those that are gone too, if they were seen. */
-    this.workers = signal({});
     this.schema = signal(null);
     /** The id of the last message that was taken. */
     this.position = '';
@@ -63,8 +60,6 @@ export class Followed {
         run: (run) => {
           this.run.value = run;
           this.ask();
-          // Its name is known while it lives: a page that has seen it can say later which worker was lost.
-          if (run.worker && !(run.worker in this.workers.peek())) this.names();
         },
         published: (fields) => { this.published.value = fields; },
         end: (run) => { this.run.value = run; this.ask(); },
@@ -88,7 +83,7 @@ export class Followed {
   async first(run) {
     this.run.value = await run;
     this.ask();
-    this.names();
+    this.describe();
   }
 
   /** The history, page by page; the first one is drawn at once, and the rest together. */
@@ -148,19 +143,10 @@ export class Followed {
     }, 60);
   }
 
-  /** The names of workers, and what the arguments of the workflow are called. */
-  async names() {
-    const { signal: leaving } = this.leaving;
-    const quiet = (promise) => promise.catch(() => null);
-    const [workers, workflows] = await Promise.all([
-      can('list_workers') ? quiet(get('/workers', {}, leaving)) : null,
-      quiet(get(at`/workflows/${this.run.peek().workflow}`, {}, leaving)),
-    ]);
-    batch(() => {
-      const fresh = (workers?.items ?? []).filter((it) => it.name && this.workers.peek()[it.id] !== it.name);
-      if (fresh.length) this.workers.value = { ...this.workers.peek(), ...Object.fromEntries(fresh.map((it) => [it.id, it.name])) };
-      this.schema.value = workflows?.items.find((it) => it.version === this.run.peek().version) ?? null;
-    });
+  /** What the arguments of the workflow are called. */
+  async describe() {
+    const workflows = await get(at`/workflows/${this.run.peek().workflow}`, {}, this.leaving.signal).catch(() => null);
+    this.schema.value = workflows?.items.find((it) => it.version === this.run.peek().version) ?? null;
   }
 
   /** A payload of an event that the history left out. */
@@ -183,7 +169,7 @@ export function useRun(id) {
     const followed = held.current;
     followed.begin();
     // Who runs it and where it stands in line change without an event.
-    const timer = setInterval(() => { if (document.hidden) return; if (followed.run.peek()?.finished_at) followed.again(); else { followed.ask(); followed.names(); } }, 5000);
+    const timer = setInterval(() => { if (document.hidden) return; if (followed.run.peek()?.finished_at) followed.again(); else { followed.ask(); if (!followed.schema.peek()) followed.describe(); } }, 5000);
     return () => { clearInterval(timer); followed.end(); held.current = null; };
   }, [id]);
   return held.current;

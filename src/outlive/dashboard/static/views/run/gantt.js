@@ -6,7 +6,7 @@ import { useKeys } from '../../keys.js';
 import { here } from '../../router.js';
 import { Scale, panned, zoomed } from './scale.js';
 import { criticalPath } from './path.js';
-import { shortWorker } from './timeline.js';
+import { nameOfWorker } from './timeline.js';
 
 const ROW = 30;
 const BAR = 14;
@@ -38,10 +38,10 @@ function beside(row, now) {
 
 /**
  * Props: timeline, version (redraws), now, from and to (of the run, in milliseconds), number (of the run in its tree), selected (key),
- * urlOf(key), choose(key), names (of workers), isLoading (nothing is known yet), collapsed (signal with a Set), label, keys, critical, even, view (signal [first, last]),
+ * urlOf(key), choose(key), isLoading (nothing is known yet), collapsed (signal with a Set), label, keys, critical, even, view (signal [first, last]),
  * beside: {timeline, from} of another run, so that both are drawn with the same scale.
  */
-export function Gantt({ timeline, version, now, from, to, number = 0, running = false, isLoading = false, selected, urlOf, choose, names = {}, collapsed, label, keys = true, critical = false, even = false, view, beside: other = null }) {
+export function Gantt({ timeline, version, now, from, to, number = 0, running = false, isLoading = false, selected, urlOf, choose, collapsed, label, keys = true, critical = false, even = false, view, beside: other = null }) {
   const box = useRef(null);
   const width = useSignal(0);
   const seen = useSignal([0, 40]);
@@ -149,9 +149,9 @@ export function Gantt({ timeline, version, now, from, to, number = 0, running = 
   return html`<div class="gantt" ref=${box} onScroll=${look} tabindex="0" role="region" aria-label=${label} ...${pointer}>
     <div class="axis"><svg width=${width.value} height=${AXIS + (gaps.length ? CRASH : 0)} aria-hidden="true">
       ${ticks.map((tick, index) => { const at = names_ + ((tick.place - first) / (last - first)) * room; const word = wordOf(tick); return (at < right - 24 || index === ticks.length - 1) && (index === 0 || word !== wordOf(ticks[index - 1])) ? html`<text key=${tick.place} class="t" x=${at} y="16" text-anchor=${at < names_ + 16 ? 'start' : 'middle'}>${word}</text>` : null; })}
-      ${timeline.owners.map((owner, index) => html`<${Owner} key=${index} owner=${owner} x1=${x(owner.from)} x2=${x(owner.to ?? to)} min=${names_} max=${right} names=${names} />`)}
+      ${timeline.owners.map((owner, index) => html`<${Owner} key=${index} owner=${owner} x1=${x(owner.from)} x2=${x(owner.to ?? to)} min=${names_} max=${right} />`)}
       <text class="t" x="14" y="46">workers</text>
-    </svg>${crashWords(gaps, x, names_, right, names).map((each) => html`<a key=${each.gap.seq} class="crash-words" href=${urlOf(`gap:${each.gap.seq}`)} aria-current=${selected === `gap:${each.gap.seq}` ? 'true' : undefined} style=${{ left: `${each.at}px`, top: `${AXIS - 2}px` }} onClick=${(event) => { event.preventDefault(); choose(`gap:${each.gap.seq}`); }}>${each.words}</a>`)}</div>
+    </svg>${crashWords(gaps, x, names_, right).map((each) => html`<a key=${each.gap.seq} class="crash-words" href=${urlOf(`gap:${each.gap.seq}`)} aria-current=${selected === `gap:${each.gap.seq}` ? 'true' : undefined} style=${{ left: `${each.at}px`, top: `${AXIS - 2}px` }} onClick=${(event) => { event.preventDefault(); choose(`gap:${each.gap.seq}`); }}>${each.words}</a>`)}</div>
     <div class="rows" style=${{ height: `${height}px` }}>
       <svg width=${width.value} height=${Math.max(bottom - top, 1) * ROW} style=${{ top: `${top * ROW}px` }} aria-hidden="true" onClick=${(event) => { const key = event.target.closest('[data-key]')?.dataset.key; if (key) choose(key); }}>
         <defs><clipPath id=${clip}><rect x=${names_ - 4} y="0" width=${room + RIGHT} height=${(bottom - top) * ROW} /></clipPath></defs>
@@ -257,21 +257,21 @@ function OnPath({ row, path, x, y }) {
   return path.spans.filter((span) => span[2] === row.key).map(([from, to]) => html`<rect class="path" x=${x(from) - 1.5} y=${y - BAR / 2 - 2.5} width=${Math.max(x(to) - x(from), 2.5) + 3} height=${BAR + 5} rx="4" />`);
 }
 
-function Owner({ owner, x1, x2, min, max, names }) {
+function Owner({ owner, x1, x2, min, max }) {
   const [a, b] = [Math.max(x1, min), Math.min(x2, max)];
   if (b <= a && (x2 < min || x1 > max)) return null;
-  const name = shortWorker(owner.worker, names);
+  const name = nameOfWorker(owner.worker);
   return html`<g class=${owner.lost ? 'owner lost' : 'owner'}><rect x=${a} y="42" width=${Math.max(b - a, 2)} height="4" rx="2" /><title>${name}, from ${exact(owner.from)}</title>
     ${b - a > name.length * 6.4 + 4 && html`<text class="t m" x=${a} y="37">${name}</text>`}</g>`;
 }
 
 /** Who was lost and who took over, over each gap for which there is room: [{gap, at, words}]. */
-function crashWords(gaps, x, left, right, names) {
+function crashWords(gaps, x, left, right) {
   const found = [];
   let free = left - 60;
   for (const gap of gaps) {
-    const lost = gap.lost ? `${shortWorker(gap.lost, names)} was lost` : 'its worker was lost';
-    const words = `${lost}, ${lasts(gap.to - gap.from)}, ${shortWorker(gap.taken, names)} took over`;
+    const lost = gap.lost ? `${nameOfWorker(gap.lost)} was lost` : 'its worker was lost';
+    const words = `${lost}, ${lasts(gap.to - gap.from)}, ${nameOfWorker(gap.taken)} took over`;
     const width = words.length * LETTER + 12;
     const at = Math.max(Math.min(x(gap.from), right + RIGHT - width), 4);
     if (at < free) continue;

@@ -17,8 +17,8 @@ export function millis(instant) {
   return lastMillis + Number(`0${instant.slice(dot, -1)}`) * 1000;
 }
 
-/** The name of a worker if it is known; else the end of its session, which tells it from others (the beginning is the time). */
-export const shortWorker = (id, names = {}) => names[id] ?? (id.length === 32 ? id.slice(-6) : id);
+/** The name of the worker that had a session. */
+export const nameOfWorker = (session) => session.replace(/#[^#]*$/, '');
 
 /** The number of a run in its tree: 0 for the root. */
 export function numberOf(runId, rootId) {
