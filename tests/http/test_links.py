@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 import outlive
+from outlive.client.approval import Approvals
 from outlive.client.decision_links import NewLink
 from outlive.errors import ApprovalNotFoundError
 from outlive.http import Api
@@ -89,6 +91,30 @@ async def test_a_link_is_refused_without_saying_why(engine: TestEngine) -> None:
     assert held is not None
     assert secret.encode() not in held
     assert secret not in repr(other)
+
+
+async def test_a_link_is_not_for_a_run_that_takes_the_id_later(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it asks for the same: neither shown nor decided, also if it comes while the link is used. [S11 S12]"""
+    made = await link_for(engine)
+
+    async def replace_run() -> None:
+        await engine.start(shop.api_refund, id="run-0", on_conflict="replace")
+        await engine.settle()
+
+    decide = Approvals.decide
+
+    async def decide_late(self: Approvals, *args: Any, **options: Any) -> Any:
+        await replace_run()
+        return await decide(self, *args, **options)
+
+    monkeypatch.setattr(Approvals, "decide", decide_late)
+    stranger = Caller(Api(engine, auth="keys"), address=FAR)
+    answers = [await stranger.post(made.path), await stranger.get(made.path), await stranger.post(made.path)]
+
+    assert [(404, "LinkRefusedError")] * 3 == [(answer.status, answer.error) for answer in answers]
+    assert [entry.status for entry in await engine.get("run-0").approvals()] == ["pending"]
 
 
 async def test_two_clicks_at_once_are_one_decision(engine: TestEngine) -> None:

@@ -80,9 +80,21 @@ class Approvals:
         return {journal: await self._read(run) for journal, run in trees.items()}
 
     async def decide(
-        self, run_id: str, name: str, *, approved: bool, by: str, form: Any, comment: str, request: str | None
+        self,
+        run_id: str,
+        name: str,
+        *,
+        approved: bool,
+        by: str,
+        form: Any,
+        comment: str,
+        request: str | None,
+        nonce: int | None = None,
     ) -> Approval[Any]:
-        """Leave a decision, or get the one that was there. See `Engine.approve`."""
+        """Leave a decision, or get the one that was there. See `Engine.approve`.
+
+        With a nonce: for that tree, and for no other that has taken the id.
+        """
         where = "engine.approve" if approved else "engine.reject"
         by = given.text(where, "by", by, like="ann")
         comment = given.text(where, "comment", comment, like="fine", least=0, most=given.TEXT_CHARACTERS_MAX)
@@ -90,6 +102,8 @@ class Approvals:
         if request is not None:
             request = given.text(where, "request", request, like="entry.id", most=given.KEY_CHARACTERS_MAX)
         run = await self._access.info(run_id)
+        if nonce not in (None, run.nonce):
+            raise ApprovalNotFoundError(run_id, name, [])
         audit = await self._read(run)
         key = _choose(audit, run, name, request)
         entry = audit.entries[key]

@@ -1,8 +1,8 @@
 """`engine.links`: links with which a person decides on one approval, in one way, once, without a key.
 
-A link is bound to a run, to one request of it, to the decision and to the person whom it was made for. Looking at it
-does nothing, however often: programs that read mail open every link in it. Its record is a cell with the hash of its
-secret.
+A link is bound to a run, to one request of it, to the decision and to the person whom it was made for. It is not for
+another run that takes the id later. Looking at it does nothing, however often: programs that read mail open every link
+in it. Its record is a cell with the hash of its secret.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, doin
 from outlive.client.approval import Approvals
 from outlive.client.audit import ApprovalEntry
 from outlive.client.secret_token import Token, new_token, read_token
-from outlive.errors import ApprovalNotFoundError, LinkRefusedError, RunNotFoundError
+from outlive.errors import ApprovalClosedError, ApprovalNotFoundError, LinkRefusedError, RunNotFoundError
 
 PREFIX = "old"
 LINK_SPAN = timedelta(days=7)
@@ -42,6 +42,8 @@ class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str
     expires_at: int
     used_at: int | None = None
+    nonce: int = 0
+    """Of the tree: ids can be taken again."""
 
 
 _decode = msgspec.json.Decoder(LinkRecord).decode
@@ -105,7 +107,7 @@ class Links:
         given.flag(where, "approved", approved)
         by = given.text(where, "by", by, like="ann", most=ACTOR_CHARACTERS_MAX)
         seconds = given.seconds(where, "expires", expires)
-        entry = await self._pending(run_id, name, request)
+        entry, nonce = await self._pending(run_id, name, request)
         store = self._access.store
         token = new_token(PREFIX)
         record = LinkRecord(
@@ -116,6 +118,7 @@ class Links:
             approved=approved,
             by=by,
             expires_at=store.now() + round(seconds * _MICROSECONDS),
+            nonce=nonce,
         )
         with doing("link.create", entry.run_id, f"{'approve' if approved else 'reject'} {entry.name}, for {by}"):
             await store.change_cell(LINK_CELLS + token.id, lambda *_: (msgspec.json.encode(record), None))
@@ -138,16 +141,20 @@ class Links:
         """
         found, record = await self._find(token)
         await self._open(record)
-        with acting(record.by, key=f"link {found.id}", via="link"):
-            decided = await self._approvals.decide(
-                record.run_id,
-                record.name,
-                approved=record.approved,
-                by=record.by,
-                form=form,
-                comment=comment,
-                request=record.request,
-            )
+        try:
+            with acting(record.by, key=f"link {found.id}", via="link"):
+                decided = await self._approvals.decide(
+                    record.run_id,
+                    record.name,
+                    approved=record.approved,
+                    by=record.by,
+                    form=form,
+                    comment=comment,
+                    request=record.request,
+                    nonce=record.nonce,
+                )
+        except (ApprovalClosedError, ApprovalNotFoundError, RunNotFoundError):
+            raise LinkRefusedError from None
         # After the decision, which is durable and the only one: a process that dies here has lost nothing.
         await self._access.own_store.change_cell(LINK_CELLS + found.id, _use)
         if not decided.is_first:
@@ -168,15 +175,21 @@ class Links:
 
     async def _open(self, record: LinkRecord) -> ApprovalEntry:
         try:
-            return await self._pending(record.run_id, record.name, record.request)
+            entry, nonce = await self._pending(record.run_id, record.name, record.request)
         except (ApprovalNotFoundError, RunNotFoundError):
             raise LinkRefusedError from None
+        if nonce != record.nonce:
+            raise LinkRefusedError
+        return entry
 
-    async def _pending(self, run_id: str, name: str, request: str | None) -> ApprovalEntry:
+    async def _pending(self, run_id: str, name: str, request: str | None) -> tuple[ApprovalEntry, int]:
+        """An open request, and the nonce of its tree, read first: if another run takes the id meanwhile, the two do not
+        fit together, and `decide` refuses them."""
+        nonce = (await self._access.info(run_id)).nonce
         waiting = [entry for entry in await self._approvals.entries(run_id) if entry.status == "pending"]
         for entry in waiting:
             if entry.name == name and request in (None, entry.id):
-                return entry
+                return entry, nonce
         raise ApprovalNotFoundError(run_id, name, [f"{entry.run_id} {entry.name}" for entry in waiting])
 
 
