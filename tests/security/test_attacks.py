@@ -69,6 +69,27 @@ async def test_a_start_takes_no_id_from_a_run_of_another_workflow(
     assert b"api_patient" not in answer.body
 
 
+@pytest.mark.parametrize("is_batch", [False, True])
+async def test_an_id_that_is_taken_tells_nothing_of_the_run_that_has_it(engine: TestEngine, *, is_batch: bool) -> None:
+    """Neither its workflow nor how it is, whichever verb finds it: a batch and a fork take ids too. [S3 S12 S33]"""
+    if is_batch:
+        await engine.start_batch(shop.api_fussy, [1, 2], id="theirs")
+    else:
+        await engine.start(shop.api_patient, id="theirs")
+    await engine.start(shop.api_order, 5, id="mine")
+    await engine.settle()
+    eve = await caller(engine, workflows=["api_order"])
+    answers = [
+        await eve.post("/api/v1/batches", {"workflow": "api_order", "rows": [5], "id": "theirs"}),
+        await eve.post("/api/v1/runs/mine/fork", {"id": "theirs"}),
+        await eve.post("/api/v1/runs", {"workflow": "api_order", "arguments": [5], "id": "theirs"}),
+    ]
+
+    assert [(409, "RunExistsError")] * 3 == [(answer.status, answer.error) for answer in answers]
+    said = b"".join(answer.body for answer in answers)
+    assert not [word for word in (b"patient", b"fussy", b"waiting", b"succeeded", b"failed", b"batch") if word in said]
+
+
 async def test_a_key_of_a_child_does_not_open_the_tree(engine: TestEngine) -> None:
     """The runs of a tree have one journal: the workflow of the root says who may see it. [S3 S12 S33]"""
     await engine.start(shop.api_parent, 7, id="parent")

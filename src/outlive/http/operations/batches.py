@@ -100,17 +100,24 @@ class ItemsPage(Struct, frozen=True):
 async def start_batch(call: Call, body: StartBatch) -> Started:
     """Start a run of a workflow for each of many rows, each durable on its own. A row is the one argument."""
     check_workflow(call, body.workflow)
-    batch = await call.view.batches.start_by_name(
-        body.workflow,
-        body.rows,
-        version=body.version,
-        concurrency=body.concurrency,
-        id=body.id or made_id(call, "batch", body.workflow),
-        tags=body.tags,
-        headers=call.traced(body.headers),
-        tolerate=None if body.failures_max is None else Tolerance(failures=body.failures_max),
-        wanted=wanted_place(body.queue, body.key, body.priority, None, None),
-    )
+    batch_id = body.id or made_id(call, "batch", body.workflow)
+    try:
+        batch = await call.view.batches.start_by_name(
+            body.workflow,
+            body.rows,
+            version=body.version,
+            concurrency=body.concurrency,
+            id=batch_id,
+            tags=body.tags,
+            headers=call.traced(body.headers),
+            tolerate=None if body.failures_max is None else Tolerance(failures=body.failures_max),
+            wanted=wanted_place(body.queue, body.key, body.priority, None, None),
+        )
+    except e.RunExistsError as error:
+        if call.principal.workflows is None:
+            raise
+        # What it is may be something that the principal may not see.
+        raise e.RunExistsError(error.run_id, "another run has this id", "use another id") from None
     return Started(batch.id)
 
 
