@@ -10,6 +10,7 @@ import pytest
 import outlive
 from outlive._store.contract import Store
 from outlive.client.following import last_position
+from outlive.client.shown import EVENTS_AT_ONCE
 from outlive.errors import RunNotFoundError, RunParkedError
 from outlive.events import in_words
 from outlive.testing import TestEngine
@@ -153,7 +154,25 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
     assert shown.failure is not None
     assert "hunter22" not in f"{shown.failure} {listed}"
     assert read > 1_000
+    assert max(len(rows) for rows in store.reads) <= EVENTS_AT_ONCE
     assert (sum(len(rows) for rows in store.reads) - read, len(page)) == (10, 10)
+
+
+async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then those of the journals that nobody looked at for the longest time are looked for again."""
+    monkeypatch.setattr("outlive.client.shown.KNOWN_CHARACTERS_MAX", 10)
+    engine = TestEngine(redact=["password"])
+    store = wrap_inner(engine, ReadRows)
+    async with engine:
+        for run_id in ("first", "last"):
+            await engine.start(followed, "unlucky", id=run_id)
+            await engine.settle()
+            await engine.view.run(run_id)
+        store.reads.clear()
+        shown = [await engine.view.run(run_id) for run_id in ("last", "first")]
+
+    assert not [run for run in shown if "unlucky" in str(run.failure)]
+    assert [bool(rows) for rows in store.reads] == [False, True]
 
 
 async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -> None:

@@ -88,23 +88,23 @@ class JournalReader:
         if not redacted or not self._shown.hides:
             rows, events = await self._open(run, after, limit)
             shown = await self._shown.events(events) if redacted else events
-            return _entries(rows, shown, after, limit)
+            return _entries(rows, shown)
         known = self._shown.known_of(run)
         begin = known.position
-        rows, events = await self._open(run, begin, None)
-        shown = await self._shown.events(events, known.texts)
-        known.has_looked_at(rows)
+        found: list[tuple[Row, AnyEvent]] = []
+        async for looked_at in self._shown.look(run, known):
+            found += [pair for pair in looked_at if pair[0][0] > after]
+            del found[len(found) if limit is None else limit :]
+        rows, events = [row for row, _ in found], [event for _, event in found]
         if after < begin:
             # They were looked at before, and did not fit in.
             rows, events = await self._open(run, after, limit)
-            shown = await self._shown.events(events, known.texts)
-        return _entries(rows, shown, after, limit)
+        return _entries(rows, await self._shown.events(events, known.texts))
 
     async def _open(self, run: Run, after: int, limit: int | None) -> tuple[list[Row], list[AnyEvent]]:
         rows = await self._access.store.read_journal(run.journal, after=after, limit=limit)
         return rows, list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=after + 1))
 
 
-def _entries(rows: Sequence[Row], events: Sequence[AnyEvent], after: int, limit: int | None) -> list[JournalEntry]:
-    found = zip(rows, events, strict=True)
-    return [JournalEntry(position=row[0], event=event) for row, event in found if row[0] > after][:limit]
+def _entries(rows: Sequence[Row], events: Sequence[AnyEvent]) -> list[JournalEntry]:
+    return [JournalEntry(position=row[0], event=event) for row, event in zip(rows, events, strict=True)]

@@ -7,7 +7,7 @@ looked at to show any part of it; what was found there is kept for the journals 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,10 @@ from outlive.errors import OutliveError, UnreadableError, WorkflowNotFoundError
 
 KNOWN_MAX = 256
 """Of how many journals it is kept what is not to be seen."""
+KNOWN_CHARACTERS_MAX = 8_000_000
+"""How much of it is kept; all of the journal that was looked at last, however much that is."""
+EVENTS_AT_ONCE = 100
+"""How many events of a journal are looked at, with everything they hold, before others are read."""
 CUT_CHARACTERS = 20
 """At least so much of a value is repeated where it is cut."""
 HIDDEN = "[redacted: the journal, which says what may be shown, cannot be read]"
@@ -30,17 +34,19 @@ HIDDEN = "[redacted: the journal, which says what may be shown, cannot be read]"
 class KnownSecrets:
     """The texts of one journal that are not to be seen, as far as it was looked at."""
 
-    __slots__ = ("position", "texts")
+    __slots__ = ("characters", "position", "texts")
 
     def __init__(self) -> None:
         self.position = -1
         """The last event that was looked at."""
         self.texts: set[str] = set()
+        self.characters = 0
 
-    def has_looked_at(self, rows: Sequence[Row]) -> None:
-        """What is in these, and in all before them, is among the texts."""
-        if rows:
-            self.position = max(self.position, rows[-1][0])
+    def add(self, texts: set[str], position: int) -> None:
+        """These are in the journal up to a position, with those that were known."""
+        self.characters += sum(len(text) for text in texts - self.texts)
+        self.texts |= texts
+        self.position = max(self.position, position)
 
 
 class Shown:
@@ -86,19 +92,30 @@ class Shown:
 
     async def _secrets_of(self, run: Run) -> set[str] | None:
         known = self.known_of(run)
-        begin = known.position
         try:
-            rows = await self._access.store.read_journal(run.journal, after=begin)
-            events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=begin + 1))
-            unpack = await self._unpacker(events)
+            async for _ in self.look(run, known):
+                pass
         except OutliveError:
             return None
-        known.texts |= self._redaction.secrets_in(events, unpack=unpack, names=self._names)
-        known.has_looked_at(rows)
         return known.texts
 
+    async def look(self, run: Run, known: KnownSecrets) -> AsyncIterator[list[tuple[Row, AnyEvent]]]:
+        """Look at the events of a journal that were not looked at before, some at a time; these, as they are stored."""
+        rows: Sequence[Row] | None = None
+        while rows is None or len(rows) == EVENTS_AT_ONCE:
+            begin = known.position
+            rows = await self._access.store.read_journal(run.journal, after=begin, limit=EVENTS_AT_ONCE)
+            events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=begin + 1))
+            if events:
+                unpack = await self._unpacker(events)
+                found = self._redaction.secrets_in(events, unpack=unpack, names=self._names)
+                known.add(found, rows[-1][0])
+                yield list(zip(rows, events, strict=True))
+        while len(self._known) > 1 and sum(each.characters for each in self._known.values()) > KNOWN_CHARACTERS_MAX:
+            self._known.popitem(last=False)
+
     def known_of(self, run: Run) -> KnownSecrets:
-        """What is known of the journal of a run. Who looks at more of it adds to that."""
+        """What is known of the journal of a run; `look` adds to it."""
         journal = (run.journal, run.nonce)
         known = self._known.setdefault(journal, KnownSecrets())
         self._known.move_to_end(journal)
