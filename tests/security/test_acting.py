@@ -194,6 +194,24 @@ async def test_a_pruned_log_is_whole(engine: TestEngine, monkeypatch: pytest.Mon
     assert not (await verified(engine, [replace(rows[0], body="{}"), rows[1]], monkeypatch)).is_whole
 
 
+async def test_a_check_against_a_row_that_has_gone_is_no_check(engine: TestEngine) -> None:
+    """Who writes the whole log again could say that its beginning was pruned. The row that went last is known. [S37]"""
+    heads: list[str] = []
+    with outlive.acting("ann"):
+        for number in range(3):
+            await engine.audit.record("export", f"run-{number}")
+            heads.append((await engine.audit.verify()).head)
+        await engine.skip(days=31)
+        await engine.audit.record("export", "run-3")
+    await AuditPruner(store_of(engine), KeepAudit(timedelta(days=30))).run_once()
+
+    checks = [await engine.audit.verify(since=head) for head in heads]
+    assert [check.is_whole for check in checks] == [False, False, True]
+    assert checks[0].problems[0].startswith("row 1, the last one at the earlier check, has gone")
+    forged = heads[2][:-1] + ("0" if heads[2][-1] != "0" else "1")
+    assert not (await engine.audit.verify(since=forged)).is_whole
+
+
 @pytest.mark.parametrize("wrong", [[KeepAudit(timedelta(days=2))] * 2, KeepAudit(timedelta(days=2))])
 def test_one_retention_for_one_log(wrong: object) -> None:
     """Two of them contradict each other."""

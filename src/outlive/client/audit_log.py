@@ -101,7 +101,8 @@ class AuditLog:
     async def verify(self, *, since: str | None = None) -> AuditCheck:
         """Check every row of the log against the one before it.
 
-        A log of which the end was cut off looks whole by itself: give the `head` of an earlier check as `since`.
+        A log of which the end was cut off looks whole by itself: give the `head` of an earlier check as `since`. One
+        so old that its row was pruned shows nothing, and that is a problem too.
 
         Args:
             since: the `head` of an earlier check.
@@ -208,11 +209,22 @@ class _Check:
                 self._found(f"the rows before {first.number} are missing, and no row says that they were pruned")
             elif first.hash != hash_of(gone, first.number, first.at, first.body):
                 self._found(f"row {first.number} was changed, or does not follow the rows that were pruned")
-        reached = 0 if last is None else last.number
-        if self._known is not None and reached < self._known[0]:
-            self._found(f"the log ends at row {reached}, and had {self._known[0]} at the earlier check")
+        if self._known is not None:
+            self._compare(*self._known)
         head = "" if last is None else f"{last.number}:{last.hash}"
         return AuditCheck(self._rows, 0 if first is None else first.number, head, tuple(self._problems))
+
+    def _compare(self, number: int, digits: str) -> None:
+        """Say what the last row of an earlier check shows that the rows themselves do not."""
+        first, last = self._first, self._last
+        reached = 0 if last is None else last.number
+        if reached < number:
+            self._found(f"the log ends at row {reached}, and had {number} at the earlier check")
+        elif first is not None and number < first.number and self._pruned.get(str(number)) != digits:
+            self._found(
+                f"row {number}, the last one at the earlier check, has gone, so nothing shows that the rows behind it "
+                f"are the same; if it was pruned, give the head of a later check"
+            )
 
     def _found(self, problem: str) -> None:
         if len(self._problems) < PROBLEMS_MAX:
