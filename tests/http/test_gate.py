@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import inspect
 from collections.abc import AsyncIterator
 
@@ -205,6 +206,7 @@ async def test_who_decides_is_who_has_the_key(engine: TestEngine) -> None:
         (b"workflow=x", {"content-type": "application/x-www-form-urlencoded"}, 415),
         (b'{"workflow": "x"}', {"content-type": "text/plain"}, 415),
         (b'{"workflow": "x"}', {"content-type": ""}, 415),
+        (gzip.compress(b'{"workflow": "x"}', mtime=0), {"content-encoding": "gzip"}, 415),
     ],
 )
 async def test_bodies_that_cannot_be_read_are_refused(

@@ -61,11 +61,19 @@ def _is_list(hint: Any) -> bool:
 
 
 def check_media(operation: Operation, request: Request) -> None:
-    """See that the body is JSON.
+    """See that the body is JSON, and not packed.
 
     Raises:
         Problem: it says that it is something else, or nothing. A form of a page can send neither.
     """
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Problem(
+            415,
+            "UnsupportedMediaType",
+            f"{operation.name} takes no body that is compressed",
+            "Send the body as it is, without Content-Encoding.",
+            {"accept-encoding": "identity"},
+        )
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     length = request.headers.get("content-length", "")
     has_body = "transfer-encoding" in request.headers or length not in ("", "0")
