@@ -203,6 +203,37 @@ async def test_a_key_that_is_revoked_follows_nothing_any_longer(engine: TestEngi
     assert "a secret" not in str([message.data for message in seen])
 
 
+async def test_a_viewer_does_not_take_the_places_of_all_who_follow_events(engine: TestEngine) -> None:
+    """Half of them are left to others, and what is given back can be taken again. [S35]"""
+    app = Api(engine, auth="keys", limits=ApiLimits(look_seconds=0.0, followers_max=4))
+    keys = [await engine.keys.create(name) for name in ("eve", "ann")]
+    eve, ann = (Caller(app, key=key.secret, address=FAR) for key in keys)
+    await engine.start(shop.api_patient, id="run-0")
+    await engine.settle()
+    path = "/api/v1/runs/run-0/follow"
+
+    async def has_begun(who: Caller) -> asyncio.Task[Any]:
+        begun = asyncio.Event()
+
+        def look(seen: list[Message]) -> bool:
+            begun.set()
+            return False
+
+        task = asyncio.ensure_future(who.follow(path, until=look))
+        await asyncio.wait_for(begun.wait(), 20)
+        return task
+
+    following = [await has_begun(eve), await has_begun(eve)]
+    refused = await asyncio.wait_for(eve.get(path), 20)
+    following.append(await has_begun(ann))
+    await engine.signal("run-0", "go", 1)
+    ended = await asyncio.gather(*following)
+
+    assert (refused.status, refused.error) == (503, "TooManyFollowers")
+    assert [messages[-1].name for messages in ended] == ["end"] * 3
+    assert (await eve.get(path)).status == 200
+
+
 async def test_wrong_keys_do_not_shut_out_other_callers_of_a_proxy(engine: TestEngine) -> None:
     """All callers of a proxy have its address. [S5]"""
     key = await engine.keys.create("ann")

@@ -24,7 +24,7 @@ from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
 from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, live
 from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
-from outlive.http.limits import ApiLimits
+from outlive.http.limits import ApiLimits, Places
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.operations.runs import check_workflow
@@ -90,7 +90,7 @@ class Api:
         self._webhooks = Webhooks(engine, body_bytes_max=size, body_seconds=seconds) if webhooks else None
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages()
-        self._followers = 0
+        self._places = Places(self._limits.followers_max)
         self._closing: asyncio.Future[None] | None = None
 
     def close(self) -> None:
@@ -262,13 +262,12 @@ class Api:
         if isinstance(content.body, bytes):
             await _send_bytes(send, content.status, headers, content.body, has_body=has_body)
             return
-        if self._followers >= self._limits.followers_max:
+        if not self._places.take(principal):
             busy = Problem(
                 503, "TooManyFollowers", "too many requests follow events of this server", "Try again later."
             )
             await _send_problem(send, busy, request, None)
             return
-        self._followers += 1
         try:
             await send({"type": "http.response.start", "status": content.status, "headers": [*SECURITY, *headers]})
             if has_body:
@@ -280,7 +279,7 @@ class Api:
             log.info("%s ends: %s", request.path, error)
             await send({"type": "http.response.body", "body": b""})
         finally:
-            self._followers -= 1
+            self._places.leave(principal)
 
     async def _while_allowed(
         self, parts: AsyncGenerator[bytes, None], request: Request, principal: Principal

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from outlive._model.limit import TokenBucket
+from outlive.http.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,27 @@ class ApiLimits:
     rate: TokenBucket | None = None
     """How many requests one principal may send; None for no limit."""
     followers_max: int = 2_000
-    """How many requests may follow events at once."""
+    """How many requests may follow events at once; half of them those of one principal that is no admin."""
     look_seconds: float = 0.25
     """How often a follower looks at the store at most; less often while nothing happens."""
+
+
+class Places:
+    """The places of requests that follow events. Who is no admin leaves half of them to others."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: Counter[str] = Counter()
+        """By the name of the principal."""
+
+    def take(self, principal: Principal) -> bool:
+        """Take a place, if there is one for this principal."""
+        own_most = self._most if principal.may("admin") else max(1, self._most // 2)
+        has_room = self._taken.total() < self._most and self._taken[principal.name] < own_most
+        if has_room:
+            self._taken[principal.name] += 1
+        return has_room
+
+    def leave(self, principal: Principal) -> None:
+        """Give a place back."""
+        self._taken -= Counter([principal.name])  # Who has none left is forgotten.
