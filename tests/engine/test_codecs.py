@@ -16,6 +16,7 @@ from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import AnyEvent, RunCreated, SignalReceived, StepProgressed, StepSucceeded
 from outlive.codecs import Compression, Encryption
 from outlive.errors import UnreadableError
+from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, parks, registry_of, stage, waits
 
@@ -282,6 +283,30 @@ async def test_people_do_not_see_what_is_redacted(place: Place, codecs: list[Any
         assert MARKER not in text_of(await engine.history("failed", redacted=True))
         assert MARKER not in await failed.why()
         assert "wrong password [redacted]" in await failed.why()
+
+
+@outlive.workflow
+async def lingers(password: str) -> None:
+    """Waits, and holds a secret."""
+    await outlive.wait_for_signal("never")
+
+
+@outlive.workflow
+async def attends(password: str) -> None:
+    """Waits for another run, which has the secret too."""
+    other = await outlive.start(lingers, password, detached=True, id="lingers")
+    await other.result()
+
+
+async def test_why_a_run_waits_hides_what_is_redacted_in_the_run_that_it_waits_for() -> None:
+    """Why that one stopped is said, without it. [S30]"""
+    async with TestEngine(redact=("password",)) as engine:
+        run = await engine.start(attends, MARKER, id="attends")
+        await engine.settle()
+        await engine.get("lingers").pause(by="ann", reason=f"{MARKER} is wrong")
+        await engine.settle()
+
+        assert await run.why() == "it waits for run lingers, which is paused by ann: [redacted] is wrong"
 
 
 async def test_rows_of_a_batch_are_redacted_as_arguments(place: Place) -> None:

@@ -151,6 +151,23 @@ async def test_who_acts_on_some_workflows_changes_no_run_of_another(engine: Test
     assert (await engine.get("over").info()).status is outlive.RunStatus.CANCELLED
 
 
+async def test_why_a_run_waits_tells_nothing_of_runs_of_another_workflow(engine: TestEngine) -> None:
+    """Those that hold the slots of its queue are not its own; who may see all is told which they are. [S3 S33]"""
+    await engine.queues.set("narrow", concurrency=2)
+    for workflow, run_id in ((shop.api_patient, "theirs"), (shop.api_polite, "mine"), (shop.api_polite, "waits")):
+        await engine.start(workflow, id=run_id, queue="narrow")
+    await engine.settle()
+    eve, root = await caller(engine, workflows=["api_polite"]), await caller(engine)
+    paths = ("/api/v1/runs/waits/why", "/api/v1/runs/waits/result")
+    said = [(await eve.get(path)).data["why"] for path in paths]
+    said.append((await eve.post("/api/v1/runs/waits/asks/add", {"body": 1, "key": "k", "wait": 0})).data["why"])
+    said.append((await eve.get("/api/v1/runs/waits/asks/add/k")).data["why"])
+
+    line = "it is in line in queue narrow, in place 1; all 2 slots are taken: "
+    assert said == [f"{line}mine, 1 more"] * 4
+    assert (await root.get(paths[0])).data["why"] == f"{line}theirs, mine"
+
+
 async def test_a_key_of_some_workflows_sees_no_figures_of_others(engine: TestEngine) -> None:
     """Metrics have the names of all workflows and steps. [S36]"""
     eve = await caller(engine, "viewer", workflows=["api_order"])

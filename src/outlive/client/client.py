@@ -25,6 +25,7 @@ from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
 from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
+from outlive._model.remote import remote_step_of
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
@@ -232,18 +233,21 @@ class Client:
         fields: dict[str, Any] = TAGGED.decode(data, f"what run {run_id} published")
         return fields
 
-    async def why(self, run_id: str) -> str:
-        """One sentence: what a run waits for, or how it ended."""
+    async def why(self, run_id: str, *, workflows: frozenset[str] | None = None) -> str:
+        """One sentence: what a run waits for, or how it ended. It tells nothing of other runs but those of the
+        `workflows`, if these are given."""
         run = await self.info(run_id)
         root = await self.access.root_of(run)
         run, root = await self.shown.runs([run, root])
         awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
         store = self.access.store
-        others = await store.find_runs(awaited) if awaited else {}
+        found = await self.shown.runs((await store.find_runs(awaited)).values()) if awaited else []
+        others = {it.id: it for it in found if workflows is None or _is_of(it, root, workflows)}
         pauses = await self._pauser.pauses()
         if root.owner and (pause := await self._pauser.pause_ahead(root)):
             return f"it is to be {pause}, when the steps that run have ended"
-        line, other_line = await why_in_line(store, root), await why_others_in_line(store, others.values())
+        line = await why_in_line(store, root, workflows=workflows)
+        other_line = await why_others_in_line(store, others.values(), workflows=workflows)
         workers, now_at = await store.list_workers(), store.now()
         return why(run, root, workers, others, now_at=now_at, pauses=pauses, line=line, other_line=other_line)
 
@@ -514,6 +518,11 @@ class Client:
         )
         # The skip first: if only one of the two finds room in the inbox, the run must not go on without it.
         await self._inbox.deliver(skip, then=resumption)
+
+
+def _is_of(run: Run, root: Run, workflows: frozenset[str]) -> bool:
+    """Whether a run that another one waits for is of its tree, a task of it, or of one of these workflows."""
+    return run.root_id == root.id or bool(remote_step_of(run.workflow)) or run.workflow in workflows
 
 
 def _reason(where: str, reason: str) -> str:

@@ -70,6 +70,10 @@ class View:
         """
         return await self._client.shown.run(await self._client.info(run_id))
 
+    async def why(self, run_id: str, *, workflows: frozenset[str] | None) -> str:
+        """What a run waits for, or how it ended, in one sentence; for one who may know of these workflows only."""
+        return await self._client.why(run_id, workflows=workflows)
+
     async def runs(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[Run]:
         """A page of runs. See `Engine.list`."""
         page = await self._client.list(order=order, limit=limit, after=after, **filters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from outlive._model import Run
 from outlive._model.queue import QueueState, queue_cell, queue_in
@@ -16,21 +16,24 @@ AHEAD_MAX = 1_000
 SHOWN_MAX = 3
 
 
-async def why_in_line(store: Store, root: Run, *, who: str = "it") -> str:
-    """Why a run has no slot, for a person, who knows it as `who`; empty if it is not in line."""
+async def why_in_line(store: Store, root: Run, *, who: str = "it", workflows: frozenset[str] | None = None) -> str:
+    """Why a run has no slot, for a person, who knows it as `who`; empty if it is not in line.
+
+    Of other runs those of the `workflows` are named; of all workflows if that is None.
+    """
     if root.slot != IN_LINE:
         return ""
     measure = await store.measure_queue(root.queue, limit=AHEAD_MAX, run_id=root.id)
-    return _sentence(who, root, queue_in(await store.read_cell(queue_cell(root.queue))), measure)
+    return _sentence(who, root, queue_in(await store.read_cell(queue_cell(root.queue))), measure, workflows)
 
 
-async def why_others_in_line(store: Store, others: Iterable[Run]) -> str:
+async def why_others_in_line(store: Store, others: Iterable[Run], *, workflows: frozenset[str] | None = None) -> str:
     """The same of the first of these runs that is in line."""
     waiting = next((run for run in others if run.slot == IN_LINE and not remote_step_of(run.workflow)), None)
-    return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}")
+    return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}", workflows=workflows)
 
 
-def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure) -> str:
+def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure, workflows: frozenset[str] | None) -> str:
     place = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
     whose = f" of key {root.queue_key!r}" if root.queue_key else ""
     text = f"{who} is in line in queue {root.queue}, in place {place}{whose}"
@@ -38,15 +41,17 @@ def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure) -> 
         return f"{text}; the queue is {state.paused}, and engine.queues.resume({root.queue!r}) lets it go on"
     limits, held = state.limits, measure.held
     if limits.concurrency is not None and held >= limits.concurrency:
-        return f"{text}; all {limits.concurrency:,} slots are taken: {_named(measure)}"
-    own = sum(run.queue_key == root.queue_key for run in measure.holders)
-    if root.queue_key and limits.per_key is not None and own >= limits.per_key:
-        return f"{text}; its key has all {limits.per_key:,} slots that it may have: {_named(measure, root.queue_key)}"
+        named = _named(measure.holders, measure.held, workflows)
+        return f"{text}; all {limits.concurrency:,} slots are taken{named}"
+    own = [run for run in measure.holders if run.queue_key == root.queue_key]
+    if root.queue_key and limits.per_key is not None and len(own) >= limits.per_key:
+        named = _named(own, len(own), workflows)
+        return f"{text}; its key has all {limits.per_key:,} slots that it may have{named}"
     return f"{text}; a worker will take it when it is its turn"
 
 
-def _named(measure: QueueMeasure, key: str | None = None) -> str:
-    holders = [run.id for run in measure.holders if key is None or run.queue_key == key]
-    count = measure.held if key is None else len(holders)
-    more = [f"{count - SHOWN_MAX:,} more"] if count > SHOWN_MAX else []
-    return ", ".join([*holders[:SHOWN_MAX], *more])
+def _named(holders: Sequence[Run], count: int, workflows: frozenset[str] | None) -> str:
+    """Some of the runs that hold slots, of so many; a child is named by nobody who does not see all."""
+    shown = [run.id for run in holders if workflows is None or (not run.number and run.workflow in workflows)]
+    more = [f"{count - len(shown[:SHOWN_MAX]):,} more"] if count > len(shown[:SHOWN_MAX]) else []
+    return f": {', '.join([*shown[:SHOWN_MAX], *more])}" if shown else ""

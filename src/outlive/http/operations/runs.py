@@ -112,7 +112,7 @@ async def get_run(call: Call, run_id: str) -> RunView:
 async def why(call: Call, run_id: str) -> WhyView:
     """What a run waits for, or how it ended, in one sentence."""
     run = await call.view.run(run_id)
-    return WhyView(run_id, run.status.value, await call.engine.get(run_id).why())
+    return WhyView(run_id, run.status.value, await why_of(call, run_id))
 
 
 @operation("GET", "/runs/{run_id}/history", scope="viewer", reach="run", raises=MISSING)
@@ -170,7 +170,7 @@ async def result(call: Call, run_id: str, query: Wait) -> ResultView | NotEnded:
     run = await call.view.ended(run_id, min(query.wait, call.limits.wait_seconds_max))
     if run is None:
         now = await call.view.run(run_id)
-        return NotEnded(run_id, now.status.value, await call.engine.get(run_id).why())
+        return NotEnded(run_id, now.status.value, await why_of(call, run_id))
     failure = failure_view(run.failure, with_traceback=True)
     return ResultView(run_id, run.status.value, await call.view.plain(run.result), failure, run.reason)
 
@@ -196,6 +196,11 @@ async def set_aside(call: Call, run_id: str) -> SetAsideList:
 
 
 # -- What many operations need ----------------------------------------------------------------------------------
+
+
+async def why_of(call: Call, run_id: str) -> str:
+    """What a run waits for, without runs that the principal may not know of."""
+    return await call.view.why(run_id, workflows=call.principal.workflows)
 
 
 def check_workflow(call: Call, workflow: str) -> None:

@@ -9,7 +9,7 @@ import outlive.errors as e
 from outlive._model.approval import Approval
 from outlive.client.message_start import NamedStart
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import made_id
+from outlive.http.operations.runs import made_id, why_of
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Wait
 from outlive.http.wire.runs import (
@@ -84,7 +84,8 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
     key = asked.key or call.idempotency_key or call.engine.view.new_id()
     wait = min(asked.wait, call.limits.wait_seconds_max)
     options = _started(call, asked.start)
-    return await _answer(call, name, key, call.engine.ask(run_id, name, asked.body, key=key, timeout=wait, **options))
+    asking = call.engine.ask(run_id, name, asked.body, key=key, timeout=wait, **options)
+    return await _answer(call, run_id, name, key, asking)
 
 
 @operation(
@@ -99,7 +100,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
 async def answer(call: Call, run_id: str, name: str, key: str, query: Wait) -> AnswerView | NotAnswered:
     """The answer to an ask that was sent before, by any process."""
     wait = min(query.wait, call.limits.wait_seconds_max)
-    return await _answer(call, name, key, call.engine.answer(run_id, name, key, timeout=wait))
+    return await _answer(call, run_id, name, key, call.engine.answer(run_id, name, key, timeout=wait))
 
 
 def _started(call: Call, start: StartIfAbsent | None) -> StartOptions:
@@ -110,11 +111,11 @@ def _started(call: Call, start: StartIfAbsent | None) -> StartOptions:
     return {"start": named, "headers": call.traced(start.headers)}
 
 
-async def _answer(call: Call, name: str, key: str, waiting: Awaitable[Any]) -> AnswerView | NotAnswered:
+async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitable[Any]) -> AnswerView | NotAnswered:
     try:
         return AnswerView(key, call.view.field(name, await waiting), None)
-    except e.AskTimeoutError as error:
-        return NotAnswered(key, error.why)
+    except e.AskTimeoutError:
+        return NotAnswered(key, await why_of(call, run_id))
     except e.AskFailed as error:
         return AnswerView(key, None, failure_view(call.view.failure(error.failure), with_traceback=False))
 
