@@ -22,6 +22,7 @@ from outlive.errors import (
 from outlive.http import Api, ApiLimits, Asking, Webhooks, first_of, loopback
 from outlive.http.doors import StoredKeys
 from outlive.http.nesting import DEPTH_MAX, is_deeper
+from outlive.http.operation import OPERATIONS
 from outlive.http.problem import problem_of
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
@@ -131,6 +132,54 @@ async def test_a_message_does_not_reach_a_run_of_another_workflow_that_takes_its
     theirs = await engine.get("theirs").info()
     assert (theirs.workflow, theirs.status) == ("api_patient", outlive.RunStatus.WAITING)
     assert await store_of(engine).read_inbox([theirs.journal]) == {}
+
+
+@pytest.mark.parametrize("path", ["follow", "follow?stream=words", "streams/words"])
+async def test_a_run_of_another_workflow_that_takes_the_id_is_not_followed(engine: TestEngine, path: str) -> None:
+    """Its own run was replaced; nothing that the next one does is shown. [S3 S12 S33]"""
+    await engine.start(shop.api_patient, id="run-0")
+    await engine.settle()
+    key = await engine.keys.create("eve", workflows=["api_patient"])
+    eve = Caller(Api(engine, auth="keys", limits=ApiLimits(look_seconds=0.0)), key=key.secret, address=FAR)
+    going: list[asyncio.Future[object]] = []
+
+    async def replace() -> None:
+        await engine.start(shop.api_talker, "hunter22", id="run-0", on_conflict="replace")
+        await engine.signal("run-0", "go", 1)
+        await engine.settle()
+
+    def look(seen: bytes) -> bool:
+        if not going:
+            going.append(asyncio.ensure_future(replace()))
+        return False
+
+    answer = await asyncio.wait_for(eve.send("GET", f"/api/v1/runs/run-0/{path}", leave_when=look), 20)
+    await going[0]
+
+    assert answer.status == 200
+    assert not [word for word in (b"api_talker", b"hunter22", b"talking", b"words") if word in answer.body]
+    assert (await engine.get("run-0").info()).workflow == "api_talker"
+
+
+async def test_what_was_read_is_not_shown_if_another_run_has_taken_the_id_meanwhile(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the check, and before the read. [S3 S12 S33]"""
+    await engine.start(shop.api_patient, id="run-0")
+    await engine.settle()
+    eve = await caller(engine, workflows=["api_patient"])
+
+    async def late(call: Any, **arguments: Any) -> Any:
+        await engine.start(shop.api_talker, "hunter22", id="run-0", on_conflict="replace")
+        await engine.settle()
+        return await get_run(call, **arguments)
+
+    get_run = OPERATIONS["get_run"].function
+    monkeypatch.setitem(OPERATIONS["get_run"].__dict__, "function", late)
+    answer = await eve.get("/api/v1/runs/run-0")
+
+    assert (answer.status, answer.error) == (404, "RunNotFoundError")
+    assert b"api_talker" not in answer.body
 
 
 async def test_who_acts_on_some_workflows_changes_no_run_of_another(engine: TestEngine) -> None:

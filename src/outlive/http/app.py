@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -140,6 +140,8 @@ class Api:
             self._gate.check_scope(principal, operation)
             call, arguments = await self._read(scope, request, operation, principal, names)
             answer = await self._within(call, operation, arguments, receive)
+            look_again = partial(_look_again, call, operation, names)
+            await look_again()
         except Gone:
             return
         except Exception as error:
@@ -147,7 +149,10 @@ class Api:
                 await self._denials.note(request, error, principal, operation)
             await _send_problem(send, error, request, operation, shown=self._shown_of(arguments))
             return
-        await self._send(send, request, operation, answer, receive, principal)
+        if isinstance(answer, Content):
+            await self._send_content(send, request, answer, receive, principal, look_again)
+        else:
+            await _send_answer(send, request, operation, answer)
 
     def _shown_of(self, arguments: dict[str, Any]) -> Callable[[str], str]:
         """What may be said of a request that was read and failed: nothing that the engine redacts."""
@@ -233,29 +238,14 @@ class Api:
 
     # -- Answering -------------------------------------------------------------------------------------------
 
-    async def _send(
+    async def _send_content(
         self,
         send: Send,
         request: Request,
-        operation: Operation,
-        answer: Any,
+        content: Content,
         receive: Receive,
         principal: Principal,
-    ) -> None:
-        if isinstance(answer, Content):
-            await self._send_content(send, request, answer, receive, principal)
-        elif answer is None:
-            status = next(iter(operation.answers))
-            await send(
-                {"type": "http.response.start", "status": status, "headers": [*SECURITY, (b"content-length", b"0")]}
-            )
-            await send({"type": "http.response.body", "body": b""})
-        else:
-            status = operation.status_of.get(type(answer)) or next(iter(operation.answers))
-            await _send_bytes(send, status, [_JSON], _encode(answer), has_body=request.method != "HEAD")
-
-    async def _send_content(
-        self, send: Send, request: Request, content: Content, receive: Receive, principal: Principal
+        look_again: Callable[[], Awaitable[None]],
     ) -> None:
         headers = [(b"content-type", content.media.encode()), *_lines(content.headers)]
         has_body = request.method != "HEAD"
@@ -271,7 +261,7 @@ class Api:
         try:
             await send({"type": "http.response.start", "status": content.status, "headers": [*SECURITY, *headers]})
             if has_body:
-                parts = self._while_allowed(content.body, request, principal)
+                parts = self._while_allowed(content.body, request, principal, look_again)
                 await _send_parts(send, parts, receive, self._until_closing())
             await send({"type": "http.response.body", "body": b""})
         except OutliveError as error:
@@ -282,9 +272,14 @@ class Api:
             self._places.leave(principal)
 
     async def _while_allowed(
-        self, parts: AsyncGenerator[bytes, None], request: Request, principal: Principal
+        self,
+        parts: AsyncGenerator[bytes, None],
+        request: Request,
+        principal: Principal,
+        look_again: Callable[[], Awaitable[None]],
     ) -> AsyncGenerator[bytes, None]:
-        """What comes, until its reader may not see it: a key may be revoked while its events are followed."""
+        """What comes, until its reader may not see it: a key may be revoked while its events are followed, and another
+        run may take the id."""
         checked = _loop_time()
         async with aclosing(parts):
             async for part in parts:
@@ -293,6 +288,7 @@ class Api:
                         log.info("%s ends: %s may not follow it any longer", request.path, principal.name)
                         return
                     checked = _loop_time()
+                await look_again()
                 yield part
 
 
@@ -323,19 +319,42 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
+async def _look_again(call: Call, operation: Operation, names: Mapping[str, str]) -> None:
+    """See that what was read is of a run that the principal may know of: another one may have taken the id since it was
+    checked. (What is written the store checks itself: see `acting`.)
+
+    Raises:
+        RunNotFoundError: it may not.
+    """
+    if operation.reach != "run" or operation.method not in SAFE or call.principal.workflows is None:
+        return
+    if not await _check_run(call, names["run_id"]):
+        raise RunNotFoundError(names["run_id"])
+
+
 async def _check_run(call: Call, run_id: str) -> bool:
     """See that a principal may know of a run; one that it may not know of is not there. Whether there is one.
 
     The workflow of the root counts: the runs of a tree have one journal, so who sees one of them sees all.
     """
     try:
-        run = await call.view.run(run_id)
+        run = await call.engine.get(run_id).info()
     except RunNotFoundError:
         return False  # A message may create it.
-    root = run if run.number == 0 else await call.view.run(run.root_id)
+    root = run if run.number == 0 else await call.engine.get(run.root_id).info()
     if not call.principal.may_see(root.workflow):
         raise RunNotFoundError(run_id)
     return True
+
+
+async def _send_answer(send: Send, request: Request, operation: Operation, answer: Any) -> None:
+    if answer is None:
+        status = next(iter(operation.answers))
+        await send({"type": "http.response.start", "status": status, "headers": [*SECURITY, (b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+    else:
+        status = operation.status_of.get(type(answer)) or next(iter(operation.answers))
+        await _send_bytes(send, status, [_JSON], _encode(answer), has_body=request.method != "HEAD")
 
 
 async def _send_parts(
