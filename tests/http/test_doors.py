@@ -128,6 +128,19 @@ async def test_groups_say_what_people_may_do(engine: TestEngine) -> None:
     assert await statuses("others") == [401, 401]
 
 
+@pytest.mark.parametrize("twice", [{"X-Groups": "ops"}, {"X-User": "root"}])
+async def test_a_header_of_the_proxy_that_comes_twice_is_not_believed(
+    engine: TestEngine, twice: dict[str, str]
+) -> None:
+    """A proxy that adds its own to what it forwards would give people the groups that they ask for. [S7]"""
+    door = TrustedHeader("x-user", proxies=[PROXY], groups="x-groups", scopes={"ops": "operator"})
+    headers = {"x-user": "eve", "x-groups": "all"}
+    eve = Caller(Api(engine, auth=door), address=PROXY)
+
+    assert (await eve.get("/api/v1/runs", headers=headers)).status == 200
+    assert (await eve.get("/api/v1/runs", headers=headers | twice)).status == 401
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"proxies": []}, {"proxies": ["proxy"]}, {"scope": "root"}, {"groups": "x"}, {"scopes": {"a": "viewer"}}],

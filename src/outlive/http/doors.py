@@ -40,7 +40,7 @@ class TrustedHeader:
     """A header in which a proxy says who asks.
 
     Args:
-        header: its name, for example "x-forwarded-user". The proxy must remove it from what it forwards.
+        header: its name, for example "x-forwarded-user". The proxy must remove it from what it is sent; `groups` too.
         proxies: the addresses, or networks, that the proxy sends from; the header is ignored from others.
         scope: what everyone may do whom the proxy lets through; None if only `scopes` says so.
         groups: the header that lists the groups of the person, separated by commas.
@@ -72,8 +72,10 @@ class TrustedHeader:
     async def __call__(self, asking: Asking) -> Principal | None:
         """See `Authenticate`."""
         name = asking.headers.get(self._header, "").strip()
-        # Two headers of the name come as one with a comma: which of them the proxy wrote cannot be known.
         if not 0 < len(name) <= ACTOR_CHARACTERS_MAX or "," in name or not name.isprintable():
+            return None
+        # Of two headers of one name it cannot be known which the proxy wrote, and which the person.
+        if {self._header, self._groups} & set(asking.repeated):
             return None
         if not self._is_proxy(asking.address):
             return None

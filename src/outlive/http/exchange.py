@@ -52,12 +52,16 @@ class Request:
         self.method: str = scope["method"]
         self.path = str(scope["path"]).removeprefix(str(scope.get("root_path") or "").rstrip("/")) or "/"
         self.headers: dict[str, str] = {}
+        self.repeated: set[str] = set()
+        """The names of headers that came more than once."""
         for name, value in scope["headers"]:
             key = name.decode("latin-1").lower()
-            # Two of one name could mean two things to two readers; joined they match no signature.
-            before = self.headers.get(key)
             own = value.decode("latin-1")
-            self.headers[key] = own if before is None else f"{before}, {own}"
+            if key in self.headers:
+                # Two of one name could mean two things to two readers; joined they match no signature.
+                self.repeated.add(key)
+                own = f"{self.headers[key]}, {own}"
+            self.headers[key] = own
         client = scope.get("client")
         self.address = str(client[0]) if client else ""
         """Where the connection comes from; empty if that is not known."""

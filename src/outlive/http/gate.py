@@ -113,7 +113,7 @@ class Gate:
             wait = self._wrong_keys.wait(request.address)
             if wait:
                 raise _too_often("too many wrong keys came from this address", wait)
-        found = await self._authenticate(Asking(request.headers, request.address))
+        found = await self._authenticate(Asking(request.headers, request.address, request.repeated))
         if found is None:
             if given is not None:
                 self._wrong_keys.count(request.address)
@@ -136,7 +136,7 @@ class Gate:
 
     async def is_still(self, principal: Principal, request: Request) -> bool:
         """Whether a request that goes on for long still comes from the same principal, with the same rights."""
-        return await self._authenticate(Asking(request.headers, request.address)) == principal
+        return await self._authenticate(Asking(request.headers, request.address, request.repeated)) == principal
 
     def _remember(self, proof: bytes) -> None:
         self._proven[proof] = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TypeAlias
@@ -70,6 +70,8 @@ class Asking(msgspec.Struct, frozen=True):
     """By their names in lower case."""
     address: str
     """Where the connection comes from; empty if that is not known."""
+    repeated: Collection[str] = ()
+    """The names of headers that came more than once, and are joined with commas."""
 
     @property
     def bearer(self) -> str:
