@@ -159,7 +159,7 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
 
 
 async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then those of the journals that nobody looked at for the longest time are looked for again."""
+    """Then the engine reads the journals again that people looked at the longest time ago."""
     monkeypatch.setattr("outlive.client.shown.KNOWN_CHARACTERS_MAX", 10)
     engine = TestEngine(redact=["password"])
     store = wrap_inner(engine, ReadRows)

@@ -51,7 +51,7 @@ def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure, wor
 
 
 def _named(holders: Sequence[Run], count: int, workflows: frozenset[str] | None) -> str:
-    """Some of the runs that hold slots, of so many; a child is named by nobody who does not see all."""
+    """Some of the runs that hold slots, of so many; a child is named only to one who may see all."""
     shown = [run.id for run in holders if workflows is None or (not run.number and run.workflow in workflows)]
     more = [f"{count - len(shown[:SHOWN_MAX]):,} more"] if count > len(shown[:SHOWN_MAX]) else []
     return f": {', '.join([*shown[:SHOWN_MAX], *more])}" if shown else ""
