@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -186,18 +186,31 @@ async def test_who_acts_on_some_workflows_changes_no_run_of_another(engine: Test
     """Whatever was checked before: what is written says for which workflows it is. [S3 S33]"""
     await engine.start(shop.api_patient, id="open")
     await engine.start(shop.api_patient, id="over")
+    await engine.start(shop.api_refund, id="asks")
     await engine.settle()
     await engine.cancel("over")
     await engine.settle()
+    over = await engine.view.run("over")
+    verbs: list[Callable[[], Awaitable[object]]] = [
+        lambda: engine.cancel("open"),
+        lambda: engine.get("open").pause(by="eve"),
+        lambda: engine.retry("over"),
+        lambda: engine.fork("over", id="forked"),
+        lambda: engine.view.delete(over),
+        lambda: engine.approve("asks", "refund", by="eve"),
+        lambda: engine.links.create("asks", "refund", approved=True, by="eve"),
+        lambda: engine.start(shop.api_order, 5, id="open", on_conflict="replace"),
+    ]
 
     with outlive.acting("eve", workflows=["api_order"]):
-        for verb, run_id in ((engine.cancel, "open"), (engine.retry, "over")):
+        for verb in verbs:
             with pytest.raises(RunNotFoundError):
-                await verb(run_id)
+                await verb()
     await engine.settle()
 
-    assert (await engine.get("open").info()).status is outlive.RunStatus.WAITING
-    assert (await engine.get("over").info()).status is outlive.RunStatus.CANCELLED
+    found = {run.id: run.status for run in await engine.list()}
+    waiting, cancelled = outlive.RunStatus.WAITING, outlive.RunStatus.CANCELLED
+    assert found == {"open": waiting, "over": cancelled, "asks": waiting}
 
 
 async def test_why_a_run_waits_tells_nothing_of_runs_of_another_workflow(engine: TestEngine) -> None:

@@ -140,6 +140,8 @@ def begun(verb: str, target: str, reason: str = "") -> Deed | None:
 
 def purges(runs: Sequence[Run]) -> Mapping[int, Action] | None:
     """What the log is to say of trees that are deleted, by their journals."""
+    for run in runs:
+        check_acts_on(run)
     found = ACTING.get()
     return None if found is None else {run.journal: found.action("purge", run.id) for run in runs}
 
@@ -217,15 +219,23 @@ def _workflows() -> frozenset[str] | None:
     return None if found is None else found.workflows
 
 
+def check_acts_on(root: Run) -> None:
+    """See that the principal may act on the runs of a tree.
+
+    Raises:
+        RunNotFoundError: it may not, and so the run is not there.
+    """
+    allowed = _workflows()
+    if allowed is not None and root.workflow not in allowed:
+        raise RunNotFoundError(root.id)
+
+
 def _check_workflows(changes: Sequence[Change]) -> None:
     """See that runs which are there, and are changed, are of workflows on whose runs the principal may act."""
-    allowed = _workflows()
-    if allowed is None:
-        return
     for change in changes:
         for run in change.runs:
-            if change.journal and not run.number and run.workflow not in allowed:
-                raise RunNotFoundError(run.id)
+            if change.journal and not run.number:
+                check_acts_on(run)
 
 
 def _started(change: Change, action: Action) -> list[Action]:

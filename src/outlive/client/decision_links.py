@@ -19,7 +19,7 @@ from outlive._model.approval import Approval
 from outlive._model.given import Span
 from outlive._model.instant import instant_of
 from outlive.client.access import Access
-from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, doing
+from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, check_acts_on, doing
 from outlive.client.approval import Approvals
 from outlive.client.audit import ApprovalEntry
 from outlive.client.secret_token import Token, new_token, read_token
@@ -185,11 +185,12 @@ class Links:
     async def _pending(self, run_id: str, name: str, request: str | None) -> tuple[ApprovalEntry, int]:
         """An open request, and the nonce of its tree, read first: if another run takes the id meanwhile, the two do not
         fit together, and `decide` refuses them."""
-        nonce = (await self._access.info(run_id)).nonce
+        run = await self._access.info(run_id)
+        check_acts_on(await self._access.root_of(run))
         waiting = [entry for entry in await self._approvals.entries(run_id) if entry.status == "pending"]
         for entry in waiting:
             if entry.name == name and request in (None, entry.id):
-                return entry, nonce
+                return entry, run.nonce
         raise ApprovalNotFoundError(run_id, name, [f"{entry.run_id} {entry.name}" for entry in waiting])
 
 

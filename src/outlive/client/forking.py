@@ -30,7 +30,7 @@ from outlive._replay.copying import CannotFork, Copier, Numbered
 from outlive._replay.execution import Execution
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
-from outlive.client.acting import doing
+from outlive.client.acting import check_acts_on, doing
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.interventions import Interventions
 from outlive.client.retrying import in_callback
@@ -64,6 +64,7 @@ class Forker:
         origin = await self._access.info(run_id)
         results = _checked(at, set, version)
         new_id = self._ids.new_id() if id is None else check_run_id(id)
+        check_acts_on(await self._access.root_of(origin))
         if origin.number:
             raise RunNotForkableError(run_id, f"it is a child of {origin.root_id!r}; fork that run")
         if origin.workflow.startswith(BATCH.name):
