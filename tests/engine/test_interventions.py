@@ -157,6 +157,15 @@ async def test_what_the_worker_refuses_reaches_the_caller(owner: outlive.Engine,
     assert [type(outcome.error) for outcome in outcomes] == [RunNotRetriableError]
 
 
+async def test_a_fork_whose_id_is_taken_is_not_asked_for(owner: outlive.Engine, stranger: outlive.Engine) -> None:
+    """So the audit log has no fork that there never was."""
+    await fail(owner)
+    with outlive.acting("ann"), pytest.raises(RunExistsError, match="use another id for the fork"):
+        await stranger.fork("order-7", id="order-7")
+
+    assert await stranger.audit.list() == []
+
+
 async def test_without_a_worker_that_has_the_code_nothing_is_asked(place: Place) -> None:
     """The caller hears at once which code is missing."""
     async with place.engine(registry=registry_of(iv_order)) as owner:

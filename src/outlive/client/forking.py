@@ -38,6 +38,7 @@ from outlive.client.starting import Ids
 from outlive.errors import InvalidArgumentError, RunExistsError, RunNotForkableError
 
 Arguments = tuple[Any, ...] | Mapping[str, Any] | msgspec.Raw
+TAKEN = "another run has this id", "use another id for the fork"
 
 
 class Forker:
@@ -85,6 +86,8 @@ class Forker:
                 input=await self._arguments(origin.workflow, number, input),
                 version=number,
             )
+            if await store.find_run(new_id) is not None:
+                raise RunExistsError(new_id, *TAKEN)  # A request that a worker refuses is in the audit log.
             with doing("fork", origin.id, reason):
                 await self._interventions.ask(origin, number, wanted, partial(RunNotForkableError, origin.id))
             return new_id
@@ -98,7 +101,7 @@ class Forker:
             with doing("fork", origin.id, reason):
                 outcomes = await self._access.store.commit([change])
         if outcomes[0][0] is Outcome.CONFLICT:
-            raise RunExistsError(new_id, "another run has this id", "use another id for the fork")
+            raise RunExistsError(new_id, *TAKEN)
         self._access.ring()
         return new_id
 
