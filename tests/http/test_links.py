@@ -68,6 +68,22 @@ async def test_a_link_decides_once_and_as_the_person_it_is_for(engine: TestEngin
     assert (await engine.links.use(other.token, comment="fine")).approved
 
 
+async def test_a_person_who_presses_the_button_sees_a_page(engine: TestEngine) -> None:
+    """Of what was decided, and of a link that was used; a program gets JSON from the same address. [S11]"""
+    made = await link_for(engine)
+    stranger = Caller(Api(engine, auth="keys"), address=FAR)
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "origin": "http://localhost"}
+    decided = await stranger.post(made.path, headers=browser | {"content-length": "0"})
+    again = await stranger.get(made.path, headers=browser)
+
+    assert (decided.status, decided.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert b"<h1>Approved: Refund 5 EUR?</h1>" in decided.body
+    assert (again.status, again.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert b"Ask for another link" in again.body
+    assert (await stranger.get(made.path)).error == "LinkRefusedError"
+    assert (await stranger.get("/api/v1/runs/run-0", headers=browser)).error == "Unauthenticated"
+
+
 async def test_a_link_is_refused_without_saying_why(engine: TestEngine) -> None:
     """Unknown, of another id, expired, decided by another person: the same answer. [S11 S12]"""
     made, other, short = (

@@ -28,8 +28,9 @@ from outlive.http.limits import ApiLimits, Places
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.operations.runs import check_workflow
+from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.principal import Principal
-from outlive.http.problem import MEDIA, Problem, problem_of
+from outlive.http.problem import MEDIA, Problem, problem_of, title_of
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
@@ -393,8 +394,11 @@ async def _send_problem(
         what = "no operation" if operation is None else operation.name
         cause = error if problem.status != 503 else None
         log.error("%s was answered with %d: %s", what, problem.status, type(error).__name__, exc_info=cause)
-    body = _encode(problem.body)
-    headers = [_PROBLEM, *_lines(problem.headers)]
+    if operation is not None and operation.is_page and wants_page(request.headers):
+        body, media = page(title_of(problem.status), problem.detail, problem.next), (b"content-type", HTML.encode())
+    else:
+        body, media = _encode(problem.body), _PROBLEM
+    headers = [media, *_lines(problem.headers)]
     await _send_bytes(send, problem.status, headers, body, has_body=request.method != "HEAD")
 
 

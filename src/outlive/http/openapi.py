@@ -140,7 +140,13 @@ def _responses(it: Operation) -> dict[str, Any]:
             found[str(status)] = _problem(f"{title_of(status)}: {own}")
         else:
             found[str(status)] = {"$ref": f"#/components/responses/{status}"}
-    return found
+    return {status: _with_page(answer, status) for status, answer in found.items()} if it.is_page else found
+
+
+def _with_page(answer: dict[str, Any], status: str) -> dict[str, Any]:
+    """An answer of which a browser gets a page."""
+    own = answer if "content" in answer else _problem(title_of(int(status)))
+    return own | {"content": own["content"] | {"text/html": {"schema": {"type": "string"}}}}
 
 
 def _problem(description: str) -> dict[str, Any]:

@@ -142,6 +142,8 @@ class Operation:
     waits: bool
     """Whether its caller may have to wait for it, and may have gone by then."""
     is_optional_body: bool
+    is_page: bool = False
+    """Whether people open it: a browser gets a page also where programs get JSON, and of a problem too."""
 
     @cached_property
     def status_of(self) -> dict[Any, int]:
@@ -179,6 +181,7 @@ def operation(
     media: str = JSON,
     waits: bool = False,
     prefix: str = PREFIX,
+    is_page: bool = False,
 ) -> Callable[[F], F]:
     """Declare an operation. Called while its module is imported; what does not fit together is an error then.
 
@@ -189,11 +192,12 @@ def operation(
         raises: errors that a caller should know of, besides those of every operation.
         media: the type of the body of its answers.
         waits: whether it is given up when its caller has gone.
+        is_page: whether a browser gets a page.
     """
 
     def declare(function: F) -> F:
         found = _operation_of(function, method, prefix + path, scope=scope, answers=answers, media=media)
-        declared = found | {"reach": reach, "raises": raises, "waits": waits}
+        declared = found | {"reach": reach, "raises": raises, "waits": waits, "is_page": is_page}
         it = Operation(**declared)
         place = method, _shape(it.path)
         same = [other.name for other in OPERATIONS.values() if (other.method, _shape(other.path)) == place]

@@ -13,6 +13,7 @@ import msgspec
 from outlive.http.openapi import document_of
 from outlive.http.operation import JSON, OPERATIONS, Call, Content, operation
 from outlive.http.page import STYLE, page_of
+from outlive.http.plain_page import HTML
 
 
 @operation("GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)
@@ -24,7 +25,7 @@ async def openapi(call: Call) -> Content:
 @operation("GET", "/docs", scope="viewer", reach="nothing", media="text/html")
 async def docs(call: Call) -> Content:
     """This API for people: every operation on one page, which needs no other host."""
-    return Content("text/html; charset=utf-8", await asyncio.to_thread(_page))
+    return Content(HTML, await asyncio.to_thread(_page))
 
 
 @operation("GET", "/docs.css", scope="viewer", reach="nothing", media="text/css")

@@ -6,18 +6,16 @@ Opening it does nothing. The page has no script and needs none: its button sends
 from __future__ import annotations
 
 from datetime import datetime
-from html import escape
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 import outlive.errors as e
-from outlive.client.decision_links import DecisionLink
 from outlive.http.operation import Call, Content, operation
+from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Json, Name, Text
 
-HTML = "text/html; charset=utf-8"
 RAISES = (e.LinkRefusedError,)
 
 
@@ -78,40 +76,39 @@ async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> L
     return LinkView(path=made.path, expires=made.link.expires)
 
 
-@operation("GET", "/decide/{token}", scope="none", reach="nothing", prefix="", media="text/html", raises=RAISES)
+@operation(
+    "GET", "/decide/{token}", scope="none", reach="nothing", prefix="", media="text/html", raises=RAISES, is_page=True
+)
 async def show_link(call: Call, token: str) -> Content:
     """The page of a link: what it decides, and a button. Nothing happens, however often it is opened."""
+    link = await call.engine.links.show(token)
+    verb = "Approve" if link.approved else "Reject"
+    expires = link.expires.strftime("%Y-%m-%d %H:%M UTC")
+    says = f"Run {link.run_id}. You decide as {link.by}. This link is valid until {expires}, and once."
+    needs_key = link.has_form and link.approved
+    form = ["This request has a form; decide with a key."] if needs_key else []
+    shown = page(f"{verb}: {link.title or link.name}", says, *form, button="" if needs_key else verb)
     # Without a referrer a browser would send the form from the origin `null`, which is none of ours.
-    return Content(HTML, _page(await call.engine.links.show(token)).encode(), {"referrer-policy": "same-origin"})
+    return Content(HTML, shown, {"referrer-policy": "same-origin"})
 
 
-@operation("POST", "/decide/{token}", scope="none", reach="nothing", prefix="", raises=RAISES)
-async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> LinkDecision:
-    """Decide with a link, once."""
+@operation(
+    "POST",
+    "/decide/{token}",
+    scope="none",
+    reach="nothing",
+    prefix="",
+    answers={200: LinkDecision},
+    raises=RAISES,
+    is_page=True,
+)
+async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> LinkDecision | Content:
+    """Decide with a link, once. A browser gets a page that says what was decided."""
     given = body or DecideByLink()
     link = await call.engine.links.show(token)
     decided = await call.engine.links.use(token, form=given.form, comment=given.comment)
+    if wants_page(call.headers):
+        verb = "Approved" if decided.approved else "Rejected"
+        says = f"Run {link.run_id} goes on with your decision, {decided.by}. You can close this page."
+        return Content(HTML, page(f"{verb}: {link.title or link.name}", says))
     return LinkDecision(run_id=link.run_id, name=decided.name, approved=decided.approved, by=decided.by)
-
-
-def _page(link: DecisionLink) -> str:
-    verb = "Approve" if link.approved else "Reject"
-    form = "<p>This request has a form; decide with a key.</p>" if link.has_form and link.approved else _BUTTON
-    return _PAGE.format(
-        verb=verb,
-        title=escape(link.title or link.name),
-        run=escape(link.run_id),
-        by=escape(link.by),
-        expires=escape(link.expires.strftime("%Y-%m-%d %H:%M UTC")),
-        form=form.format(verb=verb),
-    )
-
-
-_BUTTON = '<form method="post"><button>{verb}</button></form>'
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{verb}: {title}</title></head>
-<body><h1>{verb}: {title}</h1>
-<p>Run {run}. You decide as {by}. This link is valid until {expires}, and once.</p>
-{form}
-</body></html>
-"""
