@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import outlive
 from outlive.testing.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +38,32 @@ assert Order.objects.count() == 1
 assert [run.id for run in durable.engine().list()] == [f"order-{order}"]
 print(durable.engine().get(f"order-{order}").result(timeout=30))
 print(client.get(f"/orders/{order}").json()["receipt"])
+"""
+
+
+ELSEWHERE = """
+import django
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db import transaction
+
+django.setup()
+call_command("migrate", verbosity=0)
+
+from outlive.integrations import django as durable
+from shop.models import Order
+from shop.workflows import checkout
+
+try:
+    with transaction.atomic():
+        durable.start(checkout, Order.objects.create(item="an unlit lamp").pk, id="order-1")
+except ImproperlyConfigured as error:
+    print(error)
+assert not Order.objects.filter(item="an unlit lamp")
+with transaction.atomic():
+    transaction.on_commit(lambda: durable.start(checkout, 1, id="after"))
+    durable.engine().start(checkout, 1, id="at-once")
+print(*(run.id for run in durable.engine().list()), sep="\\n")
 """
 
 
@@ -71,3 +100,52 @@ def test_command_line_of_the_project_knows_its_store(database_url: str) -> None:
     done = subprocess.run(asked, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=50)
 
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+
+def in_project(program: list[str], database_url: str, folder: Path, store: str, **more: str) -> str:
+    """What a Python prints whose project has its store elsewhere."""
+    (folder / "elsewhere.py").write_text(f"from settings import *\nOUTLIVE = {{'STORE': {store!r}}}\n", "utf-8")
+    path = os.pathsep.join(map(str, [ROOT / "src", PROJECT, folder]))
+    settings = {"DJANGO_SETTINGS_MODULE": "elsewhere", "DATABASE_URL": database_url, "PYTHONPATH": path}
+    ran = [sys.executable, *program]
+    done = subprocess.run(
+        ran, cwd=PROJECT, env=os.environ | settings | more, capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("where", ["in another database", "in a file"])
+def test_start_in_a_transaction_that_the_store_cannot_take_part_in_is_refused(
+    where: str, postgres_server: PostgresServer, database_url: str, tmp_path: Path
+) -> None:
+    """Also where the database has a schema of Outlive's: no worker looks for a run that is written there."""
+    store = f"sqlite:{tmp_path / 'shop.db'}"
+    if where == "in another database":
+        asyncio.run(make_schema(database_url))
+        store = postgres_server.store_url(postgres_server.create_database())
+
+    said = in_project(["-c", ELSEWHERE], database_url, tmp_path, store).splitlines()
+
+    assert "is not in the database 'default'" in said[0]
+    assert "transaction.on_commit" in said[0]
+    assert set(said[1:]) == {"after", "at-once"}
+
+
+async def make_schema(url: str) -> None:
+    """As an engine makes it that has its store there."""
+    async with outlive.Engine(url, worker=False):
+        pass
+
+
+def test_commands_of_the_project_use_the_store_of_its_settings_whatever_a_variable_says(
+    database_url: str, tmp_path: Path
+) -> None:
+    """A worker of the project does; a list of its runs from another store would be a wrong answer."""
+    asked = ["manage.py", "outlive", "config", "show", "--json"]
+    other = {"OUTLIVE_STORE": "sqlite:other.db"}
+
+    said = json.loads(in_project(asked, database_url, tmp_path, "sqlite:shop.db", **other))
+
+    assert "sqlite:shop.db" in json.dumps(said)
+    assert "other.db" not in json.dumps(said)

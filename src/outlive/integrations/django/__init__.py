@@ -15,11 +15,12 @@ Django imports the module `workflows` of every app. `manage.py outlive worker` r
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import inspect
 import os
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -29,7 +30,7 @@ from django.db import close_old_connections, connections
 
 import outlive
 from outlive import Engine
-from outlive.engine.url import is_server
+from outlive.engine.url import is_server, shown
 
 if TYPE_CHECKING:
     from outlive.engine.sync import SyncEngine, SyncRunHandle
@@ -38,6 +39,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SETTINGS = {"STORE", "OPTIONS"}
+DATABASE = "SELECT pg_postmaster_start_time()::text, current_database()::text"
+"""Tells one database from every other: an address cannot, because one server has many names."""
 
 
 def store_url() -> str:
@@ -66,20 +69,55 @@ def engine() -> SyncEngine:
 
 
 def start(workflow: outlive.Workflow[..., R], *args: Any, using: str = "default", **options: Any) -> SyncRunHandle[R]:
-    """Start a run. Within `transaction.atomic()` on the database of the store, the run commits with the transaction: it
-    exists when that commits, and never did if it is rolled back. Elsewhere it is durable when this returns.
+    """Start a run. Within `transaction.atomic()` the run commits with the transaction: it exists when that commits, and
+    never did if it is rolled back. Elsewhere it is durable when this returns.
 
     Args:
         workflow: what to run, with its arguments.
         using: the database of Django's whose transaction counts.
         options: those of `engine.start`: id, tags, queue and others.
+
+    Raises:
+        ImproperlyConfigured: a transaction is open, and the store is not in its database.
     """
-    database = connections[using]
-    if database.in_atomic_block and is_server(store_url()) and database.vendor == "postgresql":
-        database.ensure_connection()
-        options["connection"] = database.connection
+    if connections[using].in_atomic_block:
+        options["connection"] = _connection_to_store(using)
     handle: SyncRunHandle[R] = engine().start(workflow, *args, **options)
     return handle
+
+
+def _connection_to_store(using: str) -> Any:
+    """The connection of Django's to the database in which the store lies too."""
+    database, url = connections[using], store_url()
+    name = str(database.settings_dict["NAME"])
+    if not (is_server(url) and database.vendor == "postgresql" and _is_store_in(using, name, url)):
+        raise ImproperlyConfigured(
+            f"the store {shown(url)} is not in the database {using!r} ({name}), so this run cannot commit with the "
+            "transaction that is open there; start it after the commit, with transaction.on_commit(lambda: "
+            "durable.start(...)), or at once, whatever becomes of the transaction, with durable.engine().start(...)"
+        )
+    database.ensure_connection()
+    return database.connection
+
+
+@cache
+def _is_store_in(using: str, name: str, url: str) -> bool:
+    """Whether the store is in a database of Django's, which has that name: the test runner gives it another one."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(DATABASE)
+        here = tuple(cursor.fetchone())
+    return here == asyncio.run(_database_of(url))
+
+
+async def _database_of(url: str) -> tuple[str, ...]:
+    from outlive._store.postgres.address import parse_address
+    from outlive._store.postgres.connection import connect
+
+    connection = await connect(parse_address(url))
+    try:
+        return tuple(await connection.fetchrow(DATABASE) or ())
+    finally:
+        await connection.close()
 
 
 def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -110,7 +148,18 @@ def worker_engine() -> Engine:
     return Engine(store_url(), **{"grace_seconds": 20.0, **_options()})
 
 
+def environment() -> dict[str, str]:
+    """The settings of the project as the command line of Outlive reads them.
+
+    Raises:
+        ImproperlyConfigured: see `store_url`.
+    """
+    namespace = {"OUTLIVE_NAMESPACE": str(it)} if (it := _options().get("namespace")) else {}
+    return {"OUTLIVE_STORE": store_url(), **namespace}
+
+
 def _options() -> dict[str, Any]:
+    store_url()  # Raises if there are no settings.
     return dict(settings.OUTLIVE.get("OPTIONS", {}))
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand
 
 from outlive.cli import main
-from outlive.integrations.django import store_url
+from outlive.integrations.django import environment
 
 
 class Command(BaseCommand):
@@ -18,11 +19,14 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Django's own parser would refuse the options of our commands."""
+        try:
+            # The settings of the project are the ones that count, also beside a variable that another program reads.
+            os.environ |= environment()
+        except ImproperlyConfigured as error:
+            raise SystemExit(f"Error: {error}") from error
         arguments = argv[2:]
         if arguments[:1] == ["worker"]:
             arguments[1:1] = ["outlive.integrations.django:worker_engine"]
-        else:
-            os.environ.setdefault("OUTLIVE_STORE", store_url())
         main(args=arguments, prog_name=f"{os.path.basename(argv[0])} outlive")  # noqa: PTH119 (it is a name, not a file)
 
     def handle(self, *arguments: Any, **options: Any) -> None:
