@@ -38,14 +38,21 @@ def create_app(store: str = "") -> Flask:
         return jsonify(run=run.id), 202
 
     @app.get("/orders/<number>")
-    def look(number: str) -> Response:
-        return jsonify(result=engine.get(f"order-{number}").result(timeout=10))
+    def look(number: str) -> tuple[Response, int]:
+        run = engine.get(f"order-{number}")
+        try:
+            return jsonify(result=run.result(timeout=10)), 200
+        except outlive.errors.RunNotFoundError as error:
+            return jsonify(error=str(error)), 404
+        except outlive.errors.ResultTimeoutError:
+            return jsonify(why=run.why()), 202
 
     return app
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        client = create_app(f"sqlite:{folder}/shop.db").test_client()
-        print(client.put("/orders/1", json={"item": "a lamp"}).json)  # {'run': 'order-1'}
-        print(client.get("/orders/1").json)  # {'result': 'paid for a lamp'}
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)  # what is registered first is called last: after the engine has left
+    client = create_app(f"sqlite:{folder.name}/shop.db").test_client()
+    print(client.put("/orders/1", json={"item": "a lamp"}).json)  # {'run': 'order-1'}
+    print(client.get("/orders/1").json)  # {'result': 'paid for a lamp'}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from runpy import run_path
 
@@ -22,3 +24,13 @@ def test_a_request_starts_a_run_and_another_one_gets_its_result(
 
     assert [(answer.status_code, answer.json) for answer in placed] == [(202, {"run": "order-1"})] * 2
     assert client.get("/orders/1").json == {"result": "paid for a lamp"}
+    assert client.get("/orders/2").status_code == 404
+
+
+def test_the_example_ends_quietly() -> None:
+    """The folder of its store is there until its engine has left."""
+    ran = [sys.executable, str(ROOT / "examples" / "flask_shop.py")]
+    done = subprocess.run(ran, capture_output=True, text=True, timeout=50)
+
+    assert done.stdout.splitlines()[-1] == "{'result': 'paid for a lamp'}"
+    assert (done.stderr, done.returncode) == ("", 0)
