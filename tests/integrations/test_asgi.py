@@ -1,66 +1,98 @@
-"""The engine in ASGI frameworks: it lives as long as the application, and its API is mounted in it."""
+"""The engine in ASGI frameworks: it lives as long as the application, and its API and dashboard are mounted in it.
+
+The programs are those of docs/guides/fastapi.md, each in a process of its own, as a web server would load it.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+import subprocess
+import sys
+from pathlib import Path
 
-import httpx2
 import pytest
 
-import outlive
+from tests.docs.page import DOCS, blocks_of
 
+MOUNTED = """
+import asyncio, importlib, sys
+import httpx2
 
-@outlive.workflow
-async def greet_mounted(name: str) -> str:
-    """Greets."""
-    return f"hello, {name}"
-
-
-def fastapi_app(engine: outlive.Engine) -> tuple[Any, AbstractAsyncContextManager[Any]]:
-    """As docs/guides/fastapi.md shows it."""
-    from fastapi import FastAPI
-
-    app = FastAPI(lifespan=engine.lifespan)
-    app.mount("/outlive", engine.asgi())
-    return app, app.router.lifespan_context(app)
-
-
-def starlette_app(engine: outlive.Engine) -> tuple[Any, AbstractAsyncContextManager[Any]]:
-    """The same, without FastAPI."""
-    from starlette.applications import Starlette
-    from starlette.routing import Mount
-
-    app = Starlette(routes=[Mount("/outlive", engine.asgi())], lifespan=engine.lifespan)
-    return app, app.router.lifespan_context(app)
-
-
-def litestar_app(engine: outlive.Engine) -> tuple[Any, AbstractAsyncContextManager[Any]]:
-    """Litestar mounts an ASGI app with a handler."""
-    from litestar import Litestar, asgi
-
-    api = engine.asgi()
-
-    @asgi("/outlive", is_mount=True, copy_scope=True)
-    async def mounted(scope: Any, receive: Any, send: Any) -> None:
-        await api({**scope, "path": scope["path"].rstrip("/")}, receive, send)  # Litestar adds a slash.
-
-    app = Litestar([mounted], lifespan=[engine.lifespan])
-    return app, app.lifespan()
-
-
-@pytest.mark.parametrize("make", [fastapi_app, starlette_app, litestar_app], ids=["fastapi", "starlette", "litestar"])
-async def test_the_api_is_mounted_and_the_engine_lives_with_the_application(make: Any) -> None:
-    """A run is started through the application and ends in it."""
-    engine = outlive.Engine("memory:")
-    app, life = make(engine)
-    transport = httpx2.ASGITransport(app=app, client=("127.0.0.1", 1))
+async def main():
+    web = importlib.import_module(sys.argv[1])
+    life = web.app.lifespan() if hasattr(web.app, "lifespan") else web.app.router.lifespan_context(web.app)
+    transport = httpx2.ASGITransport(app=web.app, client=("127.0.0.1", 1))
     async with life, httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        order = {"item": "lamp", "cents": 1200}
         started = await client.post(
-            "/outlive/api/v1/runs", json={"workflow": "greet_mounted", "arguments": {"name": "ann"}, "id": "hello-1"}
+            "/outlive/api/v1/runs", json={"workflow": "checkout", "arguments": {"order": order}, "id": "order-1"}
         )
-        ended = await client.get("/outlive/api/v1/runs/hello-1/result", params={"wait": 20})
+        assert (started.status_code, started.json()) == (201, {"id": "order-1"})
+        sent = await client.post("/outlive/api/v1/runs/order-1/signals/confirmed", json={})
+        assert sent.is_success, sent.text
+        ended = await client.get("/outlive/api/v1/runs/order-1/result", params={"wait": 20})
+        assert ended.json()["result"] == "1200 cents charged for lamp"
+        odd = await client.get("/outlive/api/v1/runs/a%2Fb")
+        assert "no run has id 'a/b'" in odd.json()["detail"]
+        page = await client.get("/outlive/")
+        assert (page.status_code, page.headers["content-type"].split(";")[0]) == (200, "text/html"), page.text
+        without_slash = await client.get("/outlive")
+        assert (without_slash.status_code, without_slash.is_redirect) == (307, True)
+    assert web.engine.loop is None
 
-    assert (started.status_code, started.json()) == (201, {"id": "hello-1"})
-    assert ended.json()["result"] == "hello, ann"
-    assert engine.loop is None
+asyncio.run(main())
+"""
+ORDERS = """
+import asyncio
+import httpx2
+import web
+
+async def main():
+    transport = httpx2.ASGITransport(app=web.app)
+    async with (
+        web.app.router.lifespan_context(web.app),
+        httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        assert (await client.get("/orders/1")).status_code == 404
+        assert (await client.post("/orders/1/confirm", params={"event_id": "a"})).status_code == 409
+        for _ in range(2):
+            placed = await client.put("/orders/1", json={"item": "lamp", "cents": 1200})
+            assert (placed.status_code, placed.json()) == (202, {"run": "order-1"})
+        for _ in range(2):
+            assert (await client.post("/orders/1/confirm", params={"event_id": "a"})).status_code == 202
+        assert await web.engine.get("order-1").result(timeout=20)
+        looked = await client.get("/orders/1")
+        assert looked.json() == {"status": "succeeded", "result": "1200 cents charged for lamp"}
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """One with the programs of the guide."""
+    for block in blocks_of(DOCS / "guides" / "fastapi.md"):
+        first = block.text.partition("\n")[0]
+        if first.endswith(".py"):
+            (tmp_path / first.removeprefix("# ")).write_text(block.text, "utf-8")
+    return tmp_path
+
+
+def run(program: str, *arguments: str, folder: Path) -> None:
+    """Run a program beside those of the guide; it says nothing and ends well."""
+    (folder / "client.py").write_text(program, "utf-8")
+    command = [sys.executable, "client.py", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["web", "web_starlette", "web_litestar"])
+def test_the_api_and_the_dashboard_are_mounted_and_the_engine_lives_with_the_application(
+    module: str, folder: Path
+) -> None:
+    """A run is started through the application and ends in it."""
+    run(MOUNTED, module, folder=folder)
+
+
+def test_the_orders_of_the_guide_are_placed_confirmed_and_looked_at(folder: Path) -> None:
+    """Also when a client repeats its requests."""
+    run(ORDERS, folder=folder)
