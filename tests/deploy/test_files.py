@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from outlive.cli import main
+from outlive.cli.worker import GRACE_SECONDS
+from outlive.http.server import PORT
 from outlive.metrics.table import METRICS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -48,8 +50,10 @@ def test_the_image_of_the_compose_file_is_built_where_its_dockerfile_is() -> Non
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
     unset = re.compile(r"\$\{\w+:-(.*)\}")
     for name in ("worker", "server"):
-        build = {key: unset.sub(r"\1", value) for key, value in compose["services"][name]["build"].items()}
-        assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
+        build = compose["services"][name]["build"]
+        context, dockerfile = (unset.sub(r"\1", build[key]) for key in ("context", "dockerfile"))
+        assert (DEPLOY / context / dockerfile).is_file()
+        assert (DEPLOY / context / f"{dockerfile}.dockerignore").is_file()
 
 
 def test_the_autoscaler_reads_a_metric_that_the_adapter_makes_of_one_of_ours() -> None:
@@ -62,3 +66,57 @@ def test_the_autoscaler_reads_a_metric_that_the_adapter_makes_of_one_of_ours() -
     assert [it["external"]["metric"]["name"] for it in scaler["spec"]["metrics"]] == [rule["name"]["as"]]
     assert rule["seriesQuery"] in {metric.name for metric in METRICS}
     assert rule["metricsQuery"] == f"sum(max by (queue) ({rule['seriesQuery']}))"
+
+
+def seconds(text: str) -> float:
+    """A span as Docker, Kubernetes and systemd write it."""
+    return float(str(text).removesuffix("s"))
+
+
+def grace_in(words: list[str]) -> float:
+    """How long a worker lets steps finish."""
+    command = main.get_command(click.Context(main), "worker")
+    assert command is not None
+    given = command.make_context("worker", list(words[1:])).params["grace"]
+    return GRACE_SECONDS if given is None else float(given)
+
+
+def test_every_platform_waits_longer_than_a_worker_takes_to_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/guides/worker.md: for the grace and 10 seconds more, so that nothing is killed that is about to finish."""
+    monkeypatch.setenv("OUTLIVE_STORE", "postgresql://shop@localhost/shop")
+    words = dict(commands())
+    worker = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]["worker"]
+    waits = {"compose.yaml: worker": seconds(worker["stop_grace_period"])}
+    for document in yaml.safe_load_all((DEPLOY / "kubernetes" / "outlive.yaml").read_text("utf-8")):
+        if document["metadata"]["name"] == "outlive-worker" and document["kind"] == "Deployment":
+            pod = document["spec"]["template"]["spec"]
+            _, pause = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+            waits["outlive.yaml: outlive-worker"] = pod["terminationGracePeriodSeconds"] - seconds(pause)
+    unit = (DEPLOY / "systemd" / "outlive-worker@.service").read_text("utf-8")
+    (limit,) = re.findall(r"^TimeoutStopSec=(.*)$", unit, flags=re.MULTILINE)
+    waits["outlive-worker@.service"] = seconds(limit)
+
+    assert len(waits) == 3
+    assert all(wait >= grace_in(words[where]) + 10 for where, wait in waits.items())
+
+
+def test_every_probe_asks_a_port_that_its_process_listens_on() -> None:
+    """A probe that cannot be answered would have its container restarted for ever."""
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]
+    ports = {"worker": compose["worker"]["command"][-1], "server": str(PORT)}
+    assert compose["worker"]["command"][-2] == "--metrics-port"
+    for name, port in ports.items():
+        assert f"http://127.0.0.1:{port}/health/ready" in compose[name]["healthcheck"]["test"][-1]
+
+
+def test_secrets_and_stores_of_the_machine_stay_out_of_the_image() -> None:
+    """`COPY . .` takes everything that this file does not name."""
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+
+    assert {"**/.git", "**/.venv*", "**/.env*", "**/*.db", "**/*.db-*"} <= set(ignored)
+
+
+def test_a_unit_of_systemd_lets_the_driver_look_for_a_certificate() -> None:
+    """asyncpg asks for one in the home, and does not connect if it may not ask: ProtectHome=yes forbids it."""
+    for unit in sorted((DEPLOY / "systemd").iterdir()):
+        assert "\nProtectHome=tmpfs\n" in unit.read_text("utf-8"), unit.name

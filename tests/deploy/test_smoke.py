@@ -80,14 +80,15 @@ def ask(url: str, key: str, body: Any = None) -> Any:
 def test_the_processes_of_the_compose_file_run_orders_and_survive_a_kill(
     postgres_server: PostgresServer, postgres_database: str, tmp_path: Path
 ) -> None:
-    """The commands are those in the file; only the address of the server and its port are another one."""
+    """The commands are those in the file; only the address of the server and the ports are other ones."""
     services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))["services"]
     (tmp_path / "app.py").write_text(APP, "utf-8")
     environment = os.environ | {"OUTLIVE_STORE": postgres_server.store_url(postgres_database)}
     serve = [word.replace("0.0.0.0", "127.0.0.1") for word in services["server"]["command"]]
+    work = [word.replace("9464", "0") for word in services["worker"]["command"]]
     with ExitStack() as stack:
         workers = [
-            stack.enter_context(process(services["worker"]["command"], tmp_path, environment))
+            stack.enter_context(process(work, tmp_path, environment))
             for _ in range(services["worker"]["deploy"]["replicas"])
         ]
         assert all(first_line(worker).startswith("ready:") for worker in workers)
