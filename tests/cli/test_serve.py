@@ -31,6 +31,16 @@ def test_a_server_answers_and_stops_when_asked_to(command: Begin, tmp_path: Path
     assert "stops when it has answered" in server.log
 
 
+def test_a_server_waits_for_its_store(command: Begin, tmp_path: Path) -> None:
+    """It says what it waits for, and answers as soon as the store is there."""
+    server = command("serve", "--store", f"sqlite:{tmp_path / 'later' / 's.db'}", "--port", "0")
+    server.says("it is tried again in 1 s")
+    (tmp_path / "later").mkdir()
+    place = server.ready().split()[1]
+
+    assert json.load(urlopen(Request(f"{place}/runs?limit=1"), timeout=20))["items"] == []
+
+
 @pytest.mark.parametrize("options", [["--bind", "0.0.0.0"], ["--bind", "::"], ["--store", "memory:"]])
 def test_what_others_could_use_without_a_key_is_not_served(options: list[str]) -> None:
     """Exit code 2, before anything is opened. [S1]"""

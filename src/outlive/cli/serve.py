@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli.edge import Mistake, no_store, run, settings_with
-from outlive.cli.worker import Stop, json_formatter, leave_soon, log_to_stderr
+from outlive.cli.worker import Stop, enter, json_formatter, leave_soon, log_to_stderr
 
 if TYPE_CHECKING:
     from outlive.config.settings import Settings
@@ -147,18 +147,18 @@ async def _serve(engine: Engine, app: Any, server: Any, stop: Stop) -> None:
     from outlive.http import server as serving
 
     stop.listen()
-    async with engine:
-        asked = asyncio.ensure_future(_stop_when_asked(app, server, stop))
-        try:
-            await serving.serve(
-                server,
-                ready=lambda place: click.echo(
-                    f"ready: {place}/api/v1 serves {shown(engine.url)}, dashboard at {place}/"
-                ),
-            )
-        finally:
-            asked.cancel()
-            leave_soon()
+    if not await enter(engine, stop):
+        return
+    asked = asyncio.ensure_future(_stop_when_asked(app, server, stop))
+    try:
+        await serving.serve(
+            server,
+            ready=lambda place: click.echo(f"ready: {place}/api/v1 serves {shown(engine.url)}, dashboard at {place}/"),
+        )
+    finally:
+        asked.cancel()
+        await engine.__aexit__(None, None, None)
+        leave_soon()
 
 
 async def _stop_when_asked(app: Any, server: Any, stop: Stop) -> None:
