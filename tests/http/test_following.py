@@ -108,7 +108,7 @@ async def test_a_list_is_followed(engine: TestEngine, monkeypatch: pytest.Monkey
 
     def is_gone(seen: list[Message]) -> bool:
         for event, run_id in ((has_first, "l-1"), (has_second, "l-2")):
-            if any(each.data["id"] == run_id for each in seen):
+            if any(each.data.get("id") == run_id for each in seen):
                 event.set()
         return any(each.name == "gone" for each in seen)
 
@@ -122,6 +122,70 @@ async def test_a_list_is_followed(engine: TestEngine, monkeypatch: pytest.Monkey
     assert seen == other
     assert ["l-1", "l-2"] == sorted({each.data["id"] for each in seen if each.name == "run"})
     assert ["l-1"] == [each.data["id"] for each in seen if each.name == "gone"]
+
+
+def is_listed(seen: list[Message]) -> bool:
+    """Whether the reader has the whole list."""
+    return any(each.name == "list" for each in seen)
+
+
+async def test_a_cut_reader_of_a_list_gets_what_has_changed_since(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From any server of the store; and what is in the list now, so that it can drop the others. [SSE]"""
+    monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
+    path = "/api/v1/follow/runs?workflow=api_patient&status=waiting"
+    for number in range(3):
+        await engine.start(shop.api_patient, id=f"l-{number}")
+    await engine.settle()
+    first = await Caller(Api(engine, limits=LIMITS)).follow(path, until=is_listed)
+    await engine.cancel("l-0")
+    await engine.start(shop.api_patient, id="l-3")
+    await engine.settle()
+    other = Caller(Api(engine, limits=LIMITS))
+    second = await other.follow(path, after=first[-1].id, until=is_listed)
+    third = await other.follow(path, after=second[-1].id, until=is_listed)
+
+    assert ["l-0", "l-1", "l-2"] == [each.data["id"] for each in first if each.name == "run"]
+    assert ["l-3"] == [each.data["id"] for each in second if each.name == "run"]
+    assert {"ids": ["l-3", "l-2", "l-1"]} == second[-1].data
+    assert ["list"] == [each.name for each in third]
+    assert third[-1].id == second[-1].id
+
+
+async def test_a_reader_of_an_empty_list_is_told_so(api: Caller) -> None:
+    """It need not wait for a run to know that there is none; and comes again with the id of an empty list."""
+    path = "/api/v1/follow/runs?workflow=api_patient"
+    seen = await api.follow(path, until=is_listed)
+
+    assert [("list", {"ids": []})] == [(each.name, each.data) for each in seen]
+    assert seen == await api.follow(path, after=seen[-1].id, until=is_listed)
+    for mark in ("x", "=x", "=AAAA", "AAAAAAAA", "=" + "A" * 8_000, "1.2"):
+        refused = await api.get(path, headers={"last-event-id": mark})
+        assert (400, "Malformed") == (refused.status, refused.error)
+
+
+async def test_a_run_comes_before_the_one_that_it_pushes_out_of_a_list(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that shows more of the list than it follows keeps that one: it has only moved down."""
+    monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
+    await engine.start(shop.api_patient, id="l-1")
+    await engine.settle()
+    listed = asyncio.Event()
+
+    def is_gone(seen: list[Message]) -> bool:
+        if is_listed(seen):
+            listed.set()
+        return any(each.name == "gone" for each in seen)
+
+    api = Caller(Api(engine, limits=LIMITS))
+    reading = asyncio.ensure_future(api.follow("/api/v1/follow/runs?workflow=api_patient&limit=1", until=is_gone))
+    await listed.wait()
+    await engine.start(shop.api_patient, id="l-2")
+    seen = (await reading)[2:]
+
+    assert [("run", "l-2"), ("gone", "l-1")] == [(each.name, each.data["id"]) for each in seen[:1] + seen[-1:]]
 
 
 async def test_readers_that_go_leave_nothing_behind(engine: TestEngine) -> None:

@@ -1,10 +1,17 @@
-"""Lists of runs that are followed, live: each is looked at once for all its readers."""
+"""Lists of runs that are followed, live: each is looked at once for all its readers.
+
+A position in a list is what its reader knows of it: a digest of each row. So a reader that was cut off goes on at any
+server of the store, also at one that was started since, and gets the rows that it does not have as they are now.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from typing import Any
+from base64 import b64decode, urlsafe_b64encode
+from binascii import Error
+from collections.abc import AsyncGenerator, Iterable
+from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,18 +19,30 @@ from outlive._tasks import own_task
 from outlive.client.followers import Bell
 from outlive.client.view import View
 from outlive.errors import StoreUnavailableError
-from outlive.http.sse import ALIVE, ALIVE_SECONDS, FIRST, message
+from outlive.http.problem import malformed
+from outlive.http.sse import ALIVE, ALIVE_SECONDS, FIRST, ID_CHARACTERS_MAX, message
 from outlive.http.wire.runs import RunsFollowQuery, RunView, run_view
 
 LOOK_SECONDS = 1.0
+DIGEST_BYTES = 6
+
+
+class Row(NamedTuple):
+    """A run as a list shows it."""
+
+    digest: bytes
+    """Another one when anything of the row changes."""
+    message: bytes
 
 
 class LivePage:
     """The first page of a list, looked at again and again for all who follow it."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, tuple[Any, bytes]] = {}
-        """By id: what tells whether a row has changed, and its message."""
+        self.rows: dict[str, Row] | None = None
+        """By id; None before the first look."""
+        self.position = b""
+        """The id of a reader that has all of them."""
         self.changed = asyncio.Event()
         """Replaced by another one with each change."""
         self.readers = 0
@@ -32,13 +51,13 @@ class LivePage:
 
     def show(self, views: list[RunView]) -> None:
         """What the list shows now."""
-        rows: dict[str, tuple[Any, bytes]] = {}
+        rows: dict[str, Row] = {}
         for view in views:
-            mark = (view.updated_at, view.status, view.waits, view.approvals)
-            known = self.rows.get(view.id)
-            rows[view.id] = known if known is not None and known[0] == mark else (mark, message("run", view))
+            digest = _digest_of(view)
+            known = None if self.rows is None else self.rows.get(view.id)
+            rows[view.id] = known if known and known.digest == digest else Row(digest, message("run", view))
         if rows != self.rows:
-            self.rows = rows
+            self.rows, self.position = rows, _position_of(row.digest for row in rows.values())
             self.ring()
 
     def ring(self) -> None:
@@ -53,10 +72,16 @@ class LivePages:
     def __init__(self) -> None:
         self._pages: dict[bytes, LivePage] = {}
 
-    async def follow(self, view: View, query: RunsFollowQuery, *, of: str) -> AsyncGenerator[bytes, None]:
-        """The runs of a list as they are, then every one that is new, has changed, or is in the list no longer.
+    async def follow(
+        self, view: View, query: RunsFollowQuery, *, of: str, known: frozenset[bytes] = frozenset()
+    ) -> AsyncGenerator[bytes, None]:
+        """The runs of a list that are not known, the ids of all of them, then every run that is new, has changed, or is
+        in the list no longer. The last message of each look has an id.
 
         Lists of the same query and `of` the same namespace are one.
+
+        Args:
+            known: what the reader has, as `read_known` gives it.
         """
         key = msgspec.json.encode([query, of])
         page = self._pages.setdefault(key, LivePage())
@@ -65,17 +90,15 @@ class LivePages:
             page.task = own_task(_look(page, view, query), name="outlive-http-list")
         try:
             yield FIRST
-            known: dict[str, Any] = {}
+            shown: dict[str, bytes] | None = None
             while True:
                 changed = page.changed
                 if page.error is not None:
                     raise page.error
-                for run_id in [run_id for run_id in known if run_id not in page.rows]:
-                    del known[run_id]
-                    yield message("gone", {"id": run_id})
-                for run_id, (mark, part) in reversed(page.rows.items()):
-                    if known.get(run_id) != mark:
-                        known[run_id] = mark
+                if page.rows is not None:
+                    parts = _news(page, shown, known)
+                    shown = {run_id: row.digest for run_id, row in page.rows.items()}
+                    for part in parts:
                         yield part
                 waiting = asyncio.ensure_future(changed.wait())
                 try:
@@ -89,6 +112,52 @@ class LivePages:
             if not page.readers:
                 self._pages.pop(key, None)
                 page.task.cancel()
+
+
+def _news(page: LivePage, shown: dict[str, bytes] | None, known: frozenset[bytes]) -> list[bytes]:
+    """What a reader is sent of a list that it was shown like this; None if it was shown nothing.
+
+    A run goes before the one whose place it has taken: a reader that shows more of the list than this page can tell
+    that one from a run that is in the list no longer.
+    """
+    rows = page.rows or {}
+    if shown is None:
+        parts = [row.message for row in reversed(rows.values()) if row.digest not in known]
+        parts.append(message("list", {"ids": list(rows)}))
+    else:
+        parts = [row.message for run_id, row in reversed(rows.items()) if shown.get(run_id) != row.digest]
+        parts += [message("gone", {"id": run_id}) for run_id in shown if run_id not in rows]
+    if parts and page.position:
+        parts[-1] = b"id: " + page.position + b"\n" + parts[-1]
+    return parts
+
+
+def _digest_of(view: RunView) -> bytes:
+    said = msgspec.json.encode([view.id, view.updated_at, view.status, view.waits, view.approvals])
+    return blake2b(said, digest_size=DIGEST_BYTES).digest()
+
+
+def _position_of(digests: Iterable[bytes]) -> bytes:
+    """What a reader knows that has all of these rows; nothing if that is too long for a header."""
+    found = b"=" + urlsafe_b64encode(b"".join(digests))
+    return found if len(found) <= ID_CHARACTERS_MAX else b""
+
+
+def read_known(text: str) -> frozenset[bytes]:
+    """The rows that a reader has who sends this as `Last-Event-ID`.
+
+    Raises:
+        Problem: it is no id of ours.
+    """
+    if not text:
+        return frozenset()
+    try:
+        found = b64decode(text.removeprefix("="), altchars=b"-_", validate=True)
+    except (Error, ValueError):
+        found = b"?"
+    if not text.startswith("=") or len(text) > ID_CHARACTERS_MAX or len(found) % DIGEST_BYTES:
+        raise malformed("Last-Event-ID is not the id of a message of this list")
+    return frozenset(found[at : at + DIGEST_BYTES] for at in range(0, len(found), DIGEST_BYTES))
 
 
 async def _look(page: LivePage, view: View, query: RunsFollowQuery) -> None:

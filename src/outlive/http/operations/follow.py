@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 import outlive.errors as e
+from outlive.http.live import read_known
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import narrowed
 from outlive.http.sse import Cursor, follow_run, follow_stream, read_cursor
@@ -92,9 +93,11 @@ async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQue
 async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
     """A list of runs, live, as server-sent events: the newest that fit, then every change.
 
-    Messages: `run` (it is new in the list, or has changed), `gone` (it is in the list no longer). A reader that comes
-    again gets the whole list.
+    Messages: `run` (it is new in the list, or has changed), `list` (once, after the first ones: the ids of all), `gone`
+    (it is in the list no longer). A reader that comes again with the last id it has seen (`Last-Event-ID`) gets the
+    runs that are new or have changed since, and `list`, which lets it drop the others.
     """
     query = narrowed(call, query)
+    known = read_known(call.headers.get("last-event-id", ""))
     await call.engine.count(limit=1, **query.filters())  # What cannot be looked for is refused before the first byte.
-    return Content(EVENT_STREAM, call.live.follow(call.view, query, of=call.principal.namespace))
+    return Content(EVENT_STREAM, call.live.follow(call.view, query, of=call.principal.namespace, known=known))

@@ -113,4 +113,10 @@ export class Pages {
     top.count -= 1;
     this.changed();
   }
+
+  /** Of the first `among` rows only these are in the list. */
+  keep(ids, among) {
+    const others = this.pages[0]?.items?.slice(0, among).map(this.id).filter((id) => !ids.has(id)) ?? [];
+    for (const id of others) this.take(id);
+  }
 }

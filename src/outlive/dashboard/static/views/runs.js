@@ -51,9 +51,14 @@ export default function Runs() {
   useFollow((signal) => {
     selection.value = new Set();
     if (order !== '-created_at') { state.value = ''; return; }
+    let isBack = false;
     follow('/follow/runs', {
       query: { ...filters, limit: LIVE }, signal, state: (name) => { state.value = name; },
-      on: { run: (run) => { if (pages.isKnown && (pages.length === 0 || run.created_at >= (pages.at(0)?.created_at ?? '') || pages.has(run.id))) pages.put(run); }, gone: ({ id }) => pages.take(id, LIVE) },
+      on: {
+        run: (run) => { if (pages.isKnown && (pages.length === 0 || run.created_at >= (pages.at(0)?.created_at ?? '') || pages.has(run.id))) pages.put(run); },
+        gone: ({ id }) => pages.take(id, LIVE),
+        list: ({ ids }) => { if (isBack) pages.keep(new Set(ids), LIVE); isBack = true; },
+      },
     });
   }, [wanted]);
   useKeys({ f: ['write a filter', () => search.current.focus()] });
