@@ -12,11 +12,13 @@
     worker.run()
 
 It claims one task after the other. While a function works, a thread renews the lease of its task. A function that
-raises fails the task; raising `Final` says that another attempt would not help.
+raises fails the task, and so does one whose output the server refuses; raising `Final` says that another attempt would
+not help. A server that is away, or is restarted, is asked again until it is back.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 import time
@@ -29,6 +31,8 @@ from typing import Any
 WAIT_SECONDS = 20
 RETRY_SECONDS = 1.0
 TRIES_MAX = 30
+NOT_NOW = (429, 502, 503, 504)
+"""Answers of a server, or of a proxy before it, that has done nothing yet."""
 
 
 class Final(Exception):
@@ -37,6 +41,14 @@ class Final(Exception):
 
 class LeaseLostError(Exception):
     """The task is for another worker now, or has ended: what was done of it does not count."""
+
+
+class RefusedError(Exception):
+    """The server does not take a request: sent again, it would be refused again."""
+
+
+class AwayError(Exception):
+    """The server has not answered for a while."""
 
 
 class Task:
@@ -75,8 +87,8 @@ class Task:
                 self._beat({})
             except LeaseLostError:
                 return
-            except OSError:
-                continue  # The server is away: the lease lasts a while.
+            except (AwayError, RefusedError):
+                continue  # The lease lasts a while.
 
     def work(self, function: Callable[[Any, Task], Any]) -> None:
         """Call the function, and say how it ended."""
@@ -89,8 +101,15 @@ class Task:
         finally:
             self._over.set()
             thread.join()
-        if not self.is_lost:
-            self._worker.post(f"/tasks/{self.id}/{verb}", {"lease": self.lease, **said})
+        if self.is_lost:
+            return
+        try:
+            self._end(verb, said)
+        except (RefusedError, TypeError, ValueError) as error:  # It does not fit the step, or is nothing for JSON.
+            self._end("fail", failure_of(error))
+
+    def _end(self, verb: str, said: dict[str, Any]) -> None:
+        self._worker.post(f"/tasks/{self.id}/{verb}", {"lease": self.lease, **said})
 
 
 def failure_of(error: Exception) -> dict[str, Any]:
@@ -121,16 +140,24 @@ class Worker:
         return add
 
     def run(self, *, most: int | None = None) -> int:
-        """Work until it is interrupted, or `most` tasks were claimed; how many were."""
+        """Work until it is interrupted, or `most` tasks were claimed; how many were.
+
+        Raises:
+            RefusedError: the server takes no claims of this worker.
+        """
         count = 0
         while most is None or count < most:
-            task = self.claim()
+            try:
+                task = self.claim()
+            except AwayError as error:
+                print(error)
+                continue
             if task is None:
                 continue
             count += 1
             try:
                 task[1].work(self._functions[task[0]])
-            except LeaseLostError as error:
+            except (LeaseLostError, AwayError, RefusedError) as error:
                 print(f"task {task[1].id}: {error}")
         return count
 
@@ -146,25 +173,31 @@ class Worker:
 
         Raises:
             LeaseLostError: the server says that the task is not ours any more.
-            OSError: the server refuses the request, or cannot be reached for long.
+            RefusedError: the server refuses the request. AwayError: it cannot be reached for long.
         """
         headers = {"content-type": "application/json"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
         data = json.dumps(body).encode()
-        for attempt in range(1, TRIES_MAX + 1):
+        for _ in range(TRIES_MAX):
             request = urllib.request.Request(self._server + path, data, headers)
             try:
                 with urllib.request.urlopen(request, timeout=WAIT_SECONDS + 30) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
-                problem = json.loads(error.read() or b"{}")
                 if error.code == 409:
-                    raise LeaseLostError(problem.get("detail", "")) from None
-                if error.code not in (429, 503):
-                    raise OSError(f"{error.code}: {problem.get('detail', '')}") from None
-            except urllib.error.URLError:
-                if attempt == TRIES_MAX:
-                    raise
+                    raise LeaseLostError(said_by(error)) from None
+                if error.code not in NOT_NOW:
+                    raise RefusedError(f"{error.code}: {said_by(error)}") from None
+            except (OSError, http.client.HTTPException):
+                pass  # It cannot be reached, or was stopped before it answered.
             time.sleep(RETRY_SECONDS)
-        raise OSError(f"{self._server}{path} was not answered")
+        raise AwayError(f"{self._server}{path} was not answered")
+
+
+def said_by(error: urllib.error.HTTPError) -> str:
+    """What a server says of a request that it refuses."""
+    try:
+        return str(json.load(error)["detail"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return str(error.reason)

@@ -8,7 +8,8 @@
 //     await worker.run();
 //
 // It claims one task after the other. While a function works, a timer renews the lease of its task. A function that
-// throws fails the task; throwing `Final` says that another attempt would not help.
+// throws fails the task, and so does one whose output the server refuses; throwing `Final` says that another attempt
+// would not help. A server that is away, or is restarted, is asked again until it is back.
 
 export interface Claimed {
   id: string;
@@ -31,12 +32,20 @@ export type Handler = (input: any, task: Task) => Promise<unknown>;
 const WAIT_SECONDS = 20;
 const RETRY_MILLISECONDS = 1000;
 const TRIES_MAX = 30;
+// Answers of a server, or of a proxy before it, that has done nothing yet.
+const NOT_NOW = [429, 502, 503, 504];
 
 /** An error that another attempt would meet again. */
 export class Final extends Error {}
 
 /** The task is for another worker now, or has ended: what was done of it does not count. */
 export class LeaseLost extends Error {}
+
+/** The server does not take a request: sent again, it would be refused again. */
+export class Refused extends Error {}
+
+/** The server has not answered for a while. */
+export class Away extends Error {}
 
 /** What a function is given besides its input. */
 export class Task {
@@ -84,7 +93,17 @@ export class Task {
     } finally {
       clearInterval(timer);
     }
-    if (!this.isLost) await this.worker.post(`/tasks/${this.claimed.id}/${verb}`, { lease: this.claimed.lease, ...said });
+    if (this.isLost) return;
+    try {
+      await this.end(verb, said);
+    } catch (error) {
+      if (error instanceof LeaseLost || error instanceof Away) throw error;
+      await this.end("fail", failureOf(error)); // The output does not fit the step, or is nothing for JSON.
+    }
+  }
+
+  private async end(verb: string, said: Record<string, unknown>): Promise<void> {
+    await this.worker.post(`/tasks/${this.claimed.id}/${verb}`, { lease: this.claimed.lease, ...said });
   }
 }
 
@@ -116,17 +135,18 @@ export class Worker {
     this.handlers.set(name, handler);
   }
 
-  /** Work until the process ends, or `most` tasks were claimed. */
+  /** Work until the process ends, or `most` tasks were claimed; throws when the server takes no claims of it. */
   async run(most = Infinity): Promise<void> {
     for (let count = 0; count < most; ) {
-      const task = await this.claim();
-      if (task === null) continue;
-      count += 1;
+      let task: Task | null = null;
       try {
+        task = await this.claim();
+        if (task === null) continue;
+        count += 1;
         await task.work(this.handlers.get(task.claimed.step)!);
-      } catch (error) {
-        if (!(error instanceof LeaseLost)) throw error;
-        console.error(`task ${task.claimed.id}: ${error.message}`);
+      } catch (error: any) {
+        if (task === null && !(error instanceof Away)) throw error;
+        console.error(`${task === null ? "" : `task ${task.claimed.id}: `}${error.message}`);
       }
     }
   }
@@ -143,20 +163,23 @@ export class Worker {
   async post(path: string, body: Record<string, unknown>): Promise<any> {
     const key = this.options.key;
     const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
+    const data = JSON.stringify(body);
     for (let attempt = 1; attempt <= TRIES_MAX; attempt += 1) {
       let answer: Response | null = null;
+      let said: any = null;
       try {
-        answer = await fetch(this.server + path, { method: "POST", headers, body: JSON.stringify(body) });
-      } catch (error) {
-        if (attempt === TRIES_MAX) throw error;
+        answer = await fetch(this.server + path, { method: "POST", headers, body: data });
+        said = await answer.json();
+      } catch {
+        // It cannot be reached, or was stopped before it answered; or a proxy answers, and not in JSON.
       }
-      if (answer?.ok) return answer.json();
-      if (answer?.status === 409) throw new LeaseLost((await answer.json()).detail);
-      if (answer && answer.status !== 429 && answer.status !== 503) {
-        throw new Error(`${answer.status}: ${(await answer.json()).detail}`);
+      if (answer?.ok && said !== null) return said;
+      if (answer?.status === 409) throw new LeaseLost(said?.detail ?? "");
+      if (answer && !answer.ok && !NOT_NOW.includes(answer.status)) {
+        throw new Refused(`${answer.status}: ${said?.detail ?? answer.statusText}`);
       }
       await new Promise((done) => setTimeout(done, RETRY_MILLISECONDS));
     }
-    throw new Error(`${this.server}${path} was not answered`);
+    throw new Away(`${this.server}${path} was not answered`);
   }
 }

@@ -62,8 +62,11 @@ async def test_a_task_is_worked_on_over_http(engine: TestEngine) -> None:
         assert (refused.status, refused.error) == (status, error)
     for _ in range(2):
         assert (await api.post(f"{place}/complete", {**lease, "output": 42})).data == {"id": task["id"]}
-    late = await api.post(f"{place}/fail", {**lease, "message": "late"})
-    assert (late.status, late.error) == (409, "TaskEndedError")
+    for late in (
+        await api.post(f"{place}/complete", {**lease, "output": 43}),
+        await api.post(f"{place}/fail", {**lease, "message": "late"}),
+    ):
+        assert (late.status, late.error) == (409, "TaskEndedError")
     assert (await api.post(f"{TASKS}/none/heartbeat", lease)).status == 404
     assert (await api.post(f"{TASKS}/claim", {"queue": "sums", "steps": []})).status == 400
     assert await run.result() == [42]
@@ -77,9 +80,11 @@ async def test_a_task_fails_over_http(engine: TestEngine) -> None:
     task = (await api.post(f"{TASKS}/claim", {"queue": "sums", "steps": ["http_double"], "wait": 0})).data["task"]
     failure = {"lease": task["lease"], "message": "no", "type": "CudaError", "retryable": False, "traceback": "at x"}
 
-    answer = await api.post(f"{TASKS}/{task['id']}/fail", failure)
+    answers = [await api.post(f"{TASKS}/{task['id']}/fail", failure) for _ in range(2)]
+    late = await api.post(f"{TASKS}/{task['id']}/fail", {**failure, "message": "another"})
 
-    assert answer.status == 200
+    assert [200, 200] == [answer.status for answer in answers]
+    assert (late.status, late.error) == (409, "TaskEndedError")
     assert await run.result() == ["CudaError: no"]
 
 
@@ -87,9 +92,9 @@ async def test_a_task_fails_over_http(engine: TestEngine) -> None:
 
 
 @asynccontextmanager
-async def served(engine: outlive.Engine) -> AsyncIterator[str]:
+async def served(engine: outlive.Engine, port: int = 0) -> AsyncIterator[str]:
     """The address of a server of the API."""
-    server = new_server(Api(engine), port=0)
+    server = new_server(Api(engine), port=port)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = asyncio.ensure_future(serve(server, ready=ready.set_result))
     try:
@@ -97,6 +102,24 @@ async def served(engine: outlive.Engine) -> AsyncIterator[str]:
     finally:
         server.should_exit = True
         await serving
+
+
+@asynccontextmanager
+async def away() -> AsyncIterator[tuple[int, asyncio.Event]]:
+    """A port at which a server dies before it answers, then a proxy says that it is gone; and when both have."""
+    answers = [b"", b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>"]
+    heard = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if answers:
+            writer.write(answers.pop(0))
+        if not answers:
+            heard.set()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1], heard
 
 
 def example() -> ModuleType:
@@ -109,23 +132,49 @@ def example() -> ModuleType:
     return module
 
 
-async def test_the_worker_in_python_does_tasks() -> None:
-    """It renews the lease, reports progress, and fails what raises."""
-    worker_module = example()
+UNFIT = "task ID has an output of type int: at $: 'three' is not of type integer; complete it with one, or fail it"
 
-    def work(number: Any, task: Any) -> int:
+
+def without_ids(found: list[int | str]) -> list[int | str]:
+    """Results that are the same in every test."""
+    return [re.sub(r"task \S+", "task ID", each) if isinstance(each, str) else each for each in found]
+
+
+async def test_the_worker_in_python_does_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for a server that is away, renews the lease, reports progress, and fails what raises or does not fit."""
+    module = example()
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
+
+    def work(number: Any, task: Any) -> Any:
         task.progress(number=number)
         if number == 2:
-            raise worker_module.Final("not this one")
-        return int(number * 2)
+            raise module.Final("not this one")
+        return {3: "three", 4: object()}.get(number, number * 2)
 
-    async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine, served(engine) as address:
-        worker = worker_module.Worker(address, queue="sums", name="python-1", lease_seconds=30)
-        worker.step("http_double")(work)
-        run = await engine.start(doubled, [1, 2, 3])
+    async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine:
+        run = await engine.start(doubled, [1, 2, 3, 4, 5])
+        async with away() as (port, heard):
+            worker = module.Worker(f"http://127.0.0.1:{port}", queue="sums", name="python-1", lease_seconds=30)
+            worker.step("http_double")(work)
+            working = asyncio.ensure_future(asyncio.to_thread(worker.run, most=5))
+            await heard.wait()
+        async with served(engine, port):
+            assert await working == 5
+        assert without_ids(await run.result(timeout=10)) == [
+            2,
+            "Final: not this one",
+            f"RefusedError: 422: {UNFIT}",
+            "TypeError: Object of type object is not JSON serializable",
+            10,
+        ]
 
-        assert await asyncio.to_thread(worker.run, most=3) == 3
-        assert await run.result(timeout=10) == [2, "Final: not this one", 6]
+
+async def test_the_worker_in_python_stops_when_its_claims_are_refused(engine: TestEngine) -> None:
+    """It can do no step: it says what the server says, and does not claim for ever."""
+    module = example()
+    async with served(engine) as address:
+        with pytest.raises(module.RefusedError, match="400: the body does not fit"):
+            await asyncio.to_thread(module.Worker(address, queue="sums").run)
 
 
 NODE = """
@@ -134,9 +183,10 @@ const worker = new Worker(process.argv[2], { queue: "sums", name: "node-1" });
 worker.step("http_double", async (number, task) => {
   await task.progress({ number });
   if (number === 2) throw new Final("not this one");
-  return number * 2;
+  if (number === 3) return "three";
+  return number === 4 ? 4n : number * 2;
 });
-await worker.run(3);
+await worker.run(5);
 """
 
 
@@ -152,15 +202,24 @@ def without_types(source: str) -> str:
 
 async def test_the_worker_in_typescript_does_tasks(tmp_path: Path) -> None:
     """The same tasks, in another language."""
-    (tmp_path / "worker.mjs").write_text(without_types((EXAMPLES / "worker.ts").read_text("utf-8")), "utf-8")
+    source = (EXAMPLES / "worker.ts").read_text("utf-8").replace("RETRY_MILLISECONDS = 1000", "RETRY_MILLISECONDS = 10")
+    (tmp_path / "worker.mjs").write_text(without_types(source), "utf-8")
     (tmp_path / "main.mjs").write_text(NODE, "utf-8")
-    async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine, served(engine) as address:
-        run = await engine.start(doubled, [1, 2, 3])
+    async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine:
+        run = await engine.start(doubled, [1, 2, 3, 4, 5])
         pipe = asyncio.subprocess.PIPE
-        node = await asyncio.create_subprocess_exec(
-            NODE_PROGRAM, tmp_path / "main.mjs", address, stdout=pipe, stderr=pipe
-        )
-        said, errors = await node.communicate()
+        async with away() as (port, heard):
+            command = [NODE_PROGRAM, str(tmp_path / "main.mjs"), f"http://127.0.0.1:{port}"]
+            node = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+            await heard.wait()
+        async with served(engine, port):
+            said, errors = await node.communicate()
 
         assert (node.returncode, said, errors) == (0, b"", b""), errors.decode() + said.decode()
-        assert await run.result(timeout=10) == [2, "Final: not this one", 6]
+        assert without_ids(await run.result(timeout=10)) == [
+            2,
+            "Final: not this one",
+            f"Refused: 422: {UNFIT}",
+            "TypeError: Do not know how to serialize a BigInt",
+            10,
+        ]

@@ -219,7 +219,7 @@ class Tasks:
         if progress is not None:
             if not isinstance(progress, Mapping):
                 raise ConfigurationError(f"{where}: give progress as an object, for example {{'done': 0.4}}")
-            payload, blob = self._pack(run, dict(progress), "the progress")
+            payload, blob = self._pack(run, msgspec.json.encode(dict(progress)), "the progress")
             await self._write(run, lease, lambda at: RunPublished(at=at, run=0, payload=payload), blob)
         if not await self._renew(lease, seconds):
             _check_owner(await self._run_of(task_id), lease)
@@ -256,8 +256,12 @@ class Tasks:
             mismatch = find_mismatch(output, msgspec.json.decode(terms.schema))
             if mismatch is not None:
                 raise TaskOutputError(task_id, terms.type, mismatch)
-        payload, blob = self._pack(run, output, f"the output of task {task_id}", is_any=not terms.type)
-        await self._end(run, lease, lambda at: RunSucceeded(at=at, run=0, result=payload), blob)
+        what = f"the output of task {task_id}"
+        data = TAGGED.encode(output, what) if not terms.type else msgspec.json.encode(output)
+        payload, blob = self._pack(run, data, what)
+        before = await self._end(run, lease, lambda at: RunSucceeded(at=at, run=0, result=payload), blob)
+        if isinstance(before, RunSucceeded) and await self._plain(before.result) != msgspec.json.decode(data):
+            raise TaskEndedError(task_id, RunStatus.SUCCEEDED.value)
 
     async def fail(
         self,
@@ -297,15 +301,18 @@ class Tasks:
             reason = run.reason if cancel is None else cancel.name
             await self._end(run, lease, lambda at: RunCancelled(at=at, run=0, reason=reason))
         else:
-            await self._end(run, lease, lambda at: RunFailed(at=at, run=0, failure=failure))
+            before = await self._end(run, lease, lambda at: RunFailed(at=at, run=0, failure=failure))
+            if isinstance(before, RunFailed) and before.failure != failure:
+                raise TaskEndedError(task_id, RunStatus.FAILED.value)
 
-    async def _end(self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None) -> None:
-        await self._write(run, lease, make, blob)
+    async def _end(self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None) -> AnyEvent | None:
+        before = await self._write(run, lease, make, blob)
         await self._access.store.retire_worker(lease)
+        return before
 
-    async def _write(self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None) -> None:
+    async def _write(self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None) -> AnyEvent | None:
         """Append one event to the journal of a task, if the lease is its owner's: as the journal says, at whose end the
-        event is written."""
+        event is written. The end that this lease has written before, if that is there already."""
         store = self._access.store
         while True:
             rows = await store.read_journal(run.journal)
@@ -316,7 +323,7 @@ class Tasks:
             event = make(store.now())
             if fold.root.status.is_terminal:
                 _check_same_end(fold.root, events, lease, event)
-                return
+                return events[-1]
             _check_owner(fold.root, lease)
             change = _change_of(run, fold, rows, event, blob)
             ((outcome, _),) = await store.commit([change])
@@ -324,11 +331,10 @@ class Tasks:
                 if isinstance(event, Ending):
                     trace_ends(self._access.hooks.tracer, change, rows)
                 self._access.ring()
-                return
+                return None
             # It has moved meanwhile: by a heartbeat, or because its lease has run out.
 
-    def _pack(self, run: Run, value: Any, what: str, *, is_any: bool = False) -> tuple[Payload, Blob | None]:
-        data = TAGGED.encode(value, what) if is_any else msgspec.json.encode(value)
+    def _pack(self, run: Run, data: bytes, what: str) -> tuple[Payload, Blob | None]:
         return self._access.packer.pack(data, what, of=tree_mark(run.nonce))
 
     async def _run_of(self, task_id: str) -> Run:
