@@ -31,7 +31,7 @@ from proof.http.requests import NOT_REPEATED, WANTED, Wanted, unproved
 from proof.http.victim import server_of
 
 ANSWER_SECONDS = 60.0
-MANY = {"cancel_runs": 3, "retry_runs": 3, "resume_all": 3, "purge_runs": 3}
+MANY = {"cancel_runs": 3, "pause_runs": 3, "retry_runs": 3, "resume_all": 3, "purge_runs": 3}
 """Rows of the audit log for one request, where it is for several runs."""
 REPLACED = {"set_sink", "set_queue", "set_schedule", "heartbeat_task", "backfill_schedule"}
 """What is written again as it is there already: nothing happens twice, and the log may have more rows."""
@@ -81,6 +81,7 @@ async def kill_in(name: str, url: str, engine: Engine, word: str, *, after: floa
     """
     operation = OPERATIONS[name]
     died = "before the answer" if after is None else f"after {after * 1000:.1f} ms"
+    await engine.resume(all=True)  # What an earlier trial may have paused.
     wanted = await WANTED[name](engine, word)
     began = datetime.now(UTC)
     lost, first, again = await asyncio.to_thread(_killed_and_sent_again, url, operation, wanted, word, after)

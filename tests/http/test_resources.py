@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import outlive
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.http import shop
@@ -162,6 +163,66 @@ async def test_schedules_are_set_triggered_and_deleted(api: Caller, engine: Test
     assert (422, "InvalidArgumentError") == (both.status, both.error)
     unknown = await api.send("PUT", path, {"workflow": "api_nothing", "every": 60})
     assert (404, "UnknownWorkflowError") == (unknown.status, unknown.error)
+
+
+@outlive.workflow(queue=outlive.Queue("api-line", priorities=True))
+async def api_in_line(cents: int) -> int:
+    """Waits for its turn."""
+    return cents
+
+
+async def test_a_schedule_that_is_read_can_be_set_as_it_is(api: Caller, engine: TestEngine) -> None:
+    """Nothing of its definition is left out: a client that changes one field keeps the others."""
+    wanted = {
+        "cron": ["0 6 * * 1-5"],
+        "every": None,
+        "tz": "Europe/Stockholm",
+        "arguments": {"cents": 7},
+        "overlap": "buffer_one",
+        "catch_up": 3,
+        "start": "2030-01-01T00:00:00Z",
+        "end": "2031-01-01T00:00:00Z",
+        "exclude": ["2030-12-24"],
+        "jitter": 5.0,
+        "trip_after": 4,
+        "tags": {"tenant": "a"},
+        "key": "customer-7",
+        "priority": 2,
+    }
+    path = "/api/v1/schedules/api_whole"
+
+    await (await engine.start(api_in_line, 1)).result()  # So the store knows the queue.
+    made = await api.send("PUT", path, {"workflow": "api_in_line", **wanted})
+    run = await api.post(f"{path}/trigger", {"id": "own-id"})
+
+    assert 200 == made.status, made.body
+    assert wanted == made.data["definition"]
+    assert wanted == (await api.send("PUT", path, made.data["definition"])).data["definition"]
+    assert (201, {"id": "own-id"}) == (run.status, run.data)
+
+
+async def test_runs_are_paused_by_a_filter_and_the_store_as_a_whole(api: Caller, engine: TestEngine) -> None:
+    """Those that fit go on with the others that are parked; the store by itself."""
+    for name in ("h-1", "h-2", "i-1"):
+        await engine.start(shop.api_patient, id=name)
+    await engine.settle()
+
+    unfiltered = await api.post("/api/v1/bulk/pause", {})
+    paused = await api.post("/api/v1/bulk/pause", {"id_prefix": "h-", "reason": "rain"})
+    await engine.settle()
+    stopped = await api.post("/api/v1/store/pause", {"reason": "a move"})
+    await engine.start(shop.api_order, 5, id="h-3")
+    await engine.settle()
+    why = (await api.get("/api/v1/runs/h-3/why")).data["why"]
+    resumed = await api.post("/api/v1/store/resume")
+
+    assert (422, "InvalidArgumentError") == (unfiltered.status, unfiltered.error)
+    assert [("h-1", True), ("h-2", True)] == [(it["id"], it["done"]) for it in paused.data["items"]]
+    assert "rain" in (await api.get("/api/v1/runs/h-1/why")).data["why"]
+    assert "waiting" == (await api.get("/api/v1/runs/i-1")).data["status"]
+    assert [{"id": "store"}] * 2 == [stopped.data, resumed.data]
+    assert "a move" in why
+    assert await engine.get("h-3").result()
 
 
 async def test_workers_and_metrics_are_shown(api: Caller, engine: TestEngine) -> None:

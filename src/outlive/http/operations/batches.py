@@ -35,6 +35,8 @@ class StartBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     headers: dict[str, str] | None = None
     failures_max: Annotated[int, Meta(ge=0)] | None = None
     """How many items may fail before the batch does; all of them unless given."""
+    failures_ratio: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """Which share of the items may fail; with both, whichever is less."""
     queue: Name | None = None
     key: str | None = None
     priority: int | None = None
@@ -100,17 +102,17 @@ class ItemsPage(Struct, frozen=True):
 async def start_batch(call: Call, body: StartBatch) -> Started:
     """Start a run of a workflow for each of many rows, each durable on its own. A row is the one argument."""
     check_workflow(call, body.workflow)
-    batch_id = body.id or made_id(call, "batch", body.workflow)
+    said = body.failures_max, body.failures_ratio
     try:
         batch = await call.view.batches.start_by_name(
             body.workflow,
             body.rows,
             version=body.version,
             concurrency=body.concurrency,
-            id=batch_id,
+            id=body.id or made_id(call, "batch", body.workflow),
             tags=body.tags,
             headers=call.traced(body.headers),
-            tolerate=None if body.failures_max is None else Tolerance(failures=body.failures_max),
+            tolerate=None if said == (None, None) else Tolerance(*said),
             wanted=wanted_place(body.queue, body.key, body.priority, None, None),
         )
     except e.RunExistsError as error:

@@ -19,7 +19,8 @@ from outlive._model.instant import instant_of
 from outlive.client.bulk import RunOutcome
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.http.operation import Call, operation
-from outlive.http.wire.runs import BulkOfTrees, Outcomes, OutcomeView, Purge, PurgeView, bulk_filters
+from outlive.http.wire.page import Done
+from outlive.http.wire.runs import Bulk, BulkOfTrees, Outcomes, OutcomeView, Purge, PurgeView, Reasoned, bulk_filters
 
 FILTERED = (e.InvalidArgumentError,)
 PAGE = 100
@@ -36,6 +37,29 @@ async def cancel_runs(call: Call, body: BulkOfTrees) -> Outcomes:
 async def retry_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
     return await for_each(call, call.engine.retry, bulk_filters(body), reason=body.reason)
+
+
+@operation("POST", "/bulk/pause", scope="operator", raises=FILTERED)
+async def pause_runs(call: Call, body: Bulk) -> Outcomes:
+    """Let the runs that fit, each with its tree, begin nothing more; those that have not ended unless `status` says so.
+
+    `POST /recovery/resume` lets them go on.
+    """
+    return await for_each(call, call.engine.pause, bulk_filters(body), by=call.principal.name, reason=body.reason)
+
+
+@operation("POST", "/store/pause", scope="admin")
+async def pause_all(call: Call, body: Reasoned | None = None) -> Done:
+    """Let everything in this store begin nothing more. New runs may be started, and wait."""
+    await call.engine.pause(all=True, by=call.principal.name, reason=(body or Reasoned()).reason)
+    return Done("store")
+
+
+@operation("POST", "/store/resume", scope="admin")
+async def unpause_all(call: Call) -> Done:
+    """Let go on what was paused as a whole; a run, a workflow or a queue that was paused by itself stays paused."""
+    await call.engine.resume(all=True)
+    return Done("store")
 
 
 @operation("POST", "/bulk/purge", scope="admin", raises=FILTERED)

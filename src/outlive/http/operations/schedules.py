@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
-from outlive.http.wire.page import Done, Instant, Json, Limit, Name, Seconds, Text, when
+from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Seconds, Text, when
 from outlive.http.wire.runs import Started
 
 MISSING = (e.ScheduleNotFoundError,)
@@ -51,11 +51,15 @@ class SetSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     start: Instant | None = None
     end: Instant | None = None
     exclude: list[str] = []
-    """Cron expressions of instants at which it does not tick."""
+    """When it does not tick: cron expressions, and days as `2026-12-24`."""
     jitter: Seconds = 0.0
     trip_after: int | None = None
     """After so many failed runs in a row it stops until a person resumes it."""
     tags: dict[str, str] | None = None
+    key: str | None = None
+    """Of its runs, in the queue of the workflow."""
+    priority: int | None = None
+    """The same."""
 
 
 class PauseSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +71,8 @@ class PauseSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class TriggerSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to start a run now."""
 
+    id: RunId | None = None
+    """Of the run. Without one, the header `Idempotency-Key` makes it; without that, the server does."""
     overlap: Literal["allow", "skip", "terminate_previous"] | None = None
 
 
@@ -100,11 +106,16 @@ class DefinitionView(Struct, frozen=True, kw_only=True):
     tz: str
     arguments: dict[str, Json]
     overlap: Overlap
+    catch_up: int
+    """How many ticks are started that were missed; 0 if none, not even the latest."""
     start: datetime | None
     end: datetime | None
     exclude: list[str]
     jitter: float
     trip_after: int
+    tags: dict[str, str]
+    key: str
+    priority: int | None
 
 
 class ScheduleView(Struct, frozen=True, kw_only=True):
@@ -190,10 +201,11 @@ async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None 
 
     Sent again with the same header `Idempotency-Key`, it is the same run.
     """
-    run_id = made_id(call, "run", name)
+    wanted = body or TriggerSchedule()
+    run_id = wanted.id or made_id(call, "run", name)
     if run_id is not None and await call.was_done(name):
         return Started(run_id)
-    run = await call.engine.schedules.trigger(name, overlap=(body or TriggerSchedule()).overlap, id=run_id)
+    run = await call.engine.schedules.trigger(name, overlap=wanted.overlap, id=run_id)
     return Started(run.id)
 
 
@@ -213,12 +225,21 @@ def _schedule(body: SetSchedule) -> Schedule:
         "catch_up": body.catch_up,
         "start": body.start,
         "end": body.end,
-        "exclude": body.exclude,
+        "exclude": [_day_or_cron(each) for each in body.exclude],
         "jitter": body.jitter,
         "trip_after": body.trip_after,
         "tags": body.tags,
+        "key": body.key,
+        "priority": body.priority,
     }
     return cron(*body.cron, **options) if body.cron else every(seconds=body.every or 0, **options)
+
+
+def _day_or_cron(text: str) -> date | str:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return text
 
 
 def _view(call: Call, it: ScheduleInfo) -> ScheduleView:
@@ -247,11 +268,15 @@ def _definition(call: Call, it: Schedule) -> DefinitionView:
         tz=it.tz,
         arguments=call.view.shown(it.args),
         overlap=it.overlap,
+        catch_up=it.catch_up,
         start=when(it.start_at),
         end=when(it.end_at),
         exclude=list(it.exclude),
         jitter=it.jitter / SECOND,
         trip_after=it.trip_after,
+        tags=it.tags,
+        key=it.key,
+        priority=it.priority,
     )
 
 
