@@ -153,7 +153,7 @@ async def test_a_cut_reader_of_a_list_gets_what_has_changed_since(
     assert third[-1].id == second[-1].id
 
 
-async def test_a_reader_of_an_empty_list_is_told_so(api: Caller) -> None:
+async def test_a_reader_of_an_empty_list_gets_its_ids(api: Caller) -> None:
     """It need not wait for a run to know that there is none; and comes again with the id of an empty list."""
     path = "/api/v1/follow/runs?workflow=api_patient"
     seen = await api.follow(path, until=is_listed)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from outlive.errors import (
     RunNotFoundError,
     ServerError,
     StaleFlowError,
+    TaskEndedError,
     UnknownWorkflowError,
     UnreachableError,
 )
@@ -166,8 +167,11 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
     assert await good.results(timeout=30) == ["1 g", "2 g", "3 g"]
     assert ((await good.info()).succeeded, remote.get_batch("labels-1").id) == (3, "labels-1")
     assert [item.status async for item in bad.outcomes(timeout=30)] == ["succeeded", "failed"]
-    with pytest.raises(RunFailed, match="row 1 failed: ValueError"):
-        await bad.results(timeout=30)
+    result, error = await bad.results(timeout=30)
+    assert (result, type(error)) == ("1 g", RunFailed)
+    assert "row 1 failed: ValueError: it weighs nothing" in str(error)
+    assert (await bad.status()).value == "succeeded"
+    assert await bad.result() == {"total": 2, "succeeded": 1, "failed": 1}
     assert (await bad.retry_failed(id="labels-3")).id == "labels-3"
 
 
@@ -254,12 +258,13 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     await remote.queues.drain("mail")
     assert "mail" in [it.name for it in await remote.queues.list()]
 
-    daily = outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm", overlap="skip", catch_up="latest")
+    holidays = [date(2030, 12, 24)]
+    daily = outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm", overlap="allow", catch_up=3, exclude=holidays, jitter=5)
     made = await remote.schedules.set("digest", daily, tell_numbers)
-    assert (made.workflow, made.is_paused) == ("tell_numbers", False)
+    assert (made.workflow, made.is_paused, made.schedule) == ("tell_numbers", False, daily)
     await remote.schedules.pause("digest", note="rain")
     assert (await remote.schedules.get("digest")).is_paused
-    assert (await remote.schedules.trigger("digest")).id
+    assert (await remote.schedules.trigger("digest", id="digest-now")).id == "digest-now"
     await remote.schedules.delete("digest")
     assert await remote.schedules.list() == []
 
@@ -269,7 +274,7 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     assert (await remote.events.send("nothing.hears", {})).runs == []
     assert (await remote.audit.list(verb="queue.set"))[0].target == "mail"
     assert (await remote.keys.create("bob", scope="viewer")).key.name == "bob"
-    with pytest.raises(InvalidArgumentError, match="give a run, workflow= or queue="):
+    with pytest.raises(InvalidArgumentError, match="give a run, workflow=, queue=, all=True, or filters"):
         await remote.pause()
 
 
@@ -309,6 +314,7 @@ async def test_what_a_run_emits_and_shows_is_read_along(remote: Remote) -> None:
     assert [shown async for shown in run.watch()][-1] == {"told": 3}
     messages = [message async for message in run.follow(streams=["numbers"])]
     assert messages[-1].name == "end"
+    assert [message async for message in run.follow(after=messages[1].id, streams=["numbers"])] == messages[2:]
     assert {"journal", "stream", "published"} <= {message.name for message in messages}
     with pytest.raises(RunNotFoundError, match="nowhere"):
         await anext(remote.get("nowhere").stream("numbers"))
@@ -340,6 +346,97 @@ async def test_sync_code_has_the_same_verbs() -> None:
 
     async with outlive.Engine("memory:") as engine, served(engine) as url:
         assert await asyncio.to_thread(play, url) == Parcel("eve", 120)
+
+
+@outlive.workflow
+async def pack_parcel(to: str = "dock", *, grams: int = 0) -> Parcel:
+    """Says what it was given."""
+    return Parcel(to, grams)
+
+
+async def test_arguments_that_are_bound_by_name_arrive(remote: Remote) -> None:
+    """Also those of a run that a message creates; and options are those of an engine."""
+    line = outlive.Queue("packing")
+    call = pack_parcel.bind("ann", grams=7)
+    run = await remote.start(call, queue=line, timeout=timedelta(minutes=1), delay=timedelta(milliseconds=1))
+    await remote.signal("packed", "now", start=(pack_parcel.bind(grams=8),))
+
+    assert await run.result(timeout=timedelta(seconds=30)) == Parcel("ann", 7)
+    assert (await run.info()).queue == "packing"
+    assert await remote.result("packed", timeout=30) == {"to": "dock", "grams": 8}
+    with pytest.raises(TypeError, match=r"start has no such option"):
+        await remote.start(pack_parcel, grams=7)  # type: ignore[call-overload]
+
+
+double_parcel = outlive.remote_step("remote_double", input=int, output=int, queue="remote-sums")
+
+
+@outlive.workflow
+async def double_remotely(number: int) -> int:
+    """Waits for a worker elsewhere."""
+    return await double_parcel(number)
+
+
+async def test_what_an_engine_does_besides_is_done_over_http(remote: Remote) -> None:
+    """Tasks, asks that were sent before, links, sinks, pauses by a filter and as a whole, purging."""
+    doubling = await remote.start(double_remotely, 4, id="doubling")
+    task = await remote.tasks.claim("remote-sums", ["remote_double"], wait=30)
+    assert task is not None
+    assert (await remote.tasks.heartbeat(task.id, task.lease, progress={"done": 1})).is_cancelled is False
+    await remote.tasks.complete(task.id, task.lease, 8)
+    assert await doubling.result(timeout=30) == 8
+    with pytest.raises(TaskEndedError):
+        await remote.tasks.fail(task.id, task.lease, "late")
+
+    asked = await remote.start(answer_once, id="asked")
+    assert await asked.ask("price", 6, key="k-1", reply=int, timeout=30) == 7
+    assert await asked.answer("price", "k-1", timeout=30) == 7
+    assert await asked.result(timeout=30) == "asked"
+
+    shipping = await remote.start(ship_parcel, id="shipping")
+    async for message in shipping.follow():
+        if message.name == "run" and message.data["approvals"]:
+            break
+    link = await remote.links.create("shipping", "ship", approved=True, by="ann")
+    assert (await remote.links.use(link.path.rpartition("/")[2])).by == "ann"
+    assert await shipping.result(timeout=30) == "ann"
+    assert [it.name for it in await shipping.approvals()] == ["ship"]
+    assert await shipping.set_aside() == []
+
+    await remote.events.add_sink("crm", "https://example.org/crm", types=["order.*"])
+    assert [(it.name, it.types) for it in await remote.events.sinks()] == [("crm", ("order.*",))]
+    await remote.events.remove_sink("crm")
+    await remote.events.forget("nothing")
+    assert (await remote.health()).is_ready
+
+    waiting = await remote.start(send_parcel, "ann", id="held-1")
+    assert [it.id for it in await remote.pause(id_prefix="held-")] == ["held-1"]
+    async for message in waiting.follow():
+        if message.name == "run" and message.data["status"] == "parked":
+            break
+    assert [it.id for it in await remote.resume(id_prefix="held-", status="parked")] == ["held-1"]
+    await remote.pause(all=True, reason="a move")
+    assert "a move" in await (await remote.start(tell_numbers, id="held-2")).why()
+    await remote.resume(all=True)
+    assert await remote.get("held-2").result(timeout=30) == 3
+    gone = await remote.purge(older_than=timedelta(0), workflow="ship_parcel")
+    assert (gone.found, gone.deleted) == (1, 1)
+    with pytest.raises(InvalidArgumentError, match="operationId"):
+        await remote.operate("fly_parcel")
+
+
+@outlive.workflow
+async def ship_parcel() -> str:
+    """Asks a person."""
+    return (await outlive.wait_for_approval("ship", title="Ship it?")).by
+
+
+async def test_items_of_a_stream_have_a_type_and_a_position(remote: Remote) -> None:
+    """If the reader wants that."""
+    run = await remote.start(tell_numbers)
+
+    assert [item async for item in run.stream("numbers", str, positions=True, after=3)] == []
+    assert [item async for item in run.stream("numbers", float, positions=True)] == [(1, 0.0), (2, 1.0), (3, 2.0)]
 
 
 async def test_a_key_is_shown_and_a_wrong_one_is_refused() -> None:

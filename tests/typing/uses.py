@@ -184,3 +184,23 @@ async def batches(engine: outlive.Engine) -> None:
 
 async def decisions(engine: outlive.Engine) -> outlive.Approval[Any]:
     return await engine.approve("run-1", "refund", by="ann", form=RefundForm(3))
+
+
+async def connections(url: str) -> None:
+    async with outlive.connect(url) as engine:
+        run = await engine.start(checkout, Order("o-1"), id="run-1", timeout=5, tags={"shop": "north"})
+        assert_type(await run.result(), Hold)
+        await engine.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+        assert_type(await (await engine.start(refund.bind(order_id="o-1"))).result(), str)
+        await engine.start("checkout", {"order": {"id": "o-1"}}, version=2, id="run-2")
+        assert_type(await engine.ask("run-1", "price", reply=int), int)
+        await engine.list(status="failed", workflow="checkout")
+        await engine.list(state="failed")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+        async for number in run.stream("numbers", int):
+            assert_type(number, int)
+    with outlive.connect(url).sync as sync:
+        assert_type(sync.start(checkout, Order("o-1")).result(), Hold)
+        sync.start("checkout", {"order": {"id": "o-1"}}, id="run-2").cancel(reason="rain")
+        sync.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+        sync.approve("run-1", "refund", form=RefundForm(3))
+        sync.approve("run-1", "refund", who="ann")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -153,7 +153,7 @@ class Blocking:
         return f"<blocking {self._inner!r}>"
 
 
-class _Verb(Generic[P, T]):
+class Verb(Generic[P, T]):
     """For type checkers: an async verb as its blocking counterpart."""
 
     def __init__(self, verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None: ...
@@ -172,12 +172,12 @@ class SyncRunHandle(Blocking, Generic[R]):
         def result(self, timeout: float | None = None) -> R:
             """See `RunHandle`."""
 
-        status = _Verb(RunHandle.status)
-        info = _Verb(RunHandle.info)
-        why = _Verb(RunHandle.why)
-        history = _Verb(RunHandle.history)
-        published = _Verb(RunHandle.published)
-        export = _Verb(RunHandle.export)
+        status = Verb(RunHandle.status)
+        info = Verb(RunHandle.info)
+        why = Verb(RunHandle.why)
+        history = Verb(RunHandle.history)
+        published = Verb(RunHandle.published)
+        export = Verb(RunHandle.export)
 
         def stream(
             self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False, redacted: bool = False
@@ -190,22 +190,22 @@ class SyncRunHandle(Blocking, Generic[R]):
         def follow(self, *, after: int = -1, redacted: bool = False) -> Iterator[JournalEntry]:
             """See `RunHandle`."""
 
-        signal = _Verb(RunHandle.signal)
-        ask = _Verb(RunHandle.ask)
-        answer = _Verb(RunHandle.answer)
-        cancel = _Verb(RunHandle.cancel)
-        approve = _Verb(RunHandle.approve)
-        reject = _Verb(RunHandle.reject)
-        approvals = _Verb(RunHandle.approvals)
-        set_aside = _Verb(RunHandle.set_aside)
-        pause = _Verb(RunHandle.pause)
-        resume = _Verb(RunHandle.resume)
-        retry = _Verb(RunHandle.retry)
-        skip_step = _Verb(RunHandle.skip_step)
+        signal = Verb(RunHandle.signal)
+        ask = Verb(RunHandle.ask)
+        answer = Verb(RunHandle.answer)
+        cancel = Verb(RunHandle.cancel)
+        approve = Verb(RunHandle.approve)
+        reject = Verb(RunHandle.reject)
+        approvals = Verb(RunHandle.approvals)
+        set_aside = Verb(RunHandle.set_aside)
+        pause = Verb(RunHandle.pause)
+        resume = Verb(RunHandle.resume)
+        retry = Verb(RunHandle.retry)
+        skip_step = Verb(RunHandle.skip_step)
 
 
-class SyncEngine(Blocking):
-    """An engine for sync code: the same verbs without `await`, from any thread but that of the engine's loop.
+class BlockingEngine(Blocking):
+    """What an engine and a connection have in common for sync code.
 
     As a context manager it runs the engine on a thread of its own, for programs that have no event loop.
     """
@@ -228,6 +228,10 @@ class SyncEngine(Blocking):
         host, self._host = self._host, None
         if host is not None:
             host.stop()
+
+
+class SyncEngine(BlockingEngine):
+    """An engine for sync code: the same verbs without `await`, from any thread but that of the engine's loop."""
 
     if TYPE_CHECKING:
 
@@ -291,24 +295,24 @@ class SyncEngine(Blocking):
         def health(self) -> Health:
             """See `Engine`."""
 
-        signal = _Verb(Client.signal)
-        ask = _Verb(Asks.ask)
-        answer = _Verb(Asks.answer)
-        resolve = _Verb(Promises.resolve)
-        fail = _Verb(Promises.fail)
-        set_aside = _Verb(Client.set_aside)
-        cancel = _Verb(Client.cancel)
-        pause = _Verb(Client.pause)
-        resume = _Verb(Client.resume)
-        retry = _Verb(Client.retry)
-        skip_step = _Verb(Client.skip_step)
-        history = _Verb(Client.history)
-        export = _Verb(Client.export)
-        purge = _Verb(Purging.purge)
-        recovery = _Verb(Client.recovery)
-        list = _Verb(Finder.list)
-        count = _Verb(Finder.count)
-        workflows = _Verb(Definitions.list)
+        signal = Verb(Client.signal)
+        ask = Verb(Asks.ask)
+        answer = Verb(Asks.answer)
+        resolve = Verb(Promises.resolve)
+        fail = Verb(Promises.fail)
+        set_aside = Verb(Client.set_aside)
+        cancel = Verb(Client.cancel)
+        pause = Verb(Client.pause)
+        resume = Verb(Client.resume)
+        retry = Verb(Client.retry)
+        skip_step = Verb(Client.skip_step)
+        history = Verb(Client.history)
+        export = Verb(Client.export)
+        purge = Verb(Purging.purge)
+        recovery = Verb(Client.recovery)
+        list = Verb(Finder.list)
+        count = Verb(Finder.count)
+        workflows = Verb(Definitions.list)
 
         def start_by_name(
             self,

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 
 from outlive.remote.batch import RemoteBatch
-from outlive.remote.engine import Remote, RemoteRun
+from outlive.remote.connection import Remote
+from outlive.remote.run import RemoteRun
 from outlive.remote.transport import Transport
 
 __all__ = ["Remote", "RemoteBatch", "RemoteRun", "connect"]

@@ -8,9 +8,12 @@ from typing import Any
 
 import msgspec
 
+from outlive._journal.value import ValueCodec
+from outlive._model import RunStatus, given
 from outlive.errors import RunFailed, RunParkedError
 from outlive.http.operations.batches import BatchView, ItemView
 from outlive.remote.contract import Connection
+from outlive.remote.values import failure_of
 
 PAGE = 1_000
 
@@ -18,14 +21,28 @@ PAGE = 1_000
 class RemoteBatch:
     """A batch and its items."""
 
-    def __init__(self, remote: Connection, batch_id: str) -> None:
-        self._remote = remote
+    def __init__(self, remote: Connection, batch_id: str, codec: ValueCodec | None = None) -> None:
+        """`codec` reads results as the type of the workflow; without, they are plain JSON."""
+        self._remote, self._codec = remote, codec
         self.id = batch_id
 
     async def info(self) -> BatchView:
         """How many items there are, how many have ended and how, and what it waits for."""
         found: BatchView = await self._remote.operate("get_batch", batch_id=self.id)
         return found
+
+    async def status(self) -> RunStatus:
+        """Where the batch is in its life."""
+        return RunStatus((await self.info()).status)
+
+    async def cancel(self, *, reason: str = "") -> None:
+        """Ask the batch to stop. Items that have ended keep their outcome."""
+        await self._remote.operate("cancel", body={"reason": reason}, run_id=self.id)
+
+    async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
+        """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`."""
+        counted: dict[str, int] = await self._remote.result(self.id, timeout)
+        return counted
 
     async def items(self) -> AsyncIterator[ItemView]:
         """What became of each row, as they finish; those that have finished before come first.
@@ -49,7 +66,7 @@ class RemoteBatch:
                 raise RunParkedError(message.data["parked"], message.data["reason"])
         await self._remote.result(self.id)
 
-    async def outcomes(self, timeout: float | None = None) -> AsyncIterator[ItemView]:
+    async def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[ItemView]:
         """What became of each row, in the order of the rows, when the batch has ended.
 
         Raises:
@@ -64,24 +81,27 @@ class RemoteBatch:
                 yield item
             after = page.next
 
-    async def results(self, timeout: float | None = None) -> list[Any]:
-        """The results in the order of the rows, as plain JSON, when the batch has ended.
+    async def results(self, timeout: given.Span | None = None) -> list[Any]:
+        """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
 
         Raises:
-            RunFailed: an item has failed, or the batch has.
+            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
         """
         await self._remote.result(self.id, timeout)
-        found: list[Any] = []
-        async for item in self.outcomes():
-            if item.failure is not None:
-                raise RunFailed(self.id, f"row {item.index} failed: {item.failure.type}: {item.failure.message}")
-            found.append(item.result)
-        return found
+        return [self._value_of(item) async for item in self.outcomes()]
+
+    def _value_of(self, item: ItemView) -> Any:
+        if item.failure is not None:
+            failure = failure_of(item.failure)
+            return RunFailed(self.id, f"row {item.index} failed: {failure.type}: {failure.message}", failure)
+        if self._codec is None:
+            return item.result
+        return self._codec.decode(msgspec.json.encode(item.result), f"the result of row {item.index} of {self.id}")
 
     async def retry_failed(self, *, id: str | None = None) -> RemoteBatch:
         """A new batch of the rows that have not succeeded in this one."""
         found = await self._remote.operate("retry_batch", body={"id": id}, batch_id=self.id)
-        return RemoteBatch(self._remote, found.id)
+        return RemoteBatch(self._remote, found.id, self._codec)
 
     def __repr__(self) -> str:
         return f"<RemoteBatch {self.id}>"

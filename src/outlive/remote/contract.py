@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
+from outlive._model import given
 from outlive.remote.following import Message
 
 
@@ -31,5 +32,5 @@ class Connection(Protocol):
     def get(self, run_id: str) -> Any:
         """A handle of a run."""
 
-    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+    async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
         """Wait for the result of a run."""

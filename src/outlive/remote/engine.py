@@ -6,21 +6,28 @@ import asyncio
 import builtins
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 import msgspec
 from msgspec import UNSET
 
+from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
 from outlive._journal.plain import plain_json
-from outlive._model import RunStatus
+from outlive._model import given
+from outlive._model.queue import Queue
+from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
-from outlive.client.finding import Count, Page
-from outlive.engine.sync import SyncEngine
+from outlive.client.asks import AskOptions
+from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
+from outlive.client.message_start import NamedStart
+from outlive.client.purging import Purge
+from outlive.client.set_aside import SetAside
+from outlive.engine.health import Health
 from outlive.errors import (
     AskFailed,
     AskTimeoutError,
@@ -31,9 +38,9 @@ from outlive.errors import (
     RunParkedError,
     UnreachableError,
 )
-from outlive.http.operation import OPERATIONS
 from outlive.http.operations.approvals import ApprovalView
 from outlive.http.operations.recovery import IncompleteView
+from outlive.http.operations.workflows import WorkflowView
 from outlive.http.wire.runs import (
     AnswerView,
     DecisionView,
@@ -49,19 +56,31 @@ from outlive.remote.flows import RemoteFlows
 from outlive.remote.following import Message, follow
 from outlive.remote.operating import RemoteAudit, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
 from outlive.remote.refusal import raise_refusal
+from outlive.remote.run import RemoteRun
+from outlive.remote.tasks import RemoteLinks, RemoteTasks
 from outlive.remote.transport import BROKEN, Answer, Transport
 from outlive.remote.values import (
+    DecideOptions,
+    StartOptions,
     answer_of,
     failure_of,
+    named_start,
     only_given,
+    operation_of,
     plain_filters,
     query_of,
+    queue_of,
     result_of,
+    seconds_of,
+    start_fields,
     start_of,
     target_of,
+    typed,
 )
 
 R = TypeVar("R")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 THREADS_MAX = 64
 """Requests at once; a caller that waits for a result has one of them."""
@@ -73,17 +92,17 @@ WAIT_SECONDS = 20.0
 """How long the server is asked to wait for an end before it is asked again."""
 
 
-class Remote:
-    """Talks to one server. An async context manager; `sync` is the same for code without an event loop."""
+class RemoteVerbs:
+    """Talks to one server. An async context manager."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._clock = SystemClock()
         self._threads: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sync = SyncEngine(self)
         self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
         self.audit, self.keys, self.flows = RemoteAudit(self), RemoteKeys(self), RemoteFlows(self)
+        self.tasks, self.links = RemoteTasks(self), RemoteLinks(self)
         self.url = transport.origin
 
     async def __aenter__(self) -> Self:
@@ -106,11 +125,6 @@ class Remote:
         """The event loop that entered it; None while it is closed."""
         return self._loop
 
-    @property
-    def sync(self) -> SyncEngine:
-        """The same verbs without `await`: `with outlive.connect(...).sync as engine:`."""
-        return self._sync
-
     async def operate(
         self,
         operation_name: str,
@@ -129,7 +143,7 @@ class Remote:
             patience: seconds that the server is asked to wait before it answers.
             path: the names in the path.
         """
-        operation = OPERATIONS[operation_name]
+        operation = operation_of("engine.operate", operation_name)
         sent = None if body is None else msgspec.json.encode(body)
         target = target_of(operation, path)
         send = partial(self._transport.send, operation.method, target, query=query, body=sent, key=self._clock.new_id())
@@ -142,7 +156,7 @@ class Remote:
         self, operation_name: str, query: Mapping[str, object] | None = None, /, **path: str
     ) -> AsyncIterator[Message]:
         """The messages of an operation that sends them one by one, until it is over."""
-        target = target_of(OPERATIONS[operation_name], path)
+        target = target_of(operation_of("engine.follow", operation_name), path)
         async for message in follow(self._transport, target, query or {}, in_thread=self._in_thread):
             yield message
 
@@ -173,26 +187,30 @@ class Remote:
     # -- Starting --------------------------------------------------------------------------------------------
 
     @overload
-    async def start(self, workflow: Startable[*tuple[Any, ...], R], *args: Any, **options: Any) -> RemoteRun[R]: ...
+    async def start(self, workflow: Startable[*Ts, R], *args: *Ts, **options: Unpack[StartOptions]) -> RemoteRun[R]: ...
     @overload
     async def start(
-        self, workflow: str, arguments: Mapping[str, Any] | Sequence[Any] | None = None, **options: Any
+        self,
+        workflow: str,
+        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        version: int | None = None,
+        **options: Unpack[StartOptions],
     ) -> RemoteRun[Any]: ...
-    async def start(self, workflow: Any, *args: Any, **options: Any) -> RemoteRun[Any]:
+    async def start(self, workflow: Any, *args: Any, **options: Any) -> RemoteRun[Any]:  # type: ignore[misc]  # No *Ts is compared.
         """Start a run; it is durable when this returns.
 
         Args:
             workflow: its function with its arguments, if this program has it; else its name, and the arguments by name
                 or in a list.
-            options: id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at and version, as
-                `Engine.start_by_name` takes them.
+            version: of a workflow that is given by its name; the newest unless given.
+            options: id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at: as `Engine.start`.
         """
         if isinstance(workflow, str):
             return await self.start_by_name(workflow, *args, **options)
-        spec = bound(workflow, args).workflow.spec
-        arguments = plain_json("engine.start", list(args))
-        run = await self.start_by_name(spec.name, arguments, version=spec.version, **options)
-        codec = spec.signature.result
+        named = named_start("engine.start", workflow, args)
+        run = await self._start(named, options)
+        codec = bound(workflow, args).workflow.spec.signature.result
         return RemoteRun(
             self, run.id, lambda found: codec.decode(msgspec.json.encode(found), f"the result of run {run.id}")
         )
@@ -203,34 +221,15 @@ class Remote:
         arguments: Mapping[str, Any] | Sequence[Any] | None = None,
         *,
         version: int | None = None,
-        id: str | None = None,
-        on_conflict: str = "attach",
-        timeout: float | None = None,
-        tags: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        queue: str | None = None,
-        key: str | None = None,
-        priority: int | None = None,
-        delay: float | None = None,
-        start_at: datetime | None = None,
+        **options: Unpack[StartOptions],
     ) -> RemoteRun[Any]:
         """Start a run by the name of its workflow. See `Engine.start_by_name`."""
-        body = {
-            "workflow": workflow,
-            "arguments": None if arguments is None else plain_json("engine.start_by_name", arguments),
-            "version": version,
-            "id": id,
-            "on_conflict": on_conflict,
-            "timeout": timeout,
-            "tags": tags,
-            "headers": headers,
-            "queue": queue,
-            "key": key,
-            "priority": priority,
-            "delay": delay,
-            "start_at": start_at,
-        }
-        return RemoteRun(self, (await self.operate("start_run", body=only_given(body))).id)
+        plain = None if arguments is None else plain_json("engine.start_by_name", arguments)
+        return await self._start(NamedStart(workflow, plain, version), options)
+
+    async def _start(self, named: NamedStart, options: Mapping[str, Any]) -> RemoteRun[Any]:
+        body = only_given(named._asdict() | start_fields(named.workflow, options))
+        return RemoteRun(self, (await self.operate("start_run", body=body)).id)
 
     def get(self, run_id: str) -> RemoteRun[Any]:
         """A handle of a run; whether there is such a run shows when it is used."""
@@ -238,39 +237,37 @@ class Remote:
 
     async def start_batch(
         self,
-        workflow: str | Workflow[..., Any],
+        work: str | Workflow[..., Any],
         rows: Iterable[Any],
         *,
         version: int | None = None,
         concurrency: int = 20,
         id: str | None = None,
-        failures_max: int | None = None,
+        tolerate: Tolerance | None = None,
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        queue: str | None = None,
+        queue: Queue | str | None = None,
         key: str | None = None,
         priority: int | None = None,
     ) -> RemoteBatch:
-        """Run a workflow for each row, so many at once. See `Engine.start_batch`; the rows go in one request.
-
-        Args:
-            failures_max: how many items may fail; any number unless given.
-        """
-        spec = None if isinstance(workflow, str) else workflow.spec
+        """Run a workflow for each row, so many at once. See `Engine.start_batch`; the rows go in one request."""
+        spec = None if isinstance(work, str) else work.spec
         body = {
-            "workflow": workflow if spec is None else spec.name,
+            "workflow": work if spec is None else spec.name,
             "rows": plain_json("engine.start_batch", list(rows)),
             "version": version if spec is None else spec.version,
             "concurrency": concurrency,
             "id": id,
-            "failures_max": failures_max,
+            "failures_max": None if tolerate is None else tolerate.failures,
+            "failures_ratio": None if tolerate is None else tolerate.ratio,
             "tags": tags,
             "headers": headers,
-            "queue": queue,
+            "queue": queue_of(queue),
             "key": key,
             "priority": priority,
         }
-        return RemoteBatch(self, (await self.operate("start_batch", body=only_given(body))).id)
+        codec = None if spec is None else spec.signature.result
+        return RemoteBatch(self, (await self.operate("start_batch", body=only_given(body))).id, codec)
 
     def get_batch(self, batch_id: str) -> RemoteBatch:
         """A handle of a batch."""
@@ -279,14 +276,14 @@ class Remote:
     # -- Looking ---------------------------------------------------------------------------------------------
 
     async def list(
-        self, *, order: str = "-created_at", limit: int = 100, after: str | None = None, **filters: Any
+        self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
     ) -> Page[RunView]:
         """A page of the runs that fit, newest first. The filters are those of `Engine.list`."""
         query = query_of(filters) | {"order": order, "limit": limit, "after": after}
         found = await self.operate("list_runs", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
-    async def count(self, *, limit: int = 10_000, **filters: Any) -> Count:
+    async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
         """How many runs fit."""
         found = await self.operate("count_runs", query=query_of(filters) | {"limit": limit})
         return Count(found.count, at_least=found.at_least)
@@ -312,16 +309,21 @@ class Remote:
         return events
 
     async def approvals(
-        self, run_id: str | None = None, *, assignee: str | None = None, limit: int = 100, **filters: Any
+        self,
+        run_id: str | None = None,
+        *,
+        assignee: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        **filters: Unpack[Filters],
     ) -> Page[ApprovalView]:
         """What runs ask people for, of the oldest runs first; with a `run_id` all that this run has asked for. The
         filters are those of `Engine.approvals`."""
         if run_id is not None:
             found = await self.operate("run_approvals", run_id=run_id)
         else:
-            found = await self.operate(
-                "list_approvals", query=query_of(filters) | {"assignee": assignee, "limit": limit}
-            )
+            query = query_of(filters) | {"assignee": assignee, "limit": limit, "after": after}
+            found = await self.operate("list_approvals", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
     async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[IncompleteView]:
@@ -330,13 +332,24 @@ class Remote:
         items: builtins.list[IncompleteView] = found.items
         return items
 
-    async def workflows(self) -> Any:
+    async def workflows(self) -> builtins.list[WorkflowView]:
         """What workers can run, and what it takes."""
-        return (await self.operate("list_workflows")).items
+        items: builtins.list[WorkflowView] = (await self.operate("list_workflows")).items
+        return items
 
-    async def result(self, run_id: str, timeout: float | None = None) -> Any:
+    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
+        """Messages that a run and its children could not read. See `Engine.set_aside`."""
+        found = await self.operate("set_aside", run_id=run_id)
+        return [msgspec.convert(it, SetAside, from_attributes=True) for it in found.items]
+
+    async def health(self) -> Health:
+        """How the engine of the server is."""
+        found = await self.operate("health")
+        return Health(found.store, found.worker, found.resources)
+
+    async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
         """Wait for the result of a run, as plain JSON. See `RemoteRun.result`."""
-        loop = asyncio.get_running_loop()
+        loop, timeout = asyncio.get_running_loop(), seconds_of("run.result", "timeout", timeout)
         deadline = None if timeout is None else loop.time() + timeout
         while True:
             wait = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, max(0.0, deadline - loop.time()))
@@ -373,53 +386,66 @@ class Remote:
         body = only_given({"payload": plain_json("engine.signal", payload), "key": key, "start": started})
         await self.operate("signal", body=body, run_id=run_id, name=name)
 
+    @overload
+    async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
+    @overload
     async def ask(
-        self,
-        run_id: str,
-        name: str,
-        body: Any = None,
-        *,
-        key: str | None = None,
-        start: tuple[Any, ...] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
+        self, run_id: str, name: str, body: Any = None, *, reply: type[T], **options: Unpack[AskOptions]
+    ) -> T: ...
+    async def ask(
+        self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
     ) -> Any:
-        """Ask a run something, and wait for its answer, which it gives exactly once. `start` as for `signal`."""
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout is None else loop.time() + timeout
+        """Ask a run something, and wait for its answer, which it gives exactly once. `start` as for `signal`.
+
+        Args:
+            options: `key`, `start`, `headers`, `timeout`; see `Engine.ask`.
+            reply: the type of the answer; without, it comes as plain JSON.
+        """
+        timeout = seconds_of("engine.ask", "timeout", options.get("timeout"))
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         wait = WAIT_SECONDS if timeout is None else min(WAIT_SECONDS, timeout)
-        started = start_of("engine.ask", start, headers)
-        sent = only_given({"body": plain_json("engine.ask", body), "key": key, "wait": wait, "start": started})
-        found = await self.operate("ask", body=sent, run_id=run_id, name=name, patience=wait)
+        start = start_of("engine.ask", options.get("start"), options.get("headers"))
+        said = {"body": plain_json("engine.ask", body), "key": options.get("key"), "wait": wait, "start": start}
+        found = await self.operate("ask", body=only_given(said), run_id=run_id, name=name, patience=wait)
+        return await self._answered(run_id, name, found, deadline, timeout, reply)
+
+    async def answer(
+        self, run_id: str, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any
+    ) -> Any:
+        """Wait for the answer to an ask that was sent before, by any process; `AskNotFoundError` if it was not."""
+        seconds = seconds_of("engine.answer", "timeout", timeout)
+        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        found = await self.operate("answer", query={"wait": 0}, run_id=run_id, name=name, key=key)
+        return await self._answered(run_id, name, found, deadline, seconds, reply)
+
+    async def _answered(
+        self, run_id: str, name: str, found: Any, deadline: float | None, timeout: float | None, reply: Any
+    ) -> Any:
+        """The answer to an ask, which the server is asked for until it is there or the time is over."""
+        loop = asyncio.get_running_loop()
         while isinstance(found, NotAnswered):
             if deadline is not None and loop.time() >= deadline:
                 assert timeout is not None
                 raise AskTimeoutError(run_id, name, found.key, seconds=timeout, why=found.why)
-            wait = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - loop.time())
+            wait = WAIT_SECONDS if deadline is None else max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
             found = await self.operate(
-                "answer", query={"wait": max(0.0, wait)}, run_id=run_id, name=name, key=found.key, patience=wait
+                "answer", query={"wait": wait}, run_id=run_id, name=name, key=found.key, patience=wait
             )
         assert isinstance(found, AnswerView)
         if found.failure is not None:
             raise AskFailed(run_id, name, found.key, failure_of(found.failure))
-        return found.answer
+        return typed(reply, found.answer, f"the answer of run {run_id} to {name}")
 
-    async def approve(
-        self, run_id: str, name: str, *, form: Any = None, comment: str = "", request: str | None = None
-    ) -> DecisionView:
-        """Approve what a run asks for, as the owner of the key. The first decision is the only one."""
-        return await self._decide("approve", run_id, name, form, comment, request)
+    async def approve(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+        """Approve what a run asks for. The first decision is the only one. See `DecideOptions`."""
+        return await self._decide("approve", run_id, name, options)
 
-    async def reject(
-        self, run_id: str, name: str, *, form: Any = None, comment: str = "", request: str | None = None
-    ) -> DecisionView:
-        """Reject what a run asks for, as the owner of the key."""
-        return await self._decide("reject", run_id, name, form, comment, request)
+    async def reject(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+        """Reject what a run asks for. As `approve`, and the form may be left out."""
+        return await self._decide("reject", run_id, name, options)
 
-    async def _decide(
-        self, verb: str, run_id: str, name: str, form: Any, comment: str, request: str | None
-    ) -> DecisionView:
-        body = only_given({"form": plain_json(f"engine.{verb}", form), "comment": comment, "request": request})
+    async def _decide(self, verb: str, run_id: str, name: str, options: DecideOptions) -> DecisionView:
+        body = only_given(plain_json(f"engine.{verb}", options))
         found: DecisionView = await self.operate(verb, body=body, run_id=run_id, name=name)
         return found
 
@@ -437,11 +463,15 @@ class Remote:
 
     # -- Operating -------------------------------------------------------------------------------------------
 
-    async def cancel(self, run_id: str | None = None, *, reason: str = "", **filters: Any) -> Sequence[OutcomeView]:
+    async def cancel(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
+    ) -> Sequence[OutcomeView]:
         """Ask a run, or those that fit, to stop."""
         return await self._act("cancel", run_id, reason, filters)
 
-    async def retry(self, run_id: str | None = None, *, reason: str = "", **filters: Any) -> Sequence[OutcomeView]:
+    async def retry(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
+    ) -> Sequence[OutcomeView]:
         """Let a run, or those that fit, go on at what failed."""
         return await self._act("retry", run_id, reason, filters)
 
@@ -457,26 +487,64 @@ class Remote:
         return outcomes
 
     async def pause(
-        self, run_id: str | None = None, *, workflow: str | None = None, queue: str | None = None, reason: str = ""
-    ) -> None:
-        """Let a run begin nothing more; or all runs of a workflow, or of a queue."""
-        await self._gate("pause", run_id, workflow, queue, {"reason": reason})
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        by: str = "",
+        reason: str = "",
+        **filters: Unpack[BulkFilters],
+    ) -> Sequence[OutcomeView]:
+        """Let a run begin nothing more; or all runs of a workflow or of a queue, everything, or the runs that fit.
 
-    async def resume(self, run_id: str | None = None, *, workflow: str | None = None, queue: str | None = None) -> None:
-        """Let a run go on that is parked or paused; or a workflow, or a queue."""
-        await self._gate("resume", run_id, workflow, queue, None)
+        The server knows by the key who does it. See `Engine.pause`.
+        """
+        return await self._gate("pause", run_id, workflow, filters, {"reason": reason}, everything=all)
+
+    async def resume(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        **filters: Unpack[BulkFilters],
+    ) -> Sequence[OutcomeView]:
+        """Let a run go on that is parked or paused; or a workflow, a queue, everything, or the parked runs that fit."""
+        return await self._gate("resume", run_id, workflow, filters, None, everything=all)
 
     async def _gate(
-        self, verb: str, run_id: str | None, workflow: str | None, queue: str | None, body: dict[str, Any] | None
-    ) -> None:
-        if [run_id, workflow, queue].count(None) != 2:
-            raise InvalidArgumentError(f"engine.{verb}", "run_id", run_id, "give a run, workflow= or queue=")
+        self,
+        verb: str,
+        run_id: str | None,
+        workflow: str | None,
+        filters: Mapping[str, Any],
+        body: dict[str, Any] | None,
+        *,
+        everything: bool,
+    ) -> Sequence[OutcomeView]:
+        given_filters = only_given(filters)
+        is_queue = given_filters.keys() == {"queue"} and workflow is None
+        is_bulk = bool(given_filters) and not is_queue
+        if [run_id is not None, workflow is not None and not is_bulk, is_queue, everything, is_bulk].count(True) != 1:
+            wanted = "give a run, workflow=, queue=, all=True, or filters"
+            raise InvalidArgumentError(f"engine.{verb}", "run_id", run_id, wanted)
+        if is_bulk:
+            chosen = plain_filters(given_filters) | (body or {})
+            name = {"pause": "pause_runs", "resume": "resume_all"}[verb]
+            outcomes: Sequence[OutcomeView] = (
+                await self.operate(name, body=only_given({**chosen, "workflow": workflow}))
+            ).items
+            return outcomes
         if run_id is not None:
             await self.operate(verb, body=body, run_id=run_id)
         elif workflow is not None:
             await self.operate(f"{verb}_workflow", body=body, name=workflow)
-        elif queue is not None:
-            await self.operate(f"{verb}_queue", body=body, name=queue)
+        elif is_queue:
+            await self.operate(f"{verb}_queue", body=body, name=given_filters["queue"])
+        else:
+            await self.operate({"pause": "pause_all", "resume": "unpause_all"}[verb], body=body)
+        return ()
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without a step that is in flight."""
@@ -485,112 +553,27 @@ class Remote:
         )
         await self.operate("skip_step", body=body, run_id=run_id)
 
-    async def fork(self, run_id: str, **options: Any) -> RemoteRun[Any]:
-        """Start a new run with the history of another one up to some point, edited. The options of `Engine.fork`."""
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: str | int | None = None,
+        set: Mapping[str, Any] | None = None,
+        input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+        version: int | None = None,
+        id: str | None = None,
+        reason: str = "",
+    ) -> RemoteRun[Any]:
+        """Start a new run with the history of another one up to some point, edited. See `Engine.fork`."""
+        options = {"at": at, "set": set, "input": input, "version": version, "id": id, "reason": reason}
         body = only_given(plain_json("engine.fork", options))
         return RemoteRun(self, (await self.operate("fork", body=body, run_id=run_id)).id)
 
+    async def purge(self, *, older_than: given.Span = KEEP_SECONDS_MIN, **filters: Unpack[WorkflowFilters]) -> Purge:
+        """Delete runs that have ended, for good. See `Engine.purge`; archives are written where the store is."""
+        seconds = seconds_of("engine.purge", "older_than", older_than)
+        body = only_given({**plain_filters(filters), "older_than": seconds})
+        return msgspec.convert(await self.operate("purge_runs", body=body), Purge, from_attributes=True)
+
     def __repr__(self) -> str:
         return f"<Remote {self.url}>"
-
-
-class RemoteRun(Generic[R]):
-    """One run, wherever it runs."""
-
-    def __init__(self, remote: Remote, run_id: str, decode: Any = None) -> None:
-        self._remote = remote
-        self._decode = decode
-        self.id = run_id
-
-    async def result(self, timeout: float | None = None) -> R:
-        """Wait for the result: as the workflow's own type if it was started by its function, else as plain JSON.
-
-        Raises:
-            RunFailed: the run failed, was cancelled (`RunCancelled`) or took too long (`RunTimedOut`).
-            RunParkedError: it is parked. ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
-        """
-        found = await self._remote.result(self.id, timeout)
-        result: R = found if self._decode is None else self._decode(found)
-        return result
-
-    async def info(self) -> RunView:
-        """The run as its row says it."""
-        return await self._remote.info(self.id)
-
-    async def status(self) -> RunStatus:
-        """Where it is in its life."""
-        return RunStatus((await self.info()).status)
-
-    async def why(self) -> str:
-        """One sentence: what it waits for, or how it ended."""
-        return await self._remote.why(self.id)
-
-    async def history(self) -> list[EventView]:
-        """The journal of its tree, without what is redacted."""
-        return await self._remote.history(self.id)
-
-    async def published(self) -> dict[str, Any]:
-        """What it last showed of itself with `outlive.publish`."""
-        found: dict[str, Any] = (await self._remote.operate("published", run_id=self.id)).fields
-        return found
-
-    async def follow(self, *, streams: Sequence[str] = ()) -> AsyncIterator[Message]:
-        """Everything that happens to it, until it has ended: messages with a name, data and an id, as
-        `GET /runs/{id}/follow` of the API sends them."""
-        async for message in self._remote.follow("follow_one_run", {"stream": list(streams)}, run_id=self.id):
-            yield message
-
-    async def stream(self, name: str, *, after: int = 0) -> AsyncIterator[Any]:
-        """What it emits to a stream, in order, from the first item on; ends when the run has ended."""
-        async for message in self._remote.follow("follow_one_stream", {"after": after}, run_id=self.id, name=name):
-            if message.name == "stream":
-                yield message.data["value"]
-
-    async def watch(self) -> AsyncIterator[dict[str, Any]]:
-        """What it shows of itself with `outlive.publish`, whenever that changes; ends when the run has ended."""
-        async for message in self.follow():
-            if message.name == "published":
-                yield message.data
-
-    async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
-        """Send it a signal. See `Engine.signal`."""
-        await self._remote.signal(self.id, name, payload, key=key)
-
-    async def ask(self, name: str, body: Any = None, *, key: str | None = None, timeout: float | None = None) -> Any:
-        """Ask it something, and wait for its answer. See `Engine.ask`."""
-        return await self._remote.ask(self.id, name, body, key=key, timeout=timeout)
-
-    async def approve(
-        self, name: str, *, form: Any = None, comment: str = "", request: str | None = None
-    ) -> DecisionView:
-        """Approve what it asks for, as the owner of the key."""
-        return await self._remote.approve(self.id, name, form=form, comment=comment, request=request)
-
-    async def reject(
-        self, name: str, *, form: Any = None, comment: str = "", request: str | None = None
-    ) -> DecisionView:
-        """Reject what it asks for, as the owner of the key."""
-        return await self._remote.reject(self.id, name, form=form, comment=comment, request=request)
-
-    async def cancel(self, *, reason: str = "") -> None:
-        """Ask it to stop."""
-        await self._remote.cancel(self.id, reason=reason)
-
-    async def retry(self, *, reason: str = "") -> None:
-        """Let it go on at what failed."""
-        await self._remote.retry(self.id, reason=reason)
-
-    async def pause(self, *, reason: str = "") -> None:
-        """Let it begin nothing more."""
-        await self._remote.pause(self.id, reason=reason)
-
-    async def resume(self) -> None:
-        """Let it go on."""
-        await self._remote.resume(self.id)
-
-    async def skip_step(self, call: str | None = None, *, result: Any = UNSET) -> None:
-        """Let it go on without the step in flight."""
-        await self._remote.skip_step(self.id, call, result=result)
-
-    def __repr__(self) -> str:
-        return f"<RemoteRun {self.id}>"

@@ -22,14 +22,16 @@ from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import WorkerInfo
 from outlive.client.audit_log import AuditCheck, AuditEntry
+from outlive.client.events.sinks import Sink
 from outlive.client.finding import Count, Page
 from outlive.client.keys import ApiKey, NewKey
 from outlive.client.queues import Holder, QueueInfo, WaitingKey, changeable_limits
 from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
 from outlive.http.operations.audit import ActionView
+from outlive.http.operations.events import SinkView
 from outlive.http.operations.keys import KeyView
 from outlive.http.operations.queues import QueueView
-from outlive.http.operations.schedules import ScheduleView
+from outlive.http.operations.schedules import DefinitionView, ScheduleView
 from outlive.http.operations.workers import WorkerView
 from outlive.http.wire.page import when
 from outlive.http.wire.runs import CountView
@@ -70,9 +72,9 @@ class RemoteQueues:
         """See `Queues`."""
         await self._remote.operate("resume_queue", name=queue)
 
-    async def drain(self, queue: str, *, by: str = "") -> None:
+    async def drain(self, queue: str, *, by: str = "", reason: str = "draining") -> None:
         """See `Queues`."""
-        await self.pause(queue, reason="draining")
+        await self.pause(queue, reason=reason)
         while (await self.stats(queue)).running:
             await Wakeup().sleep(LOOK_SECONDS)
 
@@ -111,6 +113,8 @@ class RemoteSchedules:
             "jitter": schedule.jitter / SECOND,
             "trip_after": schedule.trip_after or None,
             "tags": schedule.tags or None,
+            "key": schedule.key or None,
+            "priority": schedule.priority,
         }
         return _schedule_of(await self._remote.operate("set_schedule", body=body, name=name))
 
@@ -122,9 +126,9 @@ class RemoteSchedules:
         """See `Schedules`."""
         await self._remote.operate("resume_schedule", name=name)
 
-    async def trigger(self, name: str, *, overlap: str | None = None) -> Any:
+    async def trigger(self, name: str, *, overlap: str | None = None, id: str | None = None) -> Any:
         """A handle of the run. See `Schedules`."""
-        found = await self._remote.operate("trigger_schedule", body={"overlap": overlap}, name=name)
+        found = await self._remote.operate("trigger_schedule", body={"overlap": overlap, "id": id}, name=name)
         return self._remote.get(found.id)
 
     async def backfill(self, name: str, start: datetime, end: datetime, *, overlap: str | None = None) -> int:
@@ -161,6 +165,26 @@ class RemoteEvents:
             TriggerInfo(workflow=it.workflow, version=it.version, events=it.events, webhooks=it.webhooks)
             for it in found
         ]
+
+    async def forget(self, workflow: str) -> None:
+        """See `Events.forget`."""
+        await self._remote.operate("forget_triggers", workflow=workflow)
+
+    async def add_sink(self, name: str, url: str, *, types: Sequence[str] = ("*",), secret: str | None = None) -> None:
+        """See `Events.add_sink`."""
+        await self._remote.operate("set_sink", body={"url": url, "types": list(types), "secret": secret}, name=name)
+
+    async def remove_sink(self, name: str) -> None:
+        """See `Events.remove_sink`."""
+        await self._remote.operate("remove_sink", name=name)
+
+    async def sinks(self) -> list[Sink]:
+        """All sinks, by name."""
+        return [Sink(name=it.name, url=it.url, types=tuple(it.types), secret=it.secret) for it in await self._sinks()]
+
+    async def _sinks(self) -> Sequence[SinkView]:
+        found: Sequence[SinkView] = (await self._remote.operate("list_sinks")).items
+        return found
 
 
 class RemoteAudit:
@@ -257,7 +281,7 @@ def _schedule_of(view: ScheduleView) -> ScheduleInfo:
         name=view.name,
         workflow=view.workflow,
         version=view.version,
-        schedule=None,  # No command shows it.
+        schedule=None if view.definition is None else _definition_of(view.definition),
         is_paused=view.is_paused,
         is_tripped=view.is_tripped,
         next_fires=view.next_fires,
@@ -268,6 +292,25 @@ def _schedule_of(view: ScheduleView) -> ScheduleInfo:
         skipped=view.skipped,
         missed=view.missed,
         why=view.why,
+    )
+
+
+def _definition_of(view: DefinitionView) -> Schedule:
+    return Schedule(
+        crons=tuple(view.cron),
+        every=round(view.every * SECOND) if view.every else 0,
+        tz=view.tz,
+        exclude=tuple(view.exclude),
+        start_at=None if view.start is None else microseconds_of(view.start),
+        end_at=None if view.end is None else microseconds_of(view.end),
+        jitter=round(view.jitter * SECOND),
+        overlap=view.overlap,
+        catch_up=view.catch_up,
+        trip_after=view.trip_after,
+        args=view.arguments,
+        tags=view.tags,
+        key=view.key,
+        priority=view.priority,
     )
 
 

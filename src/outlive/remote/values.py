@@ -2,20 +2,97 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, get_type_hints
 from urllib.parse import quote
 
 import msgspec
 
-from outlive._define.workflow import bound
+from outlive._define.workflow import Bound, bound, refuse_unknown
 from outlive._journal.plain import plain_json
+from outlive._journal.value import codec_for
 from outlive._model import Failure, RunStatus, given
+from outlive._model.queue import Queue
 from outlive.client.message_start import NamedStart
+from outlive.client.starting import OnConflict
 from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut
-from outlive.http.operation import Operation
+from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.wire.runs import FailureView, ResultView
+
+
+class StartOptions(TypedDict, total=False):
+    """What a start may say besides the workflow and its arguments. See `Engine.start`."""
+
+    id: str | None
+    on_conflict: OnConflict
+    timeout: given.Span | None
+    tags: Mapping[str, str] | None
+    headers: Mapping[str, str] | None
+    queue: Queue | str | None
+    key: str | None
+    priority: int | None
+    delay: given.Span | None
+    start_at: datetime | None
+
+
+class DecideOptions(TypedDict, total=False):
+    """What a decision may say. See `Engine.approve`."""
+
+    by: str | None
+    """Who decides: the owner of the key, whose name need not be given. Another person only where the server needs no
+    key."""
+    form: Any
+    comment: str
+    request: str | None
+
+
+def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a start as they are sent.
+
+    Raises:
+        ArgumentTypeError: there is no such option.
+    """
+    known = get_type_hints(StartOptions)
+    refuse_unknown(workflow, {name: value for name, value in options.items() if name not in known})
+    where, found = "engine.start", dict(options)
+    found["timeout"] = seconds_of(where, "timeout", found.get("timeout"))
+    found["delay"] = seconds_of(where, "delay", found.get("delay"))
+    found["queue"] = queue_of(found.get("queue"))
+    return found
+
+
+def seconds_of(where: str, name: str, value: given.Span | None) -> float | None:
+    """A span of time as it is sent."""
+    return None if value is None else given.seconds(where, name, value, or_zero=True)
+
+
+def queue_of(queue: Queue | str | None) -> str | None:
+    """The name of a queue."""
+    return queue.name if isinstance(queue, Queue) else queue
+
+
+def named_start(where: str, workflow: Any, args: tuple[Any, ...]) -> NamedStart:
+    """A workflow whose code is here, as it is sent to a server: arguments that were bound by name go by name."""
+    call: Bound[Any] = bound(workflow, args)
+    spec = call.workflow.spec
+    arguments: Any = list(call.args)
+    if call.kwargs:
+        arguments = dict(inspect.Signature(spec.signature.parameters).bind(*call.args, **call.kwargs).arguments)
+    return NamedStart(spec.name, plain_json(where, arguments), spec.version)
+
+
+def operation_of(where: str, name: str) -> Operation:
+    """An operation of the API by its name.
+
+    Raises:
+        InvalidArgumentError: there is none.
+    """
+    found = OPERATIONS.get(name)
+    if found is None:
+        raise InvalidArgumentError(where, "operation_name", name, "give an `operationId` of docs/openapi.json")
+    return found
 
 
 def target_of(operation: Operation, path: Mapping[str, str]) -> str:
@@ -73,10 +150,14 @@ def start_of(where: str, start: tuple[Any, ...] | None, headers: Mapping[str, st
     if isinstance(workflow, str):
         named = NamedStart(workflow, *args)
     else:
-        spec = bound(workflow, tuple(args)).workflow.spec
-        named = NamedStart(spec.name, args, spec.version)
+        named = named_start(where, workflow, tuple(args))
     arguments = None if named.arguments is None else plain_json(where, named.arguments)
     return only_given({**named._asdict(), "arguments": arguments, "headers": headers})
+
+
+def typed(kind: Any, value: Any, what: str) -> Any:
+    """A value from the wire as a type of the caller; as it is if that is Any."""
+    return value if kind is Any else codec_for(kind).decode(msgspec.json.encode(value), what)
 
 
 def failure_of(view: FailureView) -> Failure:

@@ -1,0 +1,164 @@
+"""One run behind an HTTP API: the verbs with the id filled in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+
+from msgspec import UNSET
+
+from outlive._model import RunStatus, given
+from outlive.client.finding import Page
+from outlive.client.set_aside import SetAside
+from outlive.http.operations.approvals import ApprovalView
+from outlive.http.wire.runs import DecisionView, EventView, RunView
+from outlive.remote.following import Message
+from outlive.remote.values import DecideOptions, typed
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class RemoteRun(Generic[R]):
+    """One run, wherever it runs."""
+
+    def __init__(self, remote: Any, run_id: str, decode: Any = None) -> None:
+        """`remote` has the verbs; it makes these."""
+        self._remote = remote
+        self._decode = decode
+        self.id = run_id
+
+    async def result(self, timeout: given.Span | None = None) -> R:
+        """Wait for the result: as the workflow's own type if it was started by its function, else as plain JSON.
+
+        Raises:
+            RunFailed: the run failed, was cancelled (`RunCancelled`) or took too long (`RunTimedOut`).
+            RunParkedError: it is parked. ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
+        """
+        found = await self._remote.result(self.id, timeout)
+        result: R = found if self._decode is None else self._decode(found)
+        return result
+
+    async def info(self) -> RunView:
+        """The run as its row says it."""
+        found: RunView = await self._remote.info(self.id)
+        return found
+
+    async def status(self) -> RunStatus:
+        """Where it is in its life."""
+        return RunStatus((await self.info()).status)
+
+    async def why(self) -> str:
+        """One sentence: what it waits for, or how it ended."""
+        found: str = await self._remote.why(self.id)
+        return found
+
+    async def history(self) -> list[EventView]:
+        """The journal of its tree, without what is redacted."""
+        found: list[EventView] = await self._remote.history(self.id)
+        return found
+
+    async def published(self) -> dict[str, Any]:
+        """What it last showed of itself with `outlive.publish`."""
+        found: dict[str, Any] = (await self._remote.operate("published", run_id=self.id)).fields
+        return found
+
+    async def follow(self, *, after: str = "", streams: Sequence[str] = ()) -> AsyncIterator[Message]:
+        """Everything that happens to it, until it has ended: messages with a name, data and an id, as
+        `GET /runs/{id}/follow` of the API sends them; with the id of one as `after`, those behind it."""
+        query = {"after": after, "stream": list(streams)}
+        async for message in self._remote.follow("follow_one_run", query, run_id=self.id):
+            yield message
+
+    @overload
+    def stream(self, name: str, *, after: int = 0) -> AsyncIterator[Any]: ...
+    @overload
+    def stream(self, name: str, kind: type[T], *, after: int = 0) -> AsyncIterator[T]: ...
+    @overload
+    def stream(
+        self, name: str, kind: type[T], *, after: int = 0, positions: Literal[True]
+    ) -> AsyncIterator[tuple[int, T]]: ...
+    @overload
+    def stream(self, name: str, *, after: int = 0, positions: Literal[True]) -> AsyncIterator[tuple[int, Any]]: ...
+    async def stream(
+        self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False
+    ) -> AsyncIterator[Any]:
+        """What it emits to a stream, in order, from the first item on; ends when the run has ended.
+
+        Args:
+            kind: the type of the items; without, they come as plain JSON.
+            positions: give each item with its position: the last one, as `after`, goes on behind it.
+        """
+        async for message in self._remote.follow("follow_one_stream", {"after": after}, run_id=self.id, name=name):
+            if message.name == "stream":
+                value = typed(kind, message.data["value"], f"stream {name} of run {self.id}")
+                yield (message.data["position"], value) if positions else value
+
+    async def watch(self) -> AsyncIterator[dict[str, Any]]:
+        """What it shows of itself with `outlive.publish`, whenever that changes; ends when the run has ended."""
+        async for message in self.follow():
+            if message.name == "published":
+                yield message.data
+
+    async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
+        """Send it a signal. See `Engine.signal`."""
+        await self._remote.signal(self.id, name, payload, key=key)
+
+    async def ask(
+        self,
+        name: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        timeout: given.Span | None = None,
+        reply: Any = Any,
+    ) -> Any:
+        """Ask it something, and wait for its answer. See `Engine.ask`."""
+        return await self._remote.ask(self.id, name, body, key=key, timeout=timeout, reply=reply)
+
+    async def answer(self, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any) -> Any:
+        """The answer to an ask that was sent before. See `Engine.answer`."""
+        return await self._remote.answer(self.id, name, key, timeout=timeout, reply=reply)
+
+    async def approve(self, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+        """Approve what it asks for. See `Remote.approve`."""
+        found: DecisionView = await self._remote.approve(self.id, name, **options)
+        return found
+
+    async def reject(self, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+        """Reject what it asks for. See `Remote.approve`."""
+        found: DecisionView = await self._remote.reject(self.id, name, **options)
+        return found
+
+    async def approvals(self) -> Page[ApprovalView]:
+        """Everything that it and its children have asked people for."""
+        found: Page[ApprovalView] = await self._remote.approvals(self.id)
+        return found
+
+    async def set_aside(self) -> list[SetAside]:
+        """Messages that it and its children could not read."""
+        found: list[SetAside] = await self._remote.set_aside(self.id)
+        return found
+
+    async def cancel(self, *, reason: str = "") -> None:
+        """Ask it to stop."""
+        await self._remote.cancel(self.id, reason=reason)
+
+    async def retry(self, *, reason: str = "") -> None:
+        """Let it go on at what failed."""
+        await self._remote.retry(self.id, reason=reason)
+
+    async def pause(self, *, by: str = "", reason: str = "") -> None:
+        """Let it begin nothing more."""
+        await self._remote.pause(self.id, reason=reason)
+
+    async def resume(self) -> None:
+        """Let it go on."""
+        await self._remote.resume(self.id)
+
+    async def skip_step(self, call: str | None = None, *, result: Any = UNSET) -> None:
+        """Let it go on without the step in flight."""
+        await self._remote.skip_step(self.id, call, result=result)
+
+    def __repr__(self) -> str:
+        return f"<RemoteRun {self.id}>"

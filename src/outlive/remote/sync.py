@@ -1,0 +1,131 @@
+"""A connection for code without `await`: for type checkers, its verbs and those of its runs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, Unpack, overload
+
+from outlive._define.workflow import Startable
+from outlive.engine.sync import Blocking, BlockingEngine, Verb
+from outlive.remote.following import Message
+
+if TYPE_CHECKING:
+    from outlive._model import given
+    from outlive.remote.engine import RemoteVerbs
+    from outlive.remote.run import RemoteRun
+    from outlive.remote.values import StartOptions
+
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+
+
+class SyncRemoteRun(Blocking, Generic[R]):
+    """A `RemoteRun` for sync code: the same methods without `await`."""
+
+    id: str
+
+    if TYPE_CHECKING:
+
+        def result(self, timeout: given.Span | None = None) -> R:
+            """See `RemoteRun`."""
+
+        def stream(self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False) -> Iterator[Any]:
+            """See `RemoteRun`."""
+
+        def watch(self) -> Iterator[dict[str, Any]]:
+            """See `RemoteRun`."""
+
+        def follow(self, *, after: str = "", streams: Sequence[str] = ()) -> Iterator[Message]:
+            """See `RemoteRun`."""
+
+        status = Verb(RemoteRun.status)
+        info = Verb(RemoteRun.info)
+        why = Verb(RemoteRun.why)
+        history = Verb(RemoteRun.history)
+        published = Verb(RemoteRun.published)
+        signal = Verb(RemoteRun.signal)
+        ask = Verb(RemoteRun.ask)
+        answer = Verb(RemoteRun.answer)
+        approve = Verb(RemoteRun.approve)
+        reject = Verb(RemoteRun.reject)
+        approvals = Verb(RemoteRun.approvals)
+        set_aside = Verb(RemoteRun.set_aside)
+        cancel = Verb(RemoteRun.cancel)
+        retry = Verb(RemoteRun.retry)
+        pause = Verb(RemoteRun.pause)
+        resume = Verb(RemoteRun.resume)
+        skip_step = Verb(RemoteRun.skip_step)
+
+
+class SyncRemote(BlockingEngine):
+    """A connection for sync code: the verbs of `Remote` without `await`."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def start(
+            self, workflow: Startable[*Ts, R], *args: *Ts, **options: Unpack[StartOptions]
+        ) -> SyncRemoteRun[R]: ...
+        @overload
+        def start(
+            self,
+            workflow: str,
+            arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+            *,
+            version: int | None = None,
+            **options: Unpack[StartOptions],
+        ) -> SyncRemoteRun[Any]: ...
+        def start(self, workflow: Any, *args: Any, **options: Any) -> SyncRemoteRun[Any]:  # type: ignore[misc]
+            """See `Remote`."""
+
+        def start_by_name(
+            self,
+            workflow: str,
+            arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+            *,
+            version: int | None = None,
+            **options: Unpack[StartOptions],
+        ) -> SyncRemoteRun[Any]:
+            """See `Remote`."""
+
+        def get(self, run_id: str) -> SyncRemoteRun[Any]:
+            """See `Remote`."""
+
+        def fork(
+            self,
+            run_id: str,
+            *,
+            at: str | int | None = None,
+            set: Mapping[str, Any] | None = None,
+            input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+            version: int | None = None,
+            id: str | None = None,
+            reason: str = "",
+        ) -> SyncRemoteRun[Any]:
+            """See `Remote`."""
+
+        operate = Verb(RemoteVerbs.operate)
+        list = Verb(RemoteVerbs.list)
+        count = Verb(RemoteVerbs.count)
+        info = Verb(RemoteVerbs.info)
+        why = Verb(RemoteVerbs.why)
+        history = Verb(RemoteVerbs.history)
+        approvals = Verb(RemoteVerbs.approvals)
+        recovery = Verb(RemoteVerbs.recovery)
+        workflows = Verb(RemoteVerbs.workflows)
+        set_aside = Verb(RemoteVerbs.set_aside)
+        health = Verb(RemoteVerbs.health)
+        result = Verb(RemoteVerbs.result)
+        signal = Verb(RemoteVerbs.signal)
+        ask = Verb(RemoteVerbs.ask)
+        answer = Verb(RemoteVerbs.answer)
+        approve = Verb(RemoteVerbs.approve)
+        reject = Verb(RemoteVerbs.reject)
+        resolve = Verb(RemoteVerbs.resolve)
+        fail = Verb(RemoteVerbs.fail)
+        cancel = Verb(RemoteVerbs.cancel)
+        retry = Verb(RemoteVerbs.retry)
+        pause = Verb(RemoteVerbs.pause)
+        resume = Verb(RemoteVerbs.resume)
+        skip_step = Verb(RemoteVerbs.skip_step)
+        purge = Verb(RemoteVerbs.purge)

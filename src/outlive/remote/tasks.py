@@ -1,0 +1,113 @@
+"""`engine.tasks` and `engine.links` through a server: remote steps that are worked on, and links for people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from outlive._journal.plain import plain_json
+from outlive._model import given
+from outlive.client.tasks import LEASE_SECONDS, Notice, Task
+from outlive.http.operations.links import LinkDecision, LinkView
+from outlive.remote.contract import Connection
+from outlive.remote.values import only_given, seconds_of
+
+WAIT_SECONDS = 20.0
+"""How long the server is asked to wait for a task before it is asked again."""
+LINK_SPAN = timedelta(days=7)
+
+
+class RemoteTasks:
+    """`engine.tasks`, for keys with the scope `worker`."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    async def claim(
+        self,
+        queue: str,
+        steps: Sequence[str],
+        *,
+        worker: str = "",
+        lease_seconds: float = LEASE_SECONDS,
+        wait: float = 0.0,
+    ) -> Task | None:
+        """See `Tasks.claim`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait
+        wanted = {"queue": queue, "steps": list(steps), "worker": worker, "lease_seconds": lease_seconds}
+        while True:
+            seconds = max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
+            found = await self._remote.operate("claim_task", body={**wanted, "wait": seconds}, patience=seconds)
+            if found.task is not None:
+                return msgspec.convert(found.task, Task, from_attributes=True)
+            if loop.time() >= deadline:
+                return None
+
+    async def heartbeat(
+        self,
+        task_id: str,
+        lease: str,
+        *,
+        progress: Mapping[str, Any] | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> Notice:
+        """See `Tasks.heartbeat`."""
+        said = plain_json("engine.tasks.heartbeat", progress)
+        body = only_given({"lease": lease, "progress": said, "lease_seconds": lease_seconds})
+        found = await self._remote.operate("heartbeat_task", body=body, task_id=task_id)
+        return msgspec.convert(found, Notice, from_attributes=True)
+
+    async def complete(self, task_id: str, lease: str, output: Any = None) -> None:
+        """See `Tasks.complete`."""
+        body = {"lease": lease, "output": plain_json("engine.tasks.complete", output)}
+        await self._remote.operate("complete_task", body=body, task_id=task_id)
+
+    async def fail(
+        self,
+        task_id: str,
+        lease: str,
+        message: str,
+        *,
+        type: str = "RemoteError",  # noqa: A002 (what it is called in journals)
+        retryable: bool = True,
+        retry_after: float | None = None,
+        traceback: str = "",
+    ) -> None:
+        """See `Tasks.fail`."""
+        said = {"message": message, "type": type, "retryable": retryable, "traceback": traceback}
+        body = only_given({"lease": lease, "retry_after": retry_after, **said})
+        await self._remote.operate("fail_task", body=body, task_id=task_id)
+
+
+class RemoteLinks:
+    """`engine.links`. What a link is for is shown to people, at its own address."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    async def create(
+        self,
+        run_id: str,
+        name: str,
+        *,
+        approved: bool,
+        by: str,
+        expires: given.Span = LINK_SPAN,
+        request: str | None = None,
+    ) -> LinkView:
+        """See `Links.create`. The path of the link is in the answer, and nowhere else."""
+        seconds = seconds_of("engine.links.create", "expires", expires)
+        body = only_given({"approved": approved, "by": by, "expires_seconds": seconds, "request": request})
+        found: LinkView = await self._remote.operate("create_link", body=body, run_id=run_id, name=name)
+        return found
+
+    async def use(self, token: str, *, form: Any = None, comment: str = "") -> LinkDecision:
+        """See `Links.use`."""
+        body = {"form": plain_json("engine.links.use", form), "comment": comment}
+        found: LinkDecision = await self._remote.operate("use_link", body=body, token=token)
+        return found
