@@ -118,8 +118,9 @@ async def test_a_trigger_maps_the_request_and_may_leave_it_out(engine: TestEngin
     left = await post(app, "/hooks/mapped", b'{"order": 0}')
     assert (200, []) == (left.status, left.data["runs"])
     wrong = await post(app, "/hooks/mapped")
-    assert 422 == wrong.status
-    assert "x-kind" in wrong.data["error"]
+    assert (422, "UnprocessableContent") == (wrong.status, wrong.data["error"])
+    assert "x-kind" in wrong.data["detail"]
+    assert wrong.data["next"].startswith("Correct what `detail` names")
 
 
 async def test_a_form_is_read(engine: TestEngine) -> None:
@@ -248,5 +249,5 @@ async def test_a_webhook_without_its_secret_is_closed(engine: TestEngine, monkey
         signed = signed_headers("", "msg_1", b"{}", now_seconds=engine.clock.now() / 1_000_000)
         refused = await post(Webhooks(engine), "/hooks/signed", b"{}", signed)
         assert 503 == refused.status
-        assert "HOOKED_KEY" not in refused.data["error"]
+        assert "HOOKED_KEY" not in refused.data["detail"]
     assert "HOOKED_KEY" in os.environ

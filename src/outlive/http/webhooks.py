@@ -7,7 +7,7 @@ durable, and a request that is sent again gets the same run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -27,6 +27,7 @@ from outlive.errors import (
 )
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
 from outlive.http.nesting import DEPTH_MAX, is_deeper
+from outlive.http.problem import MEDIA, Problem, title_of
 from outlive.http.signature import ID, check_signature, check_token
 from outlive.telemetry import log
 
@@ -84,17 +85,17 @@ class Webhooks:
         except Gone:
             return
         except Refused as refused:
-            await answer(send, refused.status, {"error": refused.error}, refused.headers)
+            await _refuse(send, refused.status, refused.error, refused.headers)
         except QuotaExceededError:
             again = "there is no room for more runs now; send the same request again later"
-            await answer(send, 429, {"error": again}, {"retry-after": "5"})
+            await _refuse(send, 429, again, {"retry-after": "5"})
         except (StoreUnavailableError, CommitUnknownError, EngineClosedError) as error:
             log.warning("webhook %s was not answered: %s", request.path, error)
             again = "the store is away; send the same request again"
-            await answer(send, 503, {"error": again}, {"retry-after": "5"})
+            await _refuse(send, 503, again, {"retry-after": "5"})
         except OutliveError as error:
             log.exception("webhook %s failed", request.path)
-            await answer(send, 500, {"error": f"it failed here, and nothing was started: {type(error).__name__}"})
+            await _refuse(send, 500, f"it failed here, and nothing was started: {type(error).__name__}")
         else:
             first = {"run_id": sent.runs[0].run_id} if sent.runs else {}
             data = {"id": sent.id, **first, "runs": sent.runs}
@@ -237,3 +238,11 @@ def _read_form(body: bytes) -> dict[str, str]:
 def _read_nothing(body: bytes) -> None:
     if body:
         raise Refused(415, "the request has a body and no Content-Type; send application/json")
+
+
+async def _refuse(send: Send, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    """Answer with a problem, as the API does."""
+    is_for_later = status in (408, 429) or status >= 500
+    then = "Send the same request again later." if is_for_later else "Correct what `detail` names and send it again."
+    body = Problem(status, title_of(status).replace(" ", ""), detail, then).body
+    await answer(send, status, body, {"content-type": MEDIA, **(headers or {})})
