@@ -414,6 +414,8 @@ async def test_what_an_engine_does_besides_is_done_over_http(remote: Remote) -> 
     async for message in waiting.follow():
         if message.name == "run" and message.data["status"] == "parked":
             break
+    with pytest.raises(ResultTimeoutError, match="it is paused"):  # A paused run is waited for, as by an engine.
+        await waiting.result(timeout=0)
     assert [it.id for it in await remote.resume(id_prefix="held-", status="parked")] == ["held-1"]
     await remote.pause(all=True, reason="a move")
     assert "a move" in await (await remote.start(tell_numbers, id="held-2")).why()

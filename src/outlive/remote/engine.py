@@ -17,6 +17,7 @@ from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
 from outlive._journal.plain import plain_json
 from outlive._model import given
+from outlive._model.pause import PAUSED
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._runtime.clock import SystemClock
@@ -357,7 +358,7 @@ class RemoteVerbs:
             if isinstance(found, ResultView):
                 return result_of(found)
             assert isinstance(found, NotEnded)
-            if found.status == "parked":
+            if found.status == "parked" and not (await self.info(run_id)).reason.startswith(PAUSED):
                 raise RunParkedError(run_id, found.why)
             if deadline is not None and loop.time() >= deadline:
                 assert timeout is not None
