@@ -219,6 +219,33 @@ async def test_bodies_that_cannot_be_read_are_refused(
     assert status == answer.status, answer.body
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "choices"),
+    [
+        ("runs?status=sleepy", None, "'pending' or 'running'"),
+        ("runs", {"workflow": "api_order", "on_conflict": "fight"}, "give 'attach' or 'attach_open' or 'reject'"),
+    ],
+)
+async def test_a_value_that_is_none_of_a_few_is_answered_with_those(
+    engine: TestEngine, path: str, body: object, choices: str
+) -> None:
+    """Of a parameter, and of a field of a body."""
+    api = Caller(Api(engine))
+    answer = await (api.get(f"/api/v1/{path}") if body is None else api.post(f"/api/v1/{path}", body))
+
+    assert (answer.status, answer.error) == (400, "Malformed"), answer.body
+    assert choices in answer.data["detail"]
+
+
+async def test_a_document_below_a_mount_says_where_the_api_is(engine: TestEngine) -> None:
+    """Clients are generated from it; where nothing is mounted, it is the file in the repository."""
+    api = Caller(Api(engine))
+    mounted = await api.get("/outlive/api/v1/openapi.json", root="/outlive")
+
+    assert mounted.data["servers"] == [{"url": "/outlive"}]
+    assert "servers" not in (await api.get("/api/v1/openapi.json")).data
+
+
 async def test_methods_and_paths_that_are_not_there(engine: TestEngine) -> None:
     """A method that a path does not take is named with those that it takes; HEAD is GET without the body."""
     api = Caller(Api(engine))

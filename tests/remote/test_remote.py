@@ -425,6 +425,8 @@ async def test_what_an_engine_does_besides_is_done_over_http(remote: Remote) -> 
     assert (gone.found, gone.deleted) == (1, 1)
     with pytest.raises(InvalidArgumentError, match="operationId"):
         await remote.operate("fly_parcel")
+    with pytest.raises(InvalidArgumentError, match="give run_id=, for /api/v1/runs"):
+        await remote.operate("get_run", id="held-1")
 
 
 @outlive.workflow

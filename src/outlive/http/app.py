@@ -177,6 +177,7 @@ class Api:
             self._live,
             request.address,
             request="" if key is None else _named_by(principal, operation, names, key),
+            mount=str(scope.get("root_path") or "").rstrip("/"),
         )
         is_there = operation.reach != "run" or principal.workflows is None or await _check_run(call, names["run_id"])
         if not is_there and operation.body not in (SendSignal, AskRun):

@@ -51,7 +51,7 @@ TRACESTATE_CHARACTERS_MAX = 512
 class Call:
     """What an operation is given besides its arguments."""
 
-    __slots__ = ("address", "engine", "headers", "idempotency_key", "limits", "live", "principal", "request")
+    __slots__ = ("address", "engine", "headers", "idempotency_key", "limits", "live", "mount", "principal", "request")
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class Call:
         live: LivePages,
         address: str = "",
         request: str = "",
+        mount: str = "",
     ) -> None:
         self.engine = engine
         self.principal = principal
@@ -78,6 +79,8 @@ class Call:
         self.request = request
         """What names the request in the audit log: a digest of what it is for, of who sends it, and of its key; empty
         without a key."""
+        self.mount = mount
+        """The path below which another app has this API; empty if none has."""
 
     async def was_done(self, target: str) -> bool:
         """Whether an earlier try of this request did it to this target, and only its answer was lost."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -46,7 +48,7 @@ def read_query(operation: Operation, query_string: bytes) -> Any:
     try:
         return msgspec.convert(found, operation.query, strict=False)
     except msgspec.ValidationError as error:
-        raise malformed(f"the parameters of the query do not fit: {error}") from None
+        raise malformed(f"the parameters of the query do not fit: {_shown(error, operation.query)}") from None
 
 
 @cache
@@ -104,6 +106,31 @@ def read_body(operation: Operation, body: bytes) -> Any:
     try:
         return operation.read_body(body)
     except msgspec.ValidationError as error:
-        raise malformed(f"the body does not fit: {error}") from None
+        raise malformed(f"the body does not fit: {_shown(error, operation.body)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise malformed(f"the body is no JSON: {error}") from None
+
+
+def _shown(error: msgspec.ValidationError, kind: Any) -> str:
+    """What does not fit; and which values there are, where it is none of a few."""
+    found = _NO_CHOICE.match(str(error))
+    if found is None:
+        return str(error)
+    kinds = [kind]
+    for name in _FIELD.findall(found[1]):
+        fields = [get_type_hints(each) for each in _flat(kinds) if isinstance(each, type)]
+        kinds = [hints[name] for hints in fields if name in hints]
+    choices = [repr(value) for each in _flat(kinds) if get_origin(each) is Literal for value in get_args(each)]
+    return f"{error}; give {' or '.join(choices)}" if choices else str(error)
+
+
+def _flat(kinds: Iterable[Any]) -> Iterator[Any]:
+    """Types, and those that they are made of."""
+    for kind in kinds:
+        yield kind
+        if get_origin(kind) is not Literal:
+            yield from _flat(get_args(kind))
+
+
+_NO_CHOICE = re.compile(r"Invalid enum value .* - at `\$(.*)`")
+_FIELD = re.compile(r"\.(\w+)")

@@ -96,7 +96,14 @@ def operation_of(where: str, name: str) -> Operation:
 
 
 def target_of(operation: Operation, path: Mapping[str, str]) -> str:
-    """The path of an operation, with these names in it."""
+    """The path of an operation, with these names in it.
+
+    Raises:
+        InvalidArgumentError: it has others.
+    """
+    if set(path) != set(operation.names):
+        wanted = " and ".join(f"{name}=" for name in operation.names) or "no names"
+        raise InvalidArgumentError(operation.name, "path", sorted(path), f"give {wanted}, for {operation.path}")
     return operation.path.format(**{name: quote(value, safe="") for name, value in path.items()})
 
 

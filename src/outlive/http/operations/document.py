@@ -19,7 +19,7 @@ from outlive.http.plain_page import HTML
 @operation("GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)
 async def openapi(call: Call) -> Content:
     """The OpenAPI 3.1 document of this API."""
-    return Content(JSON, await asyncio.to_thread(document_bytes))
+    return Content(JSON, await asyncio.to_thread(document_bytes, call.mount))
 
 
 @operation("GET", "/docs", scope="viewer", reach="nothing", media="text/html")
@@ -40,6 +40,7 @@ def _page() -> bytes:
 
 
 @cache
-def document_bytes() -> bytes:
-    """The document, as `docs/openapi.json` has it."""
-    return msgspec.json.format(msgspec.json.encode(document_of(OPERATIONS.values())), indent=1) + b"\n"
+def document_bytes(mount: str = "") -> bytes:
+    """The document, as `docs/openapi.json` has it; below a mount it says where that is."""
+    document = document_of(OPERATIONS.values()) | ({"servers": [{"url": mount}]} if mount else {})
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
