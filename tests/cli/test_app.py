@@ -66,6 +66,14 @@ def test_a_module_is_imported_from_the_folder_of_the_command() -> None:
     assert 3 == load("shop.app:A.b")[1]
 
 
+def test_the_file_that_is_named_is_the_one_that_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if one of the same name stands where the command is given: the old code beside the new."""
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != ""])  # As the installed command has it.
+    write("twice_app.py", "x = 'old'")
+
+    assert "new" == load(write("new/twice_app.py", "x = 'new'") + ":x")[1]
+
+
 def test_a_file_that_another_module_hides_is_refused() -> None:
     """A program that is called like a module of Python would run that one."""
     with pytest.raises(Mistake, match=r"json\.py is hidden by .* rename it"):

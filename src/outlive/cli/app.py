@@ -66,7 +66,8 @@ def _import_file(file: Path) -> ModuleType:
     name = ".".join(names)
     if not all(part.isidentifier() for part in names):
         raise Mistake(f"{file} cannot be imported as {name!r}: rename it to a name that Python can import")
-    sys.path.insert(0, str(root))
+    _see_folder_of_command()
+    sys.path.insert(0, str(root))  # Before that folder, which may have a file of the same name.
     module = _import(name, shown=str(file))
     found = getattr(module, "__file__", None)
     if found is None or Path(found).resolve() != file.resolve():
@@ -74,10 +75,14 @@ def _import_file(file: Path) -> ModuleType:
     return module
 
 
-def _import(name: str, *, shown: str) -> ModuleType:
-    # As `python -m` does it: what stands in the folder where the command is given can be imported.
+def _see_folder_of_command() -> None:
+    """Let what stands in the folder where the command is given be imported, as `python -m` does it."""
     if "" not in sys.path:
         sys.path.insert(0, "")
+
+
+def _import(name: str, *, shown: str) -> ModuleType:
+    _see_folder_of_command()
     try:
         return importlib.import_module(name)
     except KeyboardInterrupt:
