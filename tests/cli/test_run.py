@@ -197,3 +197,21 @@ def test_flow_whose_steps_are_not_known_asks_for_the_program(in_folder: Path) ->
 
     assert "welcome.flow.yaml:3:17: step greet: no step or workflow is registered as 'shop.greet'" in said
     assert "outlive flow run welcome.flow.yaml --app app.py" in said
+
+
+def test_run_of_a_flow_is_kept_in_the_store_and_the_namespace_that_are_named(
+    in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By flags or in the configuration, as a run of a workflow is."""
+    monkeypatch.delenv("OUTLIVE_STORE", raising=False)
+    (in_folder / "echo.flow.yaml").write_text(
+        "name: echo\nsteps:\n  nap: { use: sleep, with: { seconds: 0 } }\noutput: 1\n"
+    )
+    (in_folder / "outlive.toml").write_text("store = 'sqlite:named.db'\n")
+
+    flow = ["run", "echo.flow.yaml"]
+    of_file = CliRunner().invoke(main, flow)
+    of_flags = CliRunner().invoke(main, [*flow, "--store", "sqlite:given.db", "--namespace", "acme"])
+
+    assert (of_file.exit_code, of_flags.exit_code) == (0, 0)
+    assert {file.name for file in in_folder.glob("*.db")} == {"named.db", "given.acme.db"}

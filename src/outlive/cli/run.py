@@ -87,7 +87,8 @@ def run(
         raise Mistake("give the arguments once: as JSON behind the workflow, or with --input")
     if app.endswith(DOCUMENTS):
         given = arguments or given or "{}"
-        _run_flow(app, given, run_id, url, tags, timeout, apps=apps, detach=detach, as_json=as_json)
+        place = _store_of_flow(url, namespace)
+        _run_flow(app, given, run_id, place, tags, timeout, apps=apps, detach=detach, as_json=as_json)
         return
     if apps:
         raise Mistake("--app is for flows; a workflow is run as APP:WORKFLOW")
@@ -109,6 +110,14 @@ def run(
 
     started.store_option = "" if is_configured else f" --store {shown(settings['url'])}"
     sys.exit(run_to_end(started.start(settings) if detach else started.work(settings)))
+
+
+def _store_of_flow(url: str | None, namespace: str | None) -> str | None:
+    """Where a run of a flow is kept: what the flags or the configuration name; None if neither does."""
+    from outlive.engine.namespace import in_namespace
+
+    settings = settings_with({"store": ("--store", url), "namespace": ("--namespace", namespace)})
+    return None if settings["store"] is None else in_namespace(settings["store"], settings["namespace"])
 
 
 def _run_flow(app: str, given: str, run_id: str | None, url: str | None, *refused: Any, **options: Any) -> None:
