@@ -42,6 +42,16 @@ async def handled_hold(name: str) -> str:
 
 
 @outlive.workflow
+async def handled_child() -> str:
+    return await outlive.wait_for_signal("go", str)
+
+
+@outlive.workflow
+async def handled_parent() -> str:
+    return await handled_child()
+
+
+@outlive.workflow
 async def handled_waits() -> str:
     async with asyncio.timeout(DAY):
         return await outlive.wait_for_signal("paid", str)
@@ -146,6 +156,16 @@ async def test_why_says_what_a_suspended_run_waits_for(engine: outlive.Engine) -
     assert why.startswith("it waits for ")
     assert "signal 'paid'" in why
     assert "a timer at 20" in why
+
+
+async def test_why_names_the_child_that_has_to_be_sent_what_is_waited_for(engine: outlive.Engine) -> None:
+    """A signal that is sent to its parent does not reach it."""
+    run = await engine.start(handled_parent, id="run-1")
+    await waits(run)
+    child = engine.get("run-1~1")
+
+    assert "it waits for signal 'go' for run run-1~1" == await run.why()
+    assert "it waits for signal 'go'" == await child.why()
 
 
 async def test_why_does_not_list_waits_without_end(engine: outlive.Engine) -> None:

@@ -148,7 +148,7 @@ async def test_batch_says_that_it_waits_in_line() -> None:
         why = await batch.run.why()
         assert why == (
             "it waits for run b~chunk1 or run b~chunk2; run b~chunk1 is in line in queue batched, in place 1; "
-            "all 1 slots are taken: holder"
+            "the only slot is taken: holder"
         )
         assert (await engine.get("b~chunk1").why()).startswith("it is in line in queue batched, in place 1")
         await engine.signal(holder.id, "go")

@@ -492,10 +492,10 @@ async def test_run_in_line_says_its_place_and_who_holds_the_slots(place: Place) 
         late = await engine.start(queued_visit, "late", start_at=datetime(2030, 1, 1, tzinfo=UTC))
 
         assert await runs[1].why() == (
-            "it is in line in queue single, in place 2 of key 'me'; all 1 slots are taken: holder"
+            "it is in line in queue single, in place 2 of key 'me'; the only slot is taken: holder"
         )
         assert await mine.why() == (
-            "it is in line in queue keyed, in place 1 of key 'me'; its key has all 1 slots that it may have: mine"
+            "it is in line in queue keyed, in place 1 of key 'me'; the only slot is taken that its key may have: mine"
         )
         assert await late.why() == "it is to begin at 2030-01-01T00:00:00+00:00"
         assert [run.id for run in await engine.list(queue="keyed")] == [mine.id, "mine"]

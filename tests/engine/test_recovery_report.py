@@ -64,7 +64,7 @@ async def test_a_parked_run_is_reported_with_its_reason(place: Place) -> None:
 
 async def test_an_orphan_is_reported_until_a_worker_takes_it(place: Place) -> None:
     """Its worker is gone, and a worker that could take it is there but does not claim any more."""
-    first = await place.engine().__aenter__()
+    first = await place.engine(name="first").__aenter__()
     await first.start(reported, "held", id="run-1")
     await stage.gate("held").reached()
     async with place.engine(poll_seconds=1_000) as second:
@@ -74,7 +74,7 @@ async def test_an_orphan_is_reported_until_a_worker_takes_it(place: Place) -> No
         (report,) = await second.recovery()
 
     assert IncompleteKind.INTERRUPTED is report.kind
-    assert "is gone" in report.reason
+    assert "its worker first is gone; another one" in report.reason
 
 
 @pytest.mark.parametrize("is_orphan", [False, True])

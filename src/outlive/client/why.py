@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
-from outlive._model import Run, RunStatus, Wait, WaitKind
+from outlive._model import Run, RunStatus, Wait, WaitKind, child_id
 from outlive._model.lacking import lacking_in
 from outlive._model.pause import PAUSED, Pauses, pause_of
 from outlive._model.queue import DEFAULT
@@ -20,6 +20,8 @@ LACKING_SHOWN_MAX = 3
 NO_RUNS: Mapping[str, Run] = MappingProxyType({})
 NO_PAUSES: Pauses = MappingProxyType({})
 APPROVAL_MARK = f"{APPROVAL}/"
+SENT = (WaitKind.SIGNAL, WaitKind.ASK, WaitKind.APPROVAL)
+"""What is sent to one run of a tree, by its id: its parent does not take it in its place."""
 
 
 def why(
@@ -60,7 +62,7 @@ def why(
     if root.status is RunStatus.PENDING and not root.owner and root.wake_at is not None and root.wake_at > now_at:
         return f"it is to begin at {instant(root.wake_at)}"
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
-        return "it waits for " + _waits(root.waits, others) + (f"; {other_line}" if other_line else "")
+        return "it waits for " + _waits(run, root, others) + (f"; {other_line}" if other_line else "")
     worker = name_in(root.owner)
     if root.owner in live:
         return f"worker {worker} runs it"
@@ -117,13 +119,20 @@ def _ended(run: Run) -> str:
     return f"{ended} ({run.reason})" if run.reason else ended
 
 
-def _waits(waits: tuple[Wait, ...], others: Mapping[str, Run]) -> str:
+def _waits(run: Run, root: Run, others: Mapping[str, Run]) -> str:
     # What an approval does while it waits is its own business: it says itself until when.
-    waits = tuple(wait for wait in waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name)
-    shown = [wait_shown(wait, others) for wait in waits[:WAITS_SHOWN_MAX]]
+    waits = tuple(wait for wait in root.waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name)
+    shown = [wait_shown(wait, others) + _receiver(wait, run, root) for wait in waits[:WAITS_SHOWN_MAX]]
     if len(waits) > WAITS_SHOWN_MAX:
         shown.append(f"{len(waits) - WAITS_SHOWN_MAX} more")
     return " or ".join(shown)
+
+
+def _receiver(wait: Wait, run: Run, root: Run) -> str:
+    """Which run of the tree has to be sent what it waits for, if it is another one."""
+    if wait.kind not in SENT or wait.run == run.number:
+        return ""
+    return f" for run {child_id(root.id, wait.run)}"
 
 
 def wait_shown(wait: Wait, others: Mapping[str, Run] = NO_RUNS) -> str:

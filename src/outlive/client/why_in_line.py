@@ -42,12 +42,16 @@ def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure, wor
     limits, held = state.limits, measure.held
     if limits.concurrency is not None and held >= limits.concurrency:
         named = _named(measure.holders, measure.held, workflows)
-        return f"{text}; all {limits.concurrency:,} slots are taken{named}"
+        return f"{text}; {_all(limits.concurrency)} taken{named}"
     own = [run for run in measure.holders if run.queue_key == root.queue_key]
     if root.queue_key and limits.per_key is not None and len(own) >= limits.per_key:
         named = _named(own, len(own), workflows)
-        return f"{text}; its key has all {limits.per_key:,} slots that it may have{named}"
+        return f"{text}; {_all(limits.per_key)} taken that its key may have{named}"
     return f"{text}; a worker will take it when it is its turn"
+
+
+def _all(slots: int) -> str:
+    return "the only slot is" if slots == 1 else f"all {slots:,} slots are"
 
 
 def _named(holders: Sequence[Run], count: int, workflows: frozenset[str] | None) -> str:
