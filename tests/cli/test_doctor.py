@@ -113,7 +113,7 @@ async def test_what_stands_still_is_named(url: str) -> None:
     lines = await found(url)
 
     assert lines["workers"][0].startswith("problem: none is alive, and there are 3 open runs")
-    assert "1 are gone and still own 1 runs" in lines["workers"][1]
+    assert "1 is gone and still owns 1 runs" in lines["workers"][1]
     assert {said.partition(" (")[0] for said in lines["runs"]} >= {"warning: 1 parked", "warning: 2 undefined"}
     assert any("the code changed" in said for said in lines["runs"])
     (queue,) = lines["queues"]

@@ -188,6 +188,8 @@ async def test_a_person_acts_over_http(tmp_path: Path) -> None:
         assert (missing.exit_code, len(missing.stderr.splitlines())) == (1, 1)
         for verb, done in (("pause", "is paused"), ("resume", "is resumed")):
             assert done in (await say("runs", verb, "--all", "--yes")).stdout
+        unknown = await asyncio.to_thread(give, "runs", "list", OUTLIVE_SERVER=address, OUTLIVE_KEY="olv_wrong")
+        assert (unknown.exit_code, "a command takes it from OUTLIVE_KEY" in unknown.stderr) == (1, True)
         assert (await say("events", "send", "none.happened", "1", "--id", "e")).exit_code == 0
 
 

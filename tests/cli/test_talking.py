@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -88,6 +89,24 @@ async def test_a_person_talks_to_a_run(engine: Engine, say: Say) -> None:
     assert await run.result() == ["True ann fine", "False bob "]
     decided = json.loads((await say("approvals", "list", "--run", "talk-1", "--json")).stdout)["approvals"]
     assert [it["status"] for it in decided] == ["approved", "rejected"]
+
+
+async def test_a_decision_is_that_of_the_user_also_where_no_variable_names_one(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container, and in a job of cron."""
+    for variable in ("USER", "LOGNAME", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    run = await engine.start(talked, "o-3", id="talk-3")
+    await engine.signal("talk-3", "paid", TalkedPayment(5))
+    await engine.ask("talk-3", "total", 7)
+    await asks_for(run, "refund")
+
+    words = ["approve", "talk-3", "refund", "--store", engine.url]
+    approved = await asyncio.to_thread(CliRunner().invoke, main, words)
+
+    assert approved.stdout == f"approval refund of run talk-3 is approved by {getpass.getuser()}\n"
+    await engine.cancel("talk-3")
 
 
 async def test_what_a_run_does_not_take_is_one_line(engine: Engine, say: Say) -> None:

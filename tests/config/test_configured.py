@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from dataclasses import fields
@@ -139,6 +140,22 @@ def test_config_check_finds_everything(folder: Path) -> None:
     assert (code, "the configuration has 2 mistakes" in said) == (2, True)
     assert ask("workers", "--store", "sqlite:a.db", OUTLIVE_LEASE_SECONDS="0") == (2, "Error: there is no file a.db\n")
     assert ask("workers", OUTLIVE_NAMESPACE="acme") == (2, "Error: there is no file none.acme.db\n")
+
+
+async def _new_store(url: str) -> None:
+    async with outlive.Engine(url, worker=False):
+        pass
+
+
+def test_a_store_is_shown_only_when_it_is_certain_what_is_hidden(folder: Path) -> None:
+    """A mistake may be in the name of `redact`; whoever knows better can look without the file."""
+    asyncio.run(_new_store("sqlite:a.db"))
+    (folder / "outlive.toml").write_text("redakt = ['password']\n", "utf-8")
+
+    code, said = ask("runs", "count", "--store", "sqlite:a.db")
+
+    assert (code, "did you mean redact?" in said, "OUTLIVE_CONFIG=/dev/null" in said) == (2, True, True)
+    assert ask("runs", "count", "--store", "sqlite:a.db", OUTLIVE_CONFIG="/dev/null") == (0, "no run fits\n")
 
 
 def test_defaults_are_those_of_the_engine() -> None:

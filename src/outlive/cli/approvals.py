@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
-from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, ask, by_option, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.paint import span
 from outlive.cli.values import json_of
@@ -100,7 +100,7 @@ def _decision(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--request", metavar="ID", help="Which request; the oldest open one of this name unless given."),
         click.option("--comment", default="", help="What the run, and the audit, get to read."),
         click.option("--form", metavar="JSON", help="What is filled in; @FILE reads it from a file."),
-        click.option("--by", default="", envvar="USER", help="Who decides; the user of the shell unless given."),
+        by_option,
         click.argument("name"),
         click.argument("run_id", metavar="RUN", shell_complete=complete.run_ids),
     ):
@@ -141,8 +141,6 @@ def _decide(
     url: str,
     as_json: bool,
 ) -> None:
-    if not by:
-        raise Mistake("say who decides: --by ann")
     filled = None if form is None else json_of("--form", form)
 
     async def decide(engine: Engine) -> Any:

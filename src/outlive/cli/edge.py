@@ -229,8 +229,17 @@ async def new_engine(url: str) -> AsyncIterator[Engine]:
     """The same on a store that is created if it is not there."""
     from outlive.engine import Engine
 
-    async with Engine(url, worker=False, redact=settings_with({})["redact"]) as engine:
+    async with Engine(url, worker=False, redact=_redacted()) as engine:
         yield engine
+
+
+def _redacted() -> Any:
+    """The fields that people may not see. A configuration with mistakes is refused: it could mean to hide more."""
+    try:
+        return settings_with({})["redact"]
+    except Mistake as error:
+        look = "OUTLIVE_CONFIG=/dev/null looks without a file, and hides what OUTLIVE_REDACT names alone"
+        raise Mistake(f"{error.message}\nit says which values are hidden; {look}") from error
 
 
 def ask(url: str, verb: Callable[[Engine], Awaitable[T]]) -> T:
@@ -290,14 +299,24 @@ def run(
 
 def shell_user() -> str:
     """The person at this terminal, and the machine."""
-    import getpass
     import socket
 
+    return f"{_user()}@{socket.gethostname()}"[:200]
+
+
+def _user() -> str:
+    import getpass
+
     try:
-        user = getpass.getuser()
+        return getpass.getuser()
     except (KeyError, OSError):  # A container may know no name for the user that it runs as.
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"[:200]
+        return "unknown"
+
+
+# A container and a timer of the system set no USER: the name is asked for then.
+by_option = click.option(
+    "--by", default=_user, envvar="USER", help="Who does that; the user of the shell unless given, or whose the key is."
+)
 
 
 def print_json(value: Any) -> None:

@@ -16,6 +16,7 @@ import click
 from outlive.cli.edge import (
     HTTP,
     Group,
+    by_option,
     json_option,
     new_engine,
     open_engine,
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-by_option = click.option(
-    "--by", default="", envvar="USER", help="Who does that, for the history; a server knows it by the key."
-)
 note_option = click.option("--note", default="", help="Why, for the history.")
 expected_option = click.option(
     "--expected", type=click.IntRange(0), help="The revision that you have changed; 0 for a new flow."

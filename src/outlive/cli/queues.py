@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
-from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, Mistake, ask, by_option, json_option, place_option, print_json, print_table, say
 from outlive.cli.values import seconds_of
 from outlive.cli.workers import span
 
@@ -57,7 +57,7 @@ def list_queues(*, url: str, as_json: bool) -> None:
 @queues.command()
 @place_option
 @click.argument("name", shell_complete=complete.queue_names)
-@click.option("--by", default="", help="Who pauses it.")
+@by_option
 @click.option("--reason", default="", help="Why.")
 @json_option
 def pause(*, url: str, name: str, by: str, reason: str, as_json: bool) -> None:
@@ -79,7 +79,7 @@ def resume(*, url: str, name: str, as_json: bool) -> None:
 @queues.command()
 @place_option
 @click.argument("name", shell_complete=complete.queue_names)
-@click.option("--by", default="", help="Who drains it.")
+@by_option
 @json_option
 def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
     """Pause a queue, and wait until no run of it is under way."""

@@ -19,6 +19,7 @@ from outlive.cli import completing as complete
 from outlive.cli.edge import (
     REFUSED,
     Mistake,
+    by_option,
     counted,
     json_option,
     open_engine,
@@ -39,7 +40,6 @@ PROGRESS_SECONDS = 1.0
 
 children_option = click.option("--children", "has_children", is_flag=True, help="By filters: child runs too.")
 reason_option = click.option("--reason", default="", help="Why, for the history.")
-by_option = click.option("--by", default="", envvar="USER", help="Who does that; the user of the shell unless given.")
 _MANY: list[Callable[..., Any]] = [
     click.argument("run_ids", nargs=-1, metavar="[ID]...", shell_complete=complete.run_ids),
     filter_options,

@@ -9,6 +9,7 @@ import click
 from outlive.cli.edge import (
     Group,
     ask,
+    by_option,
     counted,
     json_option,
     open_engine,
@@ -85,7 +86,7 @@ def _plain(info: ScheduleInfo) -> dict[str, Any]:
 
 @schedules.command()
 @click.argument("name")
-@click.option("--by", default="", help="Who does that.")
+@by_option
 @click.option("--note", default="", help="Why.")
 @place_option
 @json_option

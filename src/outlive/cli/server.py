@@ -24,7 +24,7 @@ from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
 from outlive.client.recovery import Incomplete, IncompleteKind
 from outlive.client.why import is_stopped
-from outlive.errors import RunParkedError
+from outlive.errors import RunParkedError, ServerError
 from outlive.http.wire.runs import EventView, FailureView, RunView
 from outlive.remote import Remote, RemoteRun, connect
 from outlive.remote.operating import worker_of
@@ -32,6 +32,7 @@ from outlive.remote.operating import worker_of
 if TYPE_CHECKING:
     from outlive._journal.event import AnyEvent
 
+UNAUTHENTICATED = 401
 TIMEOUT_SECONDS = 10.0
 """How long a server may be away before a person hears of it."""
 
@@ -40,7 +41,12 @@ TIMEOUT_SECONDS = 10.0
 async def open_server(url: str) -> AsyncIterator[Server]:
     """A server by its address; the key is in OUTLIVE_KEY."""
     async with connect(url, timeout=TIMEOUT_SECONDS) as remote:
-        yield Server(remote, has_key=bool(os.environ.get("OUTLIVE_KEY")))
+        try:
+            yield Server(remote, has_key=bool(os.environ.get("OUTLIVE_KEY")))
+        except ServerError as error:
+            if error.status == UNAUTHENTICATED:
+                error.add_note("a command takes it from OUTLIVE_KEY")
+            raise
 
 
 class Server:

@@ -79,8 +79,8 @@ def _configuration() -> tuple[Settings | None, list[Finding]]:
         settings = read_configuration()
     except InvalidSettingsError as error:
         return None, [problem("configuration", str(each), "correct it there") for each in error.problems]
-    count = len(settings.given)
-    return settings, [well("configuration", f"{settings.file or 'no file'}, {count} settings given")]
+    given = f"{len(settings.given)} {'setting' if len(settings.given) == 1 else 'settings'}"
+    return settings, [well("configuration", f"{settings.file or 'no file'}, {given} given")]
 
 
 def _etcd(url: str) -> Finding:
@@ -175,7 +175,8 @@ async def _inside(engine: Engine) -> AsyncIterator[Finding]:
     else:
         yield problem("workers", f"none is alive, and there are {open_runs} open runs", "start one: outlive worker")
     if gone:
-        said = f"{len(gone)} are gone and still own {sum(worker.runs for worker in gone):,} runs"
+        own = "is gone and still owns" if len(gone) == 1 else "are gone and still own"
+        said = f"{len(gone)} {own} {sum(worker.runs for worker in gone):,} runs"
         yield warning("workers", said, "workers that have their workflows take these over; see outlive workers")
     yield await _time(engine)
     async for each in _standing(engine):
