@@ -140,6 +140,17 @@ def test_ctrl_c_has_its_exit_code_wherever_it_comes(monkeypatch: pytest.MonkeyPa
     assert CliRunner().invoke(main, ["runs", "list"]).exit_code == 130
 
 
+@pytest.mark.parametrize("words", [("flow", "schema"), ("flow", "new", "orders")])
+def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(words: tuple[str, ...], tmp_path: Path) -> None:
+    """A folder that is not there, or one of another user."""
+    result = CliRunner().invoke(main, [*words, "-o", str(tmp_path / "none" / "file")])
+
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"Error: {tmp_path}/none/file cannot be used: No such file or directory\n",
+    )
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_get_a_script(shell: str) -> None:
     """Which asks the command itself for completions."""

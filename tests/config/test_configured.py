@@ -148,7 +148,7 @@ async def _new_store(url: str) -> None:
 
 
 def test_a_store_is_shown_only_when_it_is_certain_what_is_hidden(folder: Path) -> None:
-    """A mistake may be in the name of `redact`; whoever knows better can look without the file."""
+    """A mistake may be in the name of `redact`; a person can look without the file."""
     asyncio.run(_new_store("sqlite:a.db"))
     (folder / "outlive.toml").write_text("redakt = ['password']\n", "utf-8")
 

@@ -75,6 +75,12 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
+class UnusableFile(click.ClickException):
+    """A file that was named cannot be read or written; exit code 2."""
+
+    exit_code = click.UsageError.exit_code
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands from a table and imports the one that is used."""
 
@@ -110,11 +116,16 @@ class LazyGroup(click.Group):
         return f"runs {word}" if isinstance(runs, click.Group) and word in runs.list_commands(ctx) else ""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; Ctrl-C has one exit code, also while the command is imported or reads what it was given."""
+        """Run a command; Ctrl-C has one exit code, also while the command is imported or reads what it was given.
+        A file that cannot be read or written is one line."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
+        except OSError as error:
+            if error.filename is None:  # A closed pipe, or a bug.
+                raise
+            raise UnusableFile(f"{error.filename} cannot be used: {error.strerror}") from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table alone."""
