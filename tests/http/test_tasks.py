@@ -210,7 +210,7 @@ async def test_the_worker_in_typescript_does_tasks(tmp_path: Path) -> None:
         run = await engine.start(doubled, [1, 2, 3, 4, 5])
         pipe = asyncio.subprocess.PIPE
         async with away() as (port, heard):
-            command = [NODE_PROGRAM, str(tmp_path / "main.mjs"), f"http://127.0.0.1:{port}"]
+            command = [str(NODE_PROGRAM), str(tmp_path / "main.mjs"), f"http://127.0.0.1:{port}"]
             node = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
             await heard.wait()
         async with served(engine, port):
