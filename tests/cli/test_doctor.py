@@ -18,6 +18,7 @@ from outlive.cli import main
 from outlive.engine.diagnosis import diagnose
 from outlive.engine.url import store_for
 from outlive.testing.conformance.builders import begin, hire
+from outlive.testing.postgres import USER, PostgresServer
 
 
 @outlive.workflow
@@ -92,6 +93,19 @@ async def test_a_server_that_may_forget_is_looked_into_all_the_same(postgres_url
     assert lines["durability"][0].startswith("problem: fsync")
     assert lines["workers"] == ["problem: none is alive, and there are 1 open runs"]
     assert lines["queues"][0].endswith("none is behind")
+
+
+async def test_a_user_that_is_called_like_the_schema_is_warned(postgres_server: PostgresServer) -> None:
+    """PostgreSQL looks for a table without a schema there first, and finds ours."""
+    database = postgres_server.create_database()
+    urls = [postgres_server.store_url(database, schema=schema) for schema in ("shop", USER)]
+    for url in urls:
+        async with outlive.Engine(url, worker=False):
+            pass
+    other, same = [await found(url) for url in urls]
+
+    assert "names" not in other
+    assert same["names"][0].startswith(f"warning: this user finds tables in schema {USER} first")
 
 
 @pytest.mark.every_store

@@ -20,9 +20,9 @@ VERSIONS = find_versions()
 @outlive.step(name="versions.note", transaction=True)
 async def note(tx: Any, text: str) -> int:
     """Write a line and count the lines."""
-    await tx.execute("CREATE TABLE IF NOT EXISTS lines (text text)")
-    await tx.execute("INSERT INTO lines VALUES ($1)", text)
-    return int(await tx.fetchval("SELECT count(*) FROM lines"))
+    await tx.execute("CREATE TABLE IF NOT EXISTS noted_texts (text text)")
+    await tx.execute("INSERT INTO noted_texts VALUES ($1)", text)
+    return int(await tx.fetchval("SELECT count(*) FROM noted_texts"))
 
 
 @outlive.workflow(name="versions.child")

@@ -46,6 +46,7 @@ async def diagnose_server(url: str, *, now: Callable[[], int]) -> list[Finding]:
         found += _durability(server, allow_unsafe=address.allow_unsafe)
         found += _load(more)
         found.append(await _clock(session, now))
+        found += _names(more, address.schema)
         found.append(await _schema(session, more))
     except ERRORS as error:
         return [problem("store", f"{address}: {error}", "look at the log of the server")]
@@ -96,6 +97,14 @@ def _load(more: Any) -> list[Finding]:
         said = f"{more['frozen_age']:,} are not frozen"
         found.append(problem("transaction ids", said, "VACUUM (FREEZE): the server stops at 2,000,000,000"))
     return found
+
+
+def _names(more: Any, schema: str) -> list[Finding]:
+    """Whether a table of Outlive's could be taken for one of the user's own with the same name."""
+    if not more["is_first"]:
+        return []
+    said = f"this user finds tables in schema {schema} first: `runs` or `events` of your program would be Outlive's"
+    return [warning("names", said, "use a user that is not called like the schema, or name another: ?schema=NAME")]
 
 
 async def _clock(session: Session, now: Callable[[], int]) -> Finding:

@@ -12,6 +12,7 @@ SELECT
         FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
     )::double precision AS oldest_seconds,
+    current_schema() = $1 AS is_first, -- Where this role finds a table that it names without a schema.
     has_database_privilege(current_database(), 'CREATE') AS may_create,
     (
         SELECT has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE')
