@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from outlive._store.postgres import PostgresStore, connection, pool
+from outlive._store.postgres import store as stores
+from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
+from tests.postgres.support import in_time
+
+VERBS: dict[str, Callable[[PostgresStore], Coroutine[Any, Any, object]]] = {
+    "read": lambda store: store.find_runs(["run-1"]),
+    "write": lambda store: store.retire_worker("worker-1"),
+    "cell": lambda store: store.change_cell("cell", lambda *_: (b"new", None)),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+async def test_who_asks_while_the_store_is_closed_gets_an_error(
+    verb: Callable[[PostgresStore], Coroutine[Any, Any, object]], store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is not cancelled: it would end as if its own caller had cancelled it, or wait for ever."""
+    monkeypatch.setattr(stores, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(pool.Pool, "do", _never)
+    asking = asyncio.create_task(verb(store))
+    await asyncio.sleep(0)
+    await store.close()
+
+    with pytest.raises(StoreUnavailableError, match="it was closed meanwhile"):
+        await in_time(asking)
+
+
+async def _never(*args: object, **options: object) -> None:
+    await asyncio.Event().wait()
 
 
 async def test_a_process_asks_once_what_the_types_of_the_server_are(

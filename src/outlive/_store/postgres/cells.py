@@ -56,6 +56,10 @@ class CellQueue:
             answers = await self._write(change_cells, calls, self._now)
         except Exception as error:  # The callers must hear of it, whatever it is.
             answers = [error] * len(calls)
+        except asyncio.CancelledError:
+            for call in (*calls, *self._calls):
+                call.answer.cancel()
+            raise
         for call, answer in zip(calls, answers, strict=True):
             if call.answer.done():
                 continue  # Its caller has given up; it happened all the same.

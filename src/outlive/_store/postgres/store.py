@@ -213,6 +213,21 @@ class PostgresStore:
         task.add_done_callback(self._forget)
         return task
 
+    async def _end_of(self, verb: asyncio.Future[T]) -> T:
+        """What comes of a verb, which goes on if its caller is cancelled.
+
+        Raises:
+            StoreUnavailableError: the store was closed, and the verb had no connection.
+        """
+        try:
+            return await asyncio.shield(verb)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if verb.cancelled() and not (caller and caller.cancelling()):
+                # `close` has cancelled it, and not the caller, which must not end as if it were.
+                raise StoreUnavailableError(str(self._address), "it was closed meanwhile") from None
+            raise
+
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._verbs.discard(task)
         self._commits.discard(task)
@@ -235,11 +250,11 @@ class PostgresStore:
         return self._pools
 
     async def _write(self, verb: Verb[T], *arguments: Any) -> T:
-        return await asyncio.shield(self._spawn(self.pools.shared.do(verb, *arguments, is_write=True)))
+        return await self._end_of(self._spawn(self.pools.shared.do(verb, *arguments, is_write=True)))
 
     async def _read(self, verb: Verb[T], *arguments: Any) -> T:
         shared = self.pools.shared
-        return await asyncio.shield(self._spawn(shared.do_repeatable(verb, *arguments, is_write=False)))
+        return await self._end_of(self._spawn(shared.do_repeatable(verb, *arguments, is_write=False)))
 
     # -- Writing -------------------------------------------------------------------------------------------
 
@@ -250,7 +265,7 @@ class PostgresStore:
             return []
         task = self._spawn(writer.do(commit.commit, changes, self._writing, is_write=True))
         self._commits.add(task)
-        return await asyncio.shield(task)
+        return await self._end_of(task)
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""
@@ -293,9 +308,7 @@ class PostgresStore:
         if blobs:
             # What is there already is left as it is, so putting it there twice does no harm.
             shared = self.pools.shared
-            await asyncio.shield(
-                self._spawn(shared.do_repeatable(commit.put_blobs, blobs, self._writing, is_write=True))
-            )
+            await self._end_of(self._spawn(shared.do_repeatable(commit.put_blobs, blobs, self._writing, is_write=True)))
 
     async def read_cell(self, name: str) -> bytes | None:
         """See `CellStore`."""
@@ -308,14 +321,14 @@ class PostgresStore:
         if not self._cells.is_busy:
             self._cells.is_busy = True
             self._spawn(self._cells.run())
-        return await answer
+        return await self._end_of(answer)
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""
         appending = self._spawn(checkpoints.append_checkpoint(self.pools.shared, run_id, row))
         self._appending[appending] = run_id
         appending.add_done_callback(self._appending.pop)
-        return await asyncio.shield(appending)
+        return await self._end_of(appending)
 
     async def clear_checkpoints(self, run_id: str) -> None:
         """See `CheckpointTable`."""
@@ -332,7 +345,7 @@ class PostgresStore:
         """See `StreamTable`. May be repeated: each append has a mark."""
         shared = self.pools.shared
         verb = shared.do_repeatable(streams.append_streams, appends, limits, self._writing.rings_channel, is_write=True)
-        return await asyncio.shield(self._spawn(verb))
+        return await self._end_of(self._spawn(verb))
 
     async def deliver(
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
@@ -344,15 +357,13 @@ class PostgresStore:
         """See `Store`."""
         # Keeping a watch twice does no harm.
         shared = self.pools.shared
-        return await asyncio.shield(
-            self._spawn(shared.do_repeatable(watch_ends, watches, self._writing, is_write=True))
-        )
+        return await self._end_of(self._spawn(shared.do_repeatable(watch_ends, watches, self._writing, is_write=True)))
 
     async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
         """See `Store`."""
         shared = self.pools.shared
         refusing = shared.do_repeatable(commit.refuse_messages, worker_id, refusals, is_write=True)
-        await asyncio.shield(self._spawn(refusing))
+        await self._end_of(self._spawn(refusing))
 
     async def claim_runs(
         self,
