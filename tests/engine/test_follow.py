@@ -158,6 +158,63 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
     assert (sum(len(rows) for rows in store.reads) - read, len(page)) == (10, 10)
 
 
+class HeldRead(ReadRows):
+    """A store whose first answer about a journal is held back until a test lets it go."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.is_held, self.go = asyncio.Event(), asyncio.Event()
+
+    async def read_journal(self, journal: int, **options: Any) -> list[Any]:
+        """As the store has it; late, if it is the first."""
+        rows = await super().read_journal(journal, **options)
+        if not self.is_held.is_set():
+            self.is_held.set()
+            await self.go.wait()
+        return rows
+
+
+async def test_readers_of_one_long_journal_miss_nothing_when_one_overtakes_the_other() -> None:
+    """What the faster one has looked at is shown to the slower one too."""
+    engine = TestEngine(redact=["password"])
+    async with engine:
+        await engine.start(followed_long, id="long")
+        await engine.settle()
+        run = await engine.view.run("long")
+        store = wrap_inner(engine, HeldRead)
+        slow = asyncio.ensure_future(engine.view.events(run, after=-1, limit=1_000))
+        await store.is_held.wait()
+        fast = await engine.view.events(run, after=-1, limit=1_000)
+        store.go.set()
+
+        assert [entry.position for entry in fast] == list(range(1_000))
+        assert [entry.position for entry in await slow] == list(range(1_000))
+
+
+async def test_follower_reads_no_event_again_because_people_look_at_other_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It keeps what it knows for as long as it follows, however little is kept of other journals."""
+    monkeypatch.setattr("outlive.client.shown.KNOWN_MAX", 1)
+    engine = TestEngine(redact=["password"])
+    store = wrap_inner(engine, ReadRows)
+    async with engine:
+        run = await engine.start(followed, "secret", id="followed")
+        await engine.start(followed, "unlucky", id="other")
+        await engine.settle()
+        followed_events = run.follow(redacted=True)
+        async for entry in followed_events:
+            if "waits for signal" in in_words(entry.event):
+                break
+        await engine.view.run("other")
+        store.reads.clear()
+        await run.signal("go", "gone")
+        rest = [entry.position async for entry in followed_events]
+
+    assert sorted(seq for rows in store.reads for seq in rows if seq <= entry.position) == []
+    assert rest[0] == entry.position + 1
+
+
 async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the engine reads the journals again that people looked at the longest time ago."""
     monkeypatch.setattr("outlive.client.shown.KNOWN_CHARACTERS_MAX", 10)

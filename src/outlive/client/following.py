@@ -14,7 +14,7 @@ from outlive._journal.event import AnyEvent, SnapshotTaken
 from outlive._model import Run, given
 from outlive.client.access import Access
 from outlive.client.followers import Followers
-from outlive.client.shown import Shown
+from outlive.client.shown import KnownSecrets, Shown
 from outlive.client.streams import Rest
 from outlive.client.why import is_stopped
 from outlive.errors import RunParkedError, StoreMovedError, StoreUnavailableError
@@ -63,7 +63,8 @@ class JournalReader:
                     root = await self._access.root_of(run)
                     if run.journal != journal:
                         journal, position = run.journal, -1
-                    found = await self.read(run, position, redacted=redacted)
+                    known = self._shown.known_of(run) if redacted else None
+                    found = await self.read(run, position, redacted=redacted, known=known)
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
@@ -79,17 +80,19 @@ class JournalReader:
                 await rest(bell, LOOK_SECONDS)
                 followers.check_open()
 
-    async def read(self, run: Run, after: int, *, redacted: bool, limit: int | None = None) -> list[JournalEntry]:
+    async def read(
+        self, run: Run, after: int, *, redacted: bool, limit: int | None = None, known: KnownSecrets | None = None
+    ) -> list[JournalEntry]:
         """At most `limit` events behind a position that are there now.
 
         What is hidden in one event is blacked out in others. So the whole journal is looked at to show a part of it,
-        but for events that were looked at before.
+        but for events that were looked at before. A reader that comes again holds what is `known` of the journal.
         """
         if not redacted or not self._shown.hides:
             rows, events = await self._open(run, after, limit)
             shown = await self._shown.events(events) if redacted else events
             return _entries(rows, shown)
-        known = self._shown.known_of(run)
+        known = self._shown.known_of(run) if known is None else known
         begin = known.position
         found: list[tuple[Row, AnyEvent]] = []
         async for looked_at in self._shown.look(run, known):

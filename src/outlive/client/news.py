@@ -76,7 +76,10 @@ class NewsReader:
                     run = await self._access.info(run_id)
                     if run.journal != position.journal:
                         position = Position(run.journal)
-                    entries = await self._journals.read(run, position.seq, redacted=True, limit=EVENTS_READ_MAX)
+                    known = self._shown.known_of(run)
+                    entries = await self._journals.read(
+                        run, position.seq, redacted=True, limit=EVENTS_READ_MAX, known=known
+                    )
                     fields = await self._fields(run) if run.published != published else None
                 except StoreMovedError:
                     raise

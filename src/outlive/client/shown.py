@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -34,7 +35,7 @@ HIDDEN = "[redacted: the journal, which says what may be shown, cannot be read]"
 class KnownSecrets:
     """The texts of one journal that are not to be seen, as far as it was looked at."""
 
-    __slots__ = ("characters", "position", "texts")
+    __slots__ = ("__weakref__", "characters", "position", "texts")
 
     def __init__(self) -> None:
         self.position = -1
@@ -55,8 +56,11 @@ class Shown:
     def __init__(self, access: Access, redaction: Redaction) -> None:
         self._access = access
         self._redaction = redaction
-        self._known: OrderedDict[tuple[int, int], KnownSecrets] = OrderedDict()
-        """By journal and nonce: another run may get the number of a journal that was deleted."""
+        self._known: WeakValueDictionary[tuple[int, int], KnownSecrets] = WeakValueDictionary()
+        """By journal and nonce: another run may get the number of a journal that was deleted. A reader that follows a
+        run holds its own, so two readers of a journal share one, and none has to look at its events again."""
+        self._kept: OrderedDict[tuple[int, int], KnownSecrets] = OrderedDict()
+        """Those of the journals that people looked at last."""
 
     @property
     def hides(self) -> bool:
@@ -100,28 +104,38 @@ class Shown:
         return known.texts
 
     async def look(self, run: Run, known: KnownSecrets) -> AsyncIterator[list[tuple[Row, AnyEvent]]]:
-        """Look at the events of a journal that were not looked at before, some at a time; these, as they are stored."""
+        """Look at the events of a journal that were not looked at before, some at a time; these, as they are stored.
+
+        It goes on behind its own last event, and not where another reader of the journal has come to meanwhile: it
+        gives every event.
+        """
+        position = known.position
         rows: Sequence[Row] | None = None
         while rows is None or len(rows) == EVENTS_AT_ONCE:
-            begin = known.position
-            rows = await self._access.store.read_journal(run.journal, after=begin, limit=EVENTS_AT_ONCE)
-            events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=begin + 1))
+            rows = await self._access.store.read_journal(run.journal, after=position, limit=EVENTS_AT_ONCE)
+            events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=position + 1))
             if events:
+                position = rows[-1][0]
                 unpack = await self._unpacker(events)
-                found = self._redaction.secrets_in(events, unpack=unpack, names=self._names)
-                known.add(found, rows[-1][0])
+                known.add(self._redaction.secrets_in(events, unpack=unpack, names=self._names), position)
+                self._keep_within_size()
                 yield list(zip(rows, events, strict=True))
-        while len(self._known) > 1 and sum(each.characters for each in self._known.values()) > KNOWN_CHARACTERS_MAX:
-            self._known.popitem(last=False)
 
     def known_of(self, run: Run) -> KnownSecrets:
         """What is known of the journal of a run; `look` adds to it."""
         journal = (run.journal, run.nonce)
-        known = self._known.setdefault(journal, KnownSecrets())
-        self._known.move_to_end(journal)
-        if len(self._known) > KNOWN_MAX:
-            self._known.popitem(last=False)
+        known = self._known.get(journal)
+        if known is None:
+            known = self._known[journal] = KnownSecrets()
+        self._kept[journal] = known
+        self._kept.move_to_end(journal)
+        if len(self._kept) > KNOWN_MAX:
+            self._kept.popitem(last=False)
         return known
+
+    def _keep_within_size(self) -> None:
+        while len(self._kept) > 1 and sum(each.characters for each in self._kept.values()) > KNOWN_CHARACTERS_MAX:
+            self._kept.popitem(last=False)
 
     def plain(self, value: Any) -> Any:
         """A JSON value without what the engine redacts."""
