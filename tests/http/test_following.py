@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 import pytest
 
@@ -186,6 +187,36 @@ async def test_a_run_comes_before_the_one_that_it_pushes_out_of_a_list(
     seen = (await reading)[2:]
 
     assert [("run", "l-2"), ("gone", "l-1")] == [(each.name, each.data["id"]) for each in seen[:1] + seen[-1:]]
+
+
+async def test_readers_of_a_list_share_what_they_are_sent_and_a_slow_one_misses_nothing(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand readers cost little more than one; who comes late gets both changes at once."""
+    monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
+    await engine.start(shop.api_patient, id="l-0")
+    await engine.settle()
+    pages, query = LivePages(), RunsFollowQuery(workflow="api_patient", status=["waiting"])
+    first, second, slow = (pages.follow(engine.view, query, of="") for _ in range(3))
+
+    async def until(reader: AsyncGenerator[bytes, None], name: bytes) -> list[bytes]:
+        seen = [await anext(reader)]
+        while name not in seen[-1]:
+            seen.append(await anext(reader))
+        return seen
+
+    async with aclosing(first), aclosing(second), aclosing(slow):
+        begun = [await until(reader, b"event: list") for reader in (first, second, slow)]
+        for run_id in ("l-1", "l-2"):
+            await engine.start(shop.api_patient, id=run_id)
+            await engine.settle()
+            last = [await until(reader, run_id.encode()) for reader in (first, second)]
+        late = await until(slow, b"l-2")
+
+    assert all(one is other for one, other in zip(*begun[:2], strict=True))
+    assert all(one is other for one, other in zip(*last, strict=True))
+    assert [True, True] == [run_id in part for run_id, part in zip((b"l-1", b"l-2"), late, strict=True)]
+    assert late[-1].startswith(b"id: ")
 
 
 async def test_readers_that_go_leave_nothing_behind(engine: TestEngine) -> None:

@@ -35,14 +35,23 @@ class Row(NamedTuple):
     message: bytes
 
 
+Rows = dict[str, Row]
+"""A page of a list, by the ids of its runs. It is never changed: all its readers have the same one."""
+
+
 class LivePage:
     """The first page of a list, looked at again and again for all who follow it."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, Row] | None = None
-        """By id; None before the first look."""
-        self.position = b""
+        self.rows: Rows | None = None
+        """None before the first look."""
+        self._position = b""
         """The id of a reader that has all of them."""
+        self._list = b""
+        """The message with the ids of all of them."""
+        self._before: Rows | None = None
+        self._changes: list[bytes] = []
+        """What a reader is sent that has those before."""
         self.changed = asyncio.Event()
         """Replaced by another one with each change."""
         self.readers = 0
@@ -51,14 +60,33 @@ class LivePage:
 
     def show(self, views: list[RunView]) -> None:
         """What the list shows now."""
-        rows: dict[str, Row] = {}
+        rows: Rows = {}
         for view in views:
             digest = _digest_of(view)
             known = None if self.rows is None else self.rows.get(view.id)
             rows[view.id] = known if known and known.digest == digest else Row(digest, message("run", view))
         if rows != self.rows:
-            self.rows, self.position = rows, _position_of(row.digest for row in rows.values())
+            self._before, self.rows = self.rows, rows
+            self._position = _position_of(row.digest for row in rows.values())
+            (self._list,) = self._marked([message("list", {"ids": list(rows)})])
+            self._changes = [] if self._before is None else self._marked(_changes(self._before, rows))
             self.ring()
+
+    def whole(self, known: frozenset[bytes]) -> list[bytes]:
+        """What a reader is sent at first, that knows these rows: the others, and the ids of all."""
+        rows = self.rows or {}
+        return [*(row.message for row in reversed(rows.values()) if row.digest not in known), self._list]
+
+    def changes_since(self, shown: Rows) -> list[bytes]:
+        """What a reader is sent that was shown these rows. All who have kept pace are sent the same."""
+        if shown is self._before:
+            return self._changes
+        return self._marked(_changes(shown, self.rows or {}))
+
+    def _marked(self, parts: list[bytes]) -> list[bytes]:
+        if parts and self._position:
+            parts[-1] = b"id: " + self._position + b"\n" + parts[-1]
+        return parts
 
     def ring(self) -> None:
         """Let all readers look."""
@@ -90,14 +118,14 @@ class LivePages:
             page.task = own_task(_look(page, view, query), name="outlive-http-list")
         try:
             yield FIRST
-            shown: dict[str, bytes] | None = None
+            shown: Rows | None = None
             while True:
                 changed = page.changed
                 if page.error is not None:
                     raise page.error
-                if page.rows is not None:
-                    parts = _news(page, shown, known)
-                    shown = {run_id: row.digest for run_id, row in page.rows.items()}
+                if page.rows is not None and page.rows is not shown:
+                    parts = page.whole(known) if shown is None else page.changes_since(shown)
+                    shown = page.rows
                     for part in parts:
                         yield part
                 waiting = asyncio.ensure_future(changed.wait())
@@ -114,22 +142,15 @@ class LivePages:
                 page.task.cancel()
 
 
-def _news(page: LivePage, shown: dict[str, bytes] | None, known: frozenset[bytes]) -> list[bytes]:
-    """What a reader is sent of a list that it was shown like this; None if it was shown nothing.
+def _changes(before: Rows, now: Rows) -> list[bytes]:
+    """What a reader is sent that has the rows before.
 
     A run goes before the one whose place it has taken: a reader that shows more of the list than this page can tell
     that one from a run that is in the list no longer.
     """
-    rows = page.rows or {}
-    if shown is None:
-        parts = [row.message for row in reversed(rows.values()) if row.digest not in known]
-        parts.append(message("list", {"ids": list(rows)}))
-    else:
-        parts = [row.message for run_id, row in reversed(rows.items()) if shown.get(run_id) != row.digest]
-        parts += [message("gone", {"id": run_id}) for run_id in shown if run_id not in rows]
-    if parts and page.position:
-        parts[-1] = b"id: " + page.position + b"\n" + parts[-1]
-    return parts
+    digests = {run_id: row.digest for run_id, row in before.items()}
+    parts = [row.message for run_id, row in reversed(now.items()) if digests.get(run_id) != row.digest]
+    return parts + [message("gone", {"id": run_id}) for run_id in before if run_id not in now]
 
 
 def _digest_of(view: RunView) -> bytes:
