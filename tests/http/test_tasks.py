@@ -73,6 +73,17 @@ async def test_a_task_is_worked_on_over_http(engine: TestEngine) -> None:
     assert await run.result() == [42]
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "\x1b[2J"])
+async def test_the_name_of_a_remote_worker_is_one_line(engine: TestEngine, name: str) -> None:
+    """It is in the id of its session, which not every store could keep with a NUL, and in logs."""
+    wanted = {"queue": "sums", "steps": ["http_double"], "worker": name, "wait": 0}
+
+    refused = await Caller(Api(engine)).post(f"{TASKS}/claim", wanted)
+
+    assert (refused.status, refused.error) == (422, "InvalidArgumentError")
+    assert "worker" in refused.data["detail"]
+
+
 async def test_a_task_fails_over_http(engine: TestEngine) -> None:
     """With what the worker says of its error."""
     api = Caller(Api(engine))

@@ -24,6 +24,16 @@ def worker_name(name: object) -> str:
     return plain
 
 
+def remote_name(worker: object) -> str:
+    """The name of a program outside that takes tasks: `remote`, and what it calls itself, if it says so."""
+    where = "engine.tasks.claim"
+    plain = given.text(where, "worker", worker, like="resizer-1", least=0)
+    if not plain.isprintable():
+        wanted = "it is shown in logs and lists: give one line without control characters, for example 'resizer-1'"
+        raise InvalidArgumentError(where, "worker", worker, wanted)
+    return f"remote {plain}".rstrip()
+
+
 def session_id(name: str, unique: str) -> str:
     """The id of a session of the worker with this name; the end of `unique` tells it from its other sessions."""
     return f"{name[:NAME_CHARACTERS_MAX]}#{unique[-UNIQUE_CHARACTERS:]}"

@@ -35,7 +35,7 @@ from outlive._journal.value import TAGGED
 from outlive._model import Failure, Payload, Run, RunStatus, definition_key, given
 from outlive._model.payload import Blob
 from outlive._model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
-from outlive._model.worker import session_id
+from outlive._model.worker import remote_name, session_id
 from outlive._store.contract import Change, Ended, Inbound, MessageKind, Outcome, WorkerInfo
 from outlive.client.access import Access
 from outlive.client.closing import end_message, trace_ends
@@ -131,10 +131,10 @@ class Tasks:
         seconds = given.number(where, "lease_seconds", lease_seconds, least=1, most=LEASE_SECONDS_MAX, like=30)
         patience = given.number(where, "wait", wait, least=0, most=WAIT_SECONDS_MAX, like=20)
         store = self._access.store
-        name = f"remote {worker}".rstrip()
+        caller = remote_name(worker)
         info = WorkerInfo(
-            id=session_id(name, self._new_id()),
-            name=name,
+            id=session_id(caller, self._new_id()),
+            name=caller,
             definitions=tuple(definition_key(OF_REMOTE + name, VERSION) for name in names),
             started_at=store.now(),
             expires_at=0,
