@@ -143,9 +143,9 @@ def test_commands_of_the_project_use_the_store_of_its_settings_whatever_a_variab
 ) -> None:
     """A worker of the project does; a list of its runs from another store would be a wrong answer."""
     asked = ["manage.py", "outlive", "config", "show", "--json"]
-    other = {"OUTLIVE_STORE": "sqlite:other.db"}
+    other = {"OUTLIVE_STORE": "sqlite:other.db", "OUTLIVE_NAMESPACE": "other-tenant"}
 
     said = json.loads(in_project(asked, database_url, tmp_path, "sqlite:shop.db", **other))
 
     assert "sqlite:shop.db" in json.dumps(said)
-    assert "other.db" not in json.dumps(said)
+    assert "other" not in json.dumps(said)

@@ -154,8 +154,7 @@ def environment() -> dict[str, str]:
     Raises:
         ImproperlyConfigured: see `store_url`.
     """
-    namespace = {"OUTLIVE_NAMESPACE": str(it)} if (it := _options().get("namespace")) else {}
-    return {"OUTLIVE_STORE": store_url(), **namespace}
+    return {"OUTLIVE_STORE": store_url(), "OUTLIVE_NAMESPACE": str(_options().get("namespace") or "")}
 
 
 def _options() -> dict[str, Any]:
