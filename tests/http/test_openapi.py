@@ -11,7 +11,7 @@ import pytest
 
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS
-from outlive.http.operations.document import document_bytes
+from outlive.http.operations.document import MOUNTS_MAX, document_bytes
 from outlive.http.principal import NO_SCOPE
 from outlive.testing import TestEngine
 from tests.http.caller import Caller
@@ -67,3 +67,16 @@ async def test_the_document_and_the_page_are_served() -> None:
     text = page.body.decode()
     assert all(it.path in text for it in OPERATIONS.values())
     assert not re.search(r"<script|https?:|style=| on\w+=", text)
+
+
+def test_documents_of_many_mounts_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may choose a part of the path below which the API is mounted."""
+    monkeypatch.setattr("outlive.http.operations.document.document_of", lambda operations: {})
+    document_bytes.cache_clear()
+    try:
+        for number in range(MOUNTS_MAX + 5):
+            assert f"/tenants/{number}" in document_bytes(f"/tenants/{number}").decode()
+
+        assert document_bytes.cache_info().currsize <= MOUNTS_MAX
+    finally:
+        document_bytes.cache_clear()

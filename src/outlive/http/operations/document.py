@@ -6,7 +6,7 @@ Documents are made when they are first asked for. That takes some tenths of a se
 from __future__ import annotations
 
 import asyncio
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -14,6 +14,9 @@ from outlive.http.openapi import document_of
 from outlive.http.operation import JSON, OPERATIONS, Call, Content, operation
 from outlive.http.page import STYLE, page_of
 from outlive.http.plain_page import HTML
+
+MOUNTS_MAX = 16
+"""Of how many mounts the document is kept. A mount may have a name in its path that the client chooses."""
 
 
 @operation("GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)
@@ -39,7 +42,7 @@ def _page() -> bytes:
     return page_of(document_of(OPERATIONS.values())).encode()
 
 
-@cache
+@lru_cache(MOUNTS_MAX)
 def document_bytes(mount: str = "") -> bytes:
     """The document, as `docs/openapi.json` has it; below a mount it says where that is."""
     document = document_of(OPERATIONS.values()) | ({"servers": [{"url": mount}]} if mount else {})
