@@ -123,6 +123,23 @@ async def test_a_stalled_worker_that_is_to_exit_ends_with_its_own_code(
     assert "this process ends, and other workers go on with its runs" in worker.log
 
 
+def test_a_worker_that_an_unexpected_error_ends_is_to_be_started_again(tmp_path: Path, command: Begin) -> None:
+    """It has not the code of a wrong command or store, after which a supervisor lets it be."""
+    (tmp_path / "broken.py").write_text(
+        "import outlive\n"
+        "class Broken(outlive.Engine):\n"
+        "    async def __aenter__(self):\n"
+        "        raise RuntimeError('the cache is not up yet')\n"
+        "def engine():\n"
+        "    return Broken('sqlite:shop.db')\n"
+    )
+    worker = command("worker", f"{tmp_path / 'broken.py'}:engine")
+
+    assert 70 == worker.ends()
+    assert "RuntimeError: the cache is not up yet" in worker.log
+    assert "start it again" in worker.log
+
+
 async def test_a_thread_that_never_ends_does_not_keep_the_process(url: str, command: Begin, ledger: Ledger) -> None:
     """What a step left in a thread of a library is given up after everything was released."""
     async with outlive.Engine(url, worker=False) as client:

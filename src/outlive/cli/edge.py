@@ -34,6 +34,8 @@ T = TypeVar("T")
 REFUSED, WRONG, STUCK = 1, 2, 3
 """Exit codes beside 0 and that of Ctrl-C: Outlive refuses it or the run has failed; the command is wrong; a run that
 the command follows is parked, and a person has to act."""
+BROKEN = 70
+"""The exit code of a service that an error ended which Outlive does not know: its supervisor is to start it again."""
 STORES_SHOWN_MAX = 3
 SENTENCE_CHARACTERS_MAX = 300
 
@@ -273,11 +275,12 @@ def run(
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
     """Run a command to its end, on Python's own event loop unless another is given; what Outlive refuses becomes one
-    line and an exit code.
+    line and an exit code. An unexpected error of a service has an exit code of its own.
 
     What it changes is in the audit log under the name of the person who typed it, unless it is a service.
     """
     import asyncio
+    import logging
 
     from outlive.client.acting import acting
     from outlive.errors import ConfigurationError, OutliveError, StoreUrlError
@@ -295,6 +298,13 @@ def run(
     except OutliveError as error:
         # What a server advises comes as a note.
         raise click.ClickException("; ".join([str(error), *getattr(error, "__notes__", ())])) from error
+    except click.ClickException:
+        raise
+    except Exception:
+        if not is_service:
+            raise
+        logging.getLogger("outlive").exception("this process ends because of an unexpected error; start it again")
+        sys.exit(BROKEN)
 
 
 def shell_user() -> str:
