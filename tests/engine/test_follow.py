@@ -51,6 +51,13 @@ async def followed_long() -> None:
 
 
 @outlive.workflow
+async def followed_host(guests: int) -> None:
+    """Waits for so many other runs at once."""
+    runs = [await outlive.start(followed, "secret", detached=True, id=f"guest-{number}") for number in range(guests)]
+    await asyncio.gather(*(run.result() for run in runs))
+
+
+@outlive.workflow
 async def followed_spin() -> None:
     """Waits for nothing, for ever."""
     while True:  # noqa: ASYNC110 (that is the point)
@@ -248,3 +255,21 @@ async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -
 async def _collect(run: outlive.RunHandle[None], seen: list[str]) -> None:
     async for entry in run.follow():
         seen.append(in_words(entry.event))  # noqa: PERF401 (it raises at the end, and what came before is wanted)
+
+
+async def test_why_reads_only_the_journals_of_runs_that_it_names() -> None:
+    """A run may wait for thousands, and a page asks why every few seconds."""
+    engine = TestEngine(redact=["password"])
+    store = wrap_inner(engine, ReadRows)
+    async with engine:
+        run = await engine.start(followed_host, 30, id="host")
+        await engine.settle()
+        for number in range(30):
+            await engine.get(f"guest-{number}").pause(by="ann", reason="secret is wrong")
+        await engine.settle()
+        store.reads.clear()
+        said = await run.why()
+
+    assert said.startswith("it waits for run guest-0, which is paused by ann: [redacted] is wrong or run guest-1")
+    assert said.endswith("or 26 more")
+    assert len(store.reads) == 4

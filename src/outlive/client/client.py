@@ -63,7 +63,7 @@ from outlive.client.tasks import Tasks
 from outlive.client.tree_copy import check_copy, write_copy
 from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.waiters import Waiters
-from outlive.client.why import is_paused, is_stopped, why
+from outlive.client.why import WAITS_SHOWN_MAX, is_paused, is_stopped, why
 from outlive.client.why_in_line import why_in_line, why_others_in_line
 from outlive.errors import (
     InvalidArgumentError,
@@ -241,15 +241,17 @@ class Client:
         run, root = await self.shown.runs([run, root])
         awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
         store = self.access.store
-        found = await self.shown.runs((await store.find_runs(awaited)).values()) if awaited else []
+        found = (await store.find_runs(awaited)).values() if awaited else ()
         others = {it.id: it for it in found if workflows is None or _is_of(it, root, workflows)}
+        named = [others[run_id] for run_id in awaited[:WAITS_SHOWN_MAX] if run_id in others]
         pauses = await self._pauser.pauses()
         if root.owner and (pause := await self._pauser.pause_ahead(root)):
             return f"it is to be {pause}, when the steps that run have ended"
         line = await why_in_line(store, root, workflows=workflows)
         other_line = await why_others_in_line(store, others.values(), workflows=workflows)
         workers, now_at = await store.list_workers(), store.now()
-        return why(run, root, workers, others, now_at=now_at, pauses=pauses, line=line, other_line=other_line)
+        shown = {it.id: it for it in await self.shown.runs(named)}
+        return why(run, root, workers, shown, now_at=now_at, pauses=pauses, line=line, other_line=other_line)
 
     # -- Its end ---------------------------------------------------------------------------------------------
 
