@@ -207,6 +207,7 @@ async def test_readers_of_a_list_share_what_they_are_sent_and_a_slow_one_misses_
 
     async with aclosing(first), aclosing(second), aclosing(slow):
         begun = [await until(reader, b"event: list") for reader in (first, second, slow)]
+        last: list[list[bytes]] = []
         for run_id in ("l-1", "l-2"):
             await engine.start(shop.api_patient, id=run_id)
             await engine.settle()
