@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextvars import Context
+from datetime import datetime
 from functools import partial
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypedDict, get_args
 
 import msgspec
 
@@ -45,6 +46,21 @@ OnConflict = Literal["attach", "attach_open", "reject", "replace"]
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
 UNSAID = Wanted()
+
+
+class StartOptions(TypedDict, total=False):
+    """What the start of a flow, and a start through a server, take as `engine.start` does."""
+
+    id: str | None
+    on_conflict: OnConflict
+    timeout: given.Span | None
+    tags: Mapping[str, str] | None
+    headers: Mapping[str, str] | None
+    queue: Queue | str | None
+    key: str | None
+    priority: int | None
+    delay: given.Span | None
+    start_at: datetime | None
 
 
 class Ids(Protocol):

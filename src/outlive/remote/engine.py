@@ -28,6 +28,7 @@ from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
 from outlive.client.message_start import NamedStart
 from outlive.client.purging import Purge
 from outlive.client.set_aside import SetAside
+from outlive.client.starting import StartOptions
 from outlive.engine.health import Health
 from outlive.errors import (
     AskFailed,
@@ -62,7 +63,6 @@ from outlive.remote.tasks import RemoteLinks, RemoteTasks
 from outlive.remote.transport import BROKEN, Answer, Transport
 from outlive.remote.values import (
     DecideOptions,
-    StartOptions,
     answer_of,
     failure_of,
     named_start,

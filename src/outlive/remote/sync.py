@@ -11,9 +11,9 @@ from outlive.remote.following import Message
 
 if TYPE_CHECKING:
     from outlive._model import given
+    from outlive.client.starting import StartOptions
     from outlive.remote.engine import RemoteVerbs
     from outlive.remote.run import RemoteRun
-    from outlive.remote.values import StartOptions
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")

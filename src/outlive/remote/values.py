@@ -16,25 +16,10 @@ from outlive._journal.value import codec_for
 from outlive._model import Failure, RunStatus, given
 from outlive._model.queue import Queue
 from outlive.client.message_start import NamedStart
-from outlive.client.starting import OnConflict
+from outlive.client.starting import StartOptions
 from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.wire.runs import FailureView, ResultView
-
-
-class StartOptions(TypedDict, total=False):
-    """What a start may say besides the workflow and its arguments. See `Engine.start`."""
-
-    id: str | None
-    on_conflict: OnConflict
-    timeout: given.Span | None
-    tags: Mapping[str, str] | None
-    headers: Mapping[str, str] | None
-    queue: Queue | str | None
-    key: str | None
-    priority: int | None
-    delay: given.Span | None
-    start_at: datetime | None
 
 
 class DecideOptions(TypedDict, total=False):

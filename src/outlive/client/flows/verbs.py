@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
 from outlive._model import Run, RunFilter, RunStatus, given
 from outlive._model.pause import Pause
-from outlive._model.queue import Queue
 from outlive.client.client import Client
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import FlowDraft, FlowEntry, FlowRevision, hash_of
 from outlive.client.handle import RunHandle
 from outlive.client.placing import wanted_place
-from outlive.client.starting import OnConflict
+from outlive.client.starting import StartOptions
 from outlive.errors import FlowDisabledError, FlowInUseError, FlowNotFoundError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -29,21 +27,6 @@ if TYPE_CHECKING:
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 RUNS_SHOWN_MAX = 5
 PURGE_AT_ONCE = 1_000
-
-
-class FlowStartOptions(TypedDict, total=False):
-    """What `Flows.start` takes as `engine.start` does."""
-
-    id: str | None
-    on_conflict: OnConflict
-    timeout: given.Span | None
-    tags: Mapping[str, str] | None
-    headers: Mapping[str, str] | None
-    queue: Queue | str | None
-    key: str | None
-    priority: int | None
-    delay: given.Span | None
-    start_at: datetime | None
 
 
 _PLACE = ("queue", "key", "priority", "delay", "start_at")
@@ -272,7 +255,7 @@ class Flows:
         vars: Mapping[str, Any] | None = None,  # noqa: A002  # As documents call them.
         overrides: Mapping[str, Any] | None = None,
         revision: int | None = None,
-        **options: Unpack[FlowStartOptions],
+        **options: Unpack[StartOptions],
     ) -> RunHandle[Any]:
         """Start a run of a flow of the library; it is durable when this returns. No code of its steps is needed here.
 
