@@ -184,6 +184,6 @@ async def test_a_doctor_says_whether_etcd_answers(
     silent = await diagnose(None)
 
     (found,) = [each for each in answered if each.check == "leases"]
-    assert (found.level.value, "1 workers have a key" in found.said) == ("ok", True), found
+    assert (found.level.value, "1 worker has a key" in found.said) == ("ok", True), found
     (found,) = [each for each in silent if each.check == "leases"]
     assert (found.level.value, "lease.kind" in found.advice) == ("problem", True), found

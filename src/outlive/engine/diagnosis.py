@@ -95,7 +95,8 @@ def _etcd(url: str) -> Finding:
     except OutliveError as error:
         advice = "start etcd, or correct lease.kind: workers that cannot renew their leases let go of their runs"
         return problem("leases", str(error), advice)
-    return well("leases", f"{gateway.address} answers, {count} workers have a key there")
+    have = "worker has" if count == 1 else "workers have"
+    return well("leases", f"{gateway.address} answers, {count} {have} a key there")
 
 
 async def _store(url: str) -> AsyncIterator[Finding]:
