@@ -102,6 +102,16 @@ def test_all_mistakes_are_reported_with_their_places(write: Write) -> None:
     assert found[-1].endswith("did you mean OUTLIVE_STORE?")
 
 
+def test_an_address_of_a_proxy_is_checked_with_all_other_settings(write: Write) -> None:
+    """And not first by the server that needs it."""
+    write('leese = 3\n[auth]\nproxies = ["10.0.0.0/8", "a.b"]\n[server]\nport = "x"\n')
+
+    found = mistakes()
+
+    assert [line.partition(": ")[0] for line in found] == ["outlive.toml:1", "outlive.toml:3", "outlive.toml:5"]
+    assert "'a.b'] cannot work: 'a.b' does not appear to be an IPv4 or IPv6 network" in found[1]
+
+
 def test_values_that_do_not_go_together_are_a_mistake(write: Write) -> None:
     """Though each of them is fine."""
     write("[limits]\npayload_inline_bytes_max = 10\npayload_bytes_max = 5\n[retention]\narchive = 'old'\n")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from functools import partial
+from ipaddress import ip_network
 from typing import Any, NamedTuple
 
 from outlive._model import Limits, Recovery, Retry, given
@@ -101,6 +102,16 @@ def _queues(names: Any) -> tuple[str, ...]:
     for name in listed:
         check_queue("Engine", name)
     return listed
+
+
+def _networks(values: Any) -> tuple[str, ...]:
+    found = given.texts("auth", "proxies", values, like="10.0.0.5")
+    for each in found:
+        try:
+            ip_network(each)
+        except ValueError as error:
+            raise InvalidArgumentError("auth", "proxies", each, f"{error}; give an address or a network") from None
+    return found
 
 
 def _flag(name: str) -> Callable[[Any], bool]:
@@ -369,7 +380,7 @@ SETTINGS: tuple[Setting, ...] = (
         TEXTS,
         (),
         "the addresses, or networks, from which that header is believed",
-        lambda value: given.texts("auth", "proxies", value, like="10.0.0.5"),
+        _networks,
     ),
     Setting(
         "auth.header_scope",
