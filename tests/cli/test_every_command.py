@@ -151,6 +151,19 @@ def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(words: tuple[
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /dev/full")
+@pytest.mark.parametrize("words", [("--help",), ("flow", "schema", "--json"), ("completion", "bash")])
+def test_an_answer_that_cannot_be_written_is_one_line_and_exit_code_74(words: tuple[str, ...]) -> None:
+    """The help, much, and little of it."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "outlive.cli", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    said = "Error: the answer cannot be written: No space left on device; the command may be done\n"
+    assert (done.returncode, done.stderr) == (74, said)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_get_a_script(shell: str) -> None:
     """Which asks the command itself for completions."""

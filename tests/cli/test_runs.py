@@ -168,6 +168,30 @@ def test_show_draws_what_happened(shop: Shop) -> None:
     assert plain["input"] == "hello"
 
 
+def test_show_puts_the_lines_of_a_reason_below_each_other(shop: Shop) -> None:
+    """A diff between a journal and the code stays readable, and a table has it on one line."""
+
+    async def park() -> None:
+        async with shop.store() as store:
+            await (await begin(store, "d-1", worker="anvil", nonce=9)).park("the code changed:\n  - charge\n  + bill")
+
+    asyncio.run(park())
+
+    head = shop("show", "d-1").stdout.splitlines()
+    assert head[3:6] == ["why        it is parked: the code changed:", "             - charge", "             + bill"]
+    assert shop("list", "--id-prefix", "d-").stdout.endswith("the code changed: - charge + bill\n")
+
+
+def test_a_paused_run_is_explained_with_the_command_that_helps(shop: Shop) -> None:
+    """In a sentence, among the facts of the run, and in JSON."""
+    shop("pause", "w-1")
+
+    for command in (["why"], ["show"], ["why", "--json"], ["show", "--json"]):
+        assert "`outlive runs resume w-1` lets it go on" in shop(command[0], "w-1", *command[1:]).stdout
+    assert "`outlive runs list` shows" in shop("resume", "none").stderr
+    assert "`outlive runs list` shows" in shop("why", "none").stderr
+
+
 def test_named_runs_are_taken_at_once_and_runs_that_fit_are_shown_first(shop: Shop) -> None:
     """A preview changes nothing; `--yes` does it; one that refuses is exit code 1, and the others are done."""
     preview = shop("resume", "--status", "parked")

@@ -6,6 +6,8 @@ command is used and not before, so `outlive --help` stays fast however many comm
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -17,6 +19,10 @@ from outlive import __version__
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
+NOT_WRITTEN = 74
+"""The exit code if standard output does not take the answer, as `sysexits.h` has it."""
+UNWRITTEN = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
+"""What a full disk, a limit and a terminal that is gone answer."""
 
 
 class Entry(NamedTuple):
@@ -126,6 +132,18 @@ class LazyGroup(click.Group):
             if error.filename is None:  # A closed pipe, or a bug.
                 raise
             raise UnusableFile(f"{error.filename} cannot be used: {error.strerror}") from error
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """The whole program; output that a full disk does not take is one line. A closed pipe is for click."""
+        try:
+            return super().main(*args, **options)
+        except OSError as error:
+            if error.errno not in UNWRITTEN or error.filename is not None:
+                raise
+            # Python writes once more what is left, when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            click.echo(f"Error: the answer cannot be written: {error.strerror}; the command may be done", err=True)
+            sys.exit(NOT_WRITTEN)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table alone."""

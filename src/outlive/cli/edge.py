@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from outlive.cli import INTERRUPTED
+from outlive.cli.advice import as_typed
 from outlive.cli.paint import painted
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def run(
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
     """Run a command to its end, on Python's own event loop unless another is given; what Outlive refuses becomes one
-    line and an exit code. An unexpected error of a service has an exit code of its own.
+    line and an exit code, and advises commands. An unexpected error of a service has an exit code of its own.
 
     What it changes is in the audit log under the name of the person who typed it, unless it is a service.
     """
@@ -294,10 +295,11 @@ def run(
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (StoreUrlError, ConfigurationError) as error:
-        raise Mistake(str(error)) from error
+        raise Mistake(as_typed(str(error))) from error
     except OutliveError as error:
-        # What a server advises comes as a note.
-        raise click.ClickException("; ".join([str(error), *getattr(error, "__notes__", ())])) from error
+        # What a server advises comes as a note; what to request over HTTP is nothing to type.
+        notes = [note for note in getattr(error, "__notes__", ()) if "/api/v1/" not in note]
+        raise click.ClickException(as_typed("; ".join([str(error), *notes]))) from error
     except click.ClickException:
         raise
     except Exception:

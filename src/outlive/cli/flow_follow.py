@@ -11,6 +11,7 @@ import click
 from outlive._define.flow.graph import StepState, nodes_of
 from outlive._define.flow.picture import lines, said
 from outlive._define.flow.plan import Plan
+from outlive.cli.advice import as_typed
 from outlive.client.flows.progress import Progress
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Follower:
         """What the run waits for, if that is new."""
         if not self._says:
             return
-        why = await self._handle.why()
+        why = as_typed(await self._handle.why())
         if why != self._said_why:
             self._said_why = why
             click.echo(f"it goes on when it can: {why}", err=True)

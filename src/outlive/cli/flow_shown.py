@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import Mistake, open_engine
 from outlive.cli.flow_files import file_named, read_file
 
@@ -72,7 +73,7 @@ async def _of_run(engine: Engine, run_id: str) -> Shown:
     shown = shown_of(document, text, f"{run.workflow}, run {run_id}: {run.status.value}")
     progress = Progress(shown.nodes, run.number)
     progress.read(await engine.history(run_id, redacted=True))
-    return shown._replace(views=progress.views(run), why=await engine.get(run_id).why())
+    return shown._replace(views=progress.views(run), why=as_typed(await engine.get(run_id).why()))
 
 
 def shown_of(document: Document, text: str, title: str) -> Shown:

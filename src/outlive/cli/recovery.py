@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import (
     Group,
     Mistake,
@@ -66,7 +67,7 @@ def list_(*, url: str, limit: int, as_json: bool) -> None:
     if not found:
         click.echo("every run is moving, waiting for something, or has ended")
         return
-    rows = [[it.run.id, it.run.definition_shown, it.kind.value, it.reason] for it in found]
+    rows = [[it.run.id, it.run.definition_shown, it.kind.value, as_typed(it.reason)] for it in found]
     print_table(["run", "workflow", "kind", "why"], rows)
     if not is_all:
         click.echo(f"... and more; --limit {limit * 10} shows them")
@@ -139,7 +140,7 @@ async def _resume_all(url: str) -> int:
                 except (RunNotParkedError, RunFinishedError, RunNotFoundError):
                     continue  # Another person was faster.
                 except OutliveError as error:
-                    click.echo(f"run {it.run.id} could not be resumed: {error}", err=True)
+                    click.echo(f"run {it.run.id} could not be resumed: {as_typed(str(error))}", err=True)
                     continue  # The others are not to suffer for it.
                 number += 1
     return number

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli.advice import as_typed
 from outlive.cli.completing import programs
 from outlive.cli.edge import STUCK, Mistake, json_option, print_json, settings_with
 from outlive.cli.edge import run as run_to_end
@@ -269,14 +270,14 @@ class Started:
         if self._as_json:
             status = (await handle.info()).status.value
             error = None if failure is None else f"{failure.error}: {failure.message}"
-            why = await handle.why()
+            why = as_typed(await handle.why())
             print_json({"id": handle.id, "status": status, "result": value_of(result), "error": error, "why": why})
         elif code == 0:
             print_json(value_of(result))
         elif failure is not None:
             print_failure(failure, err=True)
         else:
-            click.echo(await handle.why(), err=True)
+            click.echo(as_typed(await handle.why()), err=True)
             if code == STUCK:
                 command = f"outlive runs resume {handle.id}{self.store_option}"
                 click.echo(f"when the cause is gone, `{command}` lets it go on", err=True)

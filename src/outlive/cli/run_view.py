@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from outlive.cli.advice import as_typed
 from outlive.cli.paint import span
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def note_of(run: Run) -> str:
     if run.failure is not None:
         return failure_shown(run.failure)
     if run.reason:
-        return run.reason
+        return as_typed(run.reason)
     if run.status.is_terminal:
         took = (run.finished_at or run.updated_at) - run.created_at
         return f"took {span(max(0, took) / MICROSECONDS)}"

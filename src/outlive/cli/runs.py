@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from outlive.cli import completing as complete
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.run_view import TITLES, plain_run, row_of
@@ -39,7 +40,7 @@ def runs() -> None:
 @json_option
 def why(*, run_id: str, url: str, as_json: bool) -> None:
     """Say in one sentence what a run waits for, or how it ended."""
-    sentence = ask(url, lambda engine: engine.get(run_id).why())
+    sentence = as_typed(ask(url, lambda engine: engine.get(run_id).why()))
     say(sentence, {"id": run_id, "why": sentence}, as_json=as_json)
 
 

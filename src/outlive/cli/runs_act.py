@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import (
     REFUSED,
     Mistake,
@@ -173,7 +174,7 @@ async def _do(engine: Engine, run_id: str, act: Act) -> dict[str, Any]:
     except StoreError:
         raise  # No other run would fare better.
     except OutliveError as error:
-        return {"id": run_id, "error": str(error)}
+        return {"id": run_id, "error": as_typed(str(error))}
     return {"id": run_id, "new_id": answer} if isinstance(answer, str) else {"id": run_id}
 
 

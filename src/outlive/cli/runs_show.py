@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import textwrap
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from outlive.cli import completing as complete
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import ask, counted, json_option, place_option, print_json
 from outlive.cli.paint import clock, painted, span, strong
 from outlive.cli.run_view import MICROSECONDS, plain_run, when
@@ -27,6 +30,9 @@ LINES = 100
 BAR_MIN, BAR_MAX = 16, 40
 FRAMES_MAX = 6
 CAUSES_MAX = 5
+INDENT = 11
+"""Where what is said of a fact begins."""
+WORDS_MIN = 20
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)(?:\n +(?P<code>.+))?')
 
 
@@ -65,7 +71,7 @@ def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool)
 
 async def _look(engine: Engine, run_id: str) -> Seen:
     handle = engine.get(run_id)
-    return Seen(await engine.view.run(run_id), await handle.why(), await handle.history(redacted=True))
+    return Seen(await engine.view.run(run_id), as_typed(await handle.why()), await handle.history(redacted=True))
 
 
 # -- What the journal says of this run ---------------------------------------------------------------------------------
@@ -138,7 +144,7 @@ def _print_head(seen: Seen) -> None:
         facts.append(("tags", " ".join(f"{name}={value}" for name, value in run.tags.items())))
     facts += [(name, _json(value)) for name, value in _values(seen)]
     for name, text in facts:
-        click.echo(f"{name:<10} {_cut(text, 11)}")
+        click.echo(f"{name:<10} {_whole(text) if name == 'why' else _cut(text, INDENT)}")
     end = _end(seen)
     if end is not None and getattr(end, "failure", None) is not None:
         print_failure(end.failure)
@@ -164,7 +170,7 @@ def print_failure(failure: Failure, *, err: bool = False) -> None:
     """An error and what caused it, with the lines of the user's code."""
     for number, each in enumerate(_chain(failure)):
         name = "error" if not number else "because of"
-        click.echo(f"{name:<10} {painted(_cut(f'{each.type}: {each.message}', 11), 'failed')}", err=err)
+        click.echo(f"{name:<10} {painted(_whole(f'{each.type}: {each.message}'), 'failed')}", err=err)
         for frame in frames_of(each):
             code = f": {frame['code']}" if frame["code"] else ""
             click.echo(f"             {frame['file']}:{frame['line']} in {frame['name']}{code}", err=err)
@@ -241,6 +247,20 @@ def _cut(text: str, used: int) -> str:
         return text
     # Colours stand around words at the beginning of a line or around all of it: what is cut has none.
     return f"{plain[: room - 3]}..."
+
+
+def _whole(text: str) -> str:
+    """All lines of what a person has to read, one below the other; on a terminal none is longer than it."""
+    lines = text.splitlines()
+    if sys.stdout.isatty():
+        width = max(WORDS_MIN, shutil.get_terminal_size().columns - INDENT)
+        folded = partial(textwrap.wrap, width=width, break_on_hyphens=False)
+        lines = [part for line in lines for part in folded(line, subsequent_indent=_margin(line)) or [""]]
+    return f"\n{' ' * INDENT}".join(lines)
+
+
+def _margin(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 # -- For programs ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import REFUSED, STUCK, json_option, open_engine, place_option, run
 from outlive.cli.runs_show import event_line, plain_event
 
@@ -42,7 +43,7 @@ async def _tail(url: str, run_id: str, lines: int, *, as_json: bool) -> int:
             say(event)
         code = await follow(handle, say, after=last_position(before))
         if not as_json:
-            click.echo(await handle.why(), err=True)
+            click.echo(as_typed(await handle.why()), err=True)
         return code
 
 

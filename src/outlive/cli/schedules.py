@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import (
     Group,
     ask,
@@ -46,7 +47,7 @@ def list_(*, url: str, as_json: bool) -> None:
         click.echo("there are no schedules on this store")
         return
     rows = [
-        [info.name, _definition(info), " ".join(each.status for each in info.last[:3]) or "-", info.why]
+        [info.name, _definition(info), " ".join(each.status for each in info.last[:3]) or "-", as_typed(info.why)]
         for info in found
     ]
     print_table(["schedule", "workflow", "last", "why"], rows)
@@ -80,7 +81,7 @@ def _plain(info: ScheduleInfo) -> dict[str, Any]:
         "failures": info.failures,
         "skipped": info.skipped,
         "missed": info.missed,
-        "why": info.why,
+        "why": as_typed(info.why),
     }
 
 

@@ -10,7 +10,7 @@ class KeyNotFoundError(OutliveError):
 
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
-        super().__init__(f"there is no key {key_id}; engine.keys.list(), or `outlive keys list`, shows those there are")
+        super().__init__(f"there is no key {key_id}; engine.keys.list() shows those there are")
 
 
 class LinkRefusedError(OutliveError):

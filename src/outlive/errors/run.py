@@ -314,7 +314,8 @@ class ApprovalNotFoundError(OutliveError, LookupError):
             what = f"several runs below {run_id!r} ask for approval {name!r}"
         else:
             what = f"run {run_id!r} has not asked for approval {name!r}"
-        super().__init__(f"{what}; {waiting if pending else 'it waits for none now: look at engine.approvals(run_id)'}")
+        none = f"it waits for none now: look at engine.approvals({run_id!r})"
+        super().__init__(f"{what}; {waiting if pending else none}")
 
 
 class ApprovalClosedError(OutliveError):

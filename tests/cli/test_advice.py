@@ -1,0 +1,67 @@
+"""What the engine advises in Python is advised to a person at a terminal as a command."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from outlive.cli import main
+from outlive.cli.advice import COMMANDS, as_typed
+from outlive.errors import (
+    ApprovalNotFoundError,
+    AskTimeoutError,
+    QueueNotFoundError,
+    RunNotFoundError,
+    RunParkedError,
+    ScheduleNotFoundError,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RunNotFoundError("a"), "(`outlive runs list` shows its runs)"),
+        (
+            RunParkedError("it's 7", "broken"),
+            "`outlive runs resume 'it'\"'\"'s 7'` lets it go on; `outlive runs skip 'it'\"'\"'s 7'` does so",
+        ),
+        (AskTimeoutError("a", "add", "k)1", seconds=1, why=""), "`outlive ask a add --key 'k)1'` waits for its answer"),
+        (QueueNotFoundError("mail"), "`outlive queues set mail --concurrency 5` makes one"),
+        (ApprovalNotFoundError("a", "b", []), "look at `outlive approvals list --run a`"),
+    ],
+)
+def test_a_call_of_the_engine_becomes_a_command(error: Exception, said: str) -> None:
+    """With its arguments, as a shell reads them."""
+    assert said in as_typed(str(error))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("engine.resume(all=True) lets it go on", "`outlive runs resume --all` lets it go on"),
+        ("engine.resume(workflow='a b')", "`outlive runs resume --workflow 'a b'`"),
+        ("try `engine.cancel('x')`", "try `outlive runs cancel x`"),
+        ("its form is in engine.approvals(run_id)", "its form is in `outlive approvals list --run RUN_ID`"),
+        ("engine.audit.verify: since='x' cannot work", "outlive audit verify: since='x' cannot work"),
+        ("engine.start(order, 7) and engine.lister()", "engine.start(order, 7) and engine.lister()"),
+        ("engine.resume(run[0])", "engine.resume(run[0])"),
+        ("engine.resume('x", "outlive runs resume('x"),
+    ],
+)
+def test_the_rest_of_a_sentence_stays_as_it_is(text: str, said: str) -> None:
+    """Also what only a program can do, and what is no call."""
+    assert as_typed(text) == said
+
+
+def test_what_only_a_program_can_do_is_advised_as_such() -> None:
+    """There is no command that makes a schedule."""
+    said = as_typed(str(ScheduleNotFoundError("digest")))
+
+    assert "`outlive schedules list` shows" in said
+    assert "engine.schedules.set('digest', outlive.every(minutes=15), workflow) makes one" in said
+
+
+@pytest.mark.parametrize("command", sorted({words for words, *_ in COMMANDS.values()}))
+def test_every_command_that_is_advised_exists(command: str) -> None:
+    """With the name that is advised."""
+    assert CliRunner().invoke(main, [*command.split(), "--help"]).exit_code == 0
