@@ -172,6 +172,33 @@ def test_shells_get_a_script(shell: str) -> None:
     assert (script.exit_code, "_OUTLIVE_COMPLETE" in script.output) == (0, True)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the bash of macOS is older than what we need")
+@pytest.mark.parametrize(
+    ("line", "broken", "offered"),
+    [
+        ("outlive runs why or", "outlive runs why or", "order:7"),
+        ("outlive runs why ", "outlive runs why ", "order:7"),
+        ("outlive runs why order:", "outlive runs why order :", "7"),
+        ("outlive runs why --store=sqlite:a.db order:7", "outlive runs why --store = sqlite : a.db order : 7", "7"),
+        ("outlive runs why 'order:7", "outlive runs why 'order:7", "order:7"),
+    ],
+)
+def test_bash_completes_words_that_it_breaks_at_colons(line: str, broken: str, offered: str) -> None:
+    """The command is asked with whole words, and bash gets what stands behind the last colon."""
+    driver = """
+        outlive() { echo "$COMP_WORDS" >&2; echo "$COMP_CWORD" >&2; echo plain,order:7; }
+        COMP_LINE=$1 COMP_POINT=${#1} IFS=' '; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _outlive_completion outlive; echo "${COMPREPLY[@]}" """
+    script = CliRunner().invoke(main, ["completion", "bash"]).output
+
+    done = subprocess.run(
+        ["bash", "-c", script + driver, "bash", line, *broken.split(" ")], capture_output=True, text=True, check=True
+    )
+
+    words = line.split(" ")
+    assert (done.stdout, done.stderr.split("\n")) == (f"{offered}\n", [*words, str(len(words) - 1), ""])
+
+
 def test_completions_are_commands_options_and_values() -> None:
     """Without a store, and without running anything; programs are files, which the shell completes."""
     from click.shell_completion import ShellComplete
