@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from click.testing import CliRunner
 
@@ -199,6 +200,28 @@ def ask(*args: str, **environ: str) -> tuple[int, str]:
     with ThreadPoolExecutor(1) as pool:
         result = pool.submit(lambda: CliRunner().invoke(main, list(args), env=environ)).result()
     return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("error", "is_damaged"),
+    [
+        (apsw.IOError("disk I/O error"), False),
+        (apsw.CantOpenError("unable to open database file"), False),
+        (apsw.CorruptError("database disk image is malformed"), True),
+    ],
+)
+def test_a_backup_is_advised_only_for_a_file_that_is_damaged(
+    error: apsw.Error, *, is_damaged: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk and rights that are missing have done nothing to it."""
+
+    def refuse(path: Path) -> None:
+        raise error
+
+    monkeypatch.setattr("outlive._store.sqlite.diagnosis.read_identity", refuse)
+    (folder / "shop.db").touch()
+
+    assert ("restore a backup" in ask("doctor", "--store", "sqlite:shop.db")[1]) is is_damaged
 
 
 def test_mistakes_of_the_configuration_are_problems(folder: Path) -> None:

@@ -265,6 +265,20 @@ def test_runs_travel_as_files(shop: Shop, tmp_path: Path) -> None:
     assert shop("show", "f-1", *other).stdout.splitlines()[0].split() == ["run", "f-1"]
 
 
+def test_import_names_the_file_that_is_refused_and_what_it_has_brought(shop: Shop, tmp_path: Path) -> None:
+    """The runs before it are here."""
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    shop("export", "s-1", "-o", str(good))
+    bad.write_text("{")
+
+    (tmp_path / "other").mkdir()
+    other = Shop(tmp_path / "other")
+    result = other("import", str(good), str(bad))
+
+    assert (result.exit_code, result.stdout) == (1, "run s-1 imported\n")
+    assert result.stderr.startswith(f"Error: {bad}: the exported run:1: it cannot be read")
+
+
 def test_tail_says_how_the_run_ended_by_its_exit_code(shop: Shop) -> None:
     """0, 1, and 3 for a run that needs a person."""
     ended, failed, parked = (shop("tail", run_id) for run_id in ("s-1", "f-1", "p-1"))

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from outlive._store.sqlite import SqliteStore, connection, file, migrate
-from outlive._store.sqlite.connection import LockWait, Role, Session
+from outlive._store.sqlite.connection import LockWait, Role, Session, translate
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
@@ -153,6 +153,11 @@ class Broken:
         """It is let go of without asking for more."""
         assert force
         self.is_closed = True
+
+
+def test_an_error_of_the_disk_says_where_to_look(path: Path) -> None:
+    """SQLite says no more than that when a disk is too full for the file of its locks."""
+    assert "its disk, which may be full" in str(translate(apsw.IOError("disk I/O error"), path))
 
 
 async def test_connection_that_cannot_roll_back_is_thrown_away(path: Path, clock: ManualClock) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Group, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import Group, counted, json_option, place_of, print_json, print_table, run, store_option
 
 if TYPE_CHECKING:
     from outlive.client.quotas import Usage
@@ -46,7 +46,7 @@ def list_(*, url: str, as_json: bool) -> None:
 def quota(*, name: str, url: str, open_runs: int | None, starts_per_minute: int | None, as_json: bool) -> None:
     """Say how much the callers of a namespace may start from now on."""
     run(_set(url, name, {"open_runs": open_runs, "starts_per_minute": starts_per_minute}))
-    said = [f"{open_runs:,} open runs"] if open_runs is not None else []
+    said = [counted(open_runs, "open run")] if open_runs is not None else []
     said += [f"{starts_per_minute:,} starts a minute"] if starts_per_minute is not None else []
     if as_json:
         print_json({"namespace": name, "open_runs": open_runs, "starts_per_minute": starts_per_minute})

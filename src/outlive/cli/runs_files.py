@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from outlive.cli import completing as complete
+from outlive.cli.advice import as_typed
 from outlive.cli.edge import (
     Mistake,
     ask,
@@ -116,16 +117,24 @@ def import_(*, files: tuple[str, ...], new_id: str | None, url: str, as_json: bo
         raise Mistake("--id is for one run: give one FILE")
     texts = [(name, _read(name)) for name in files]
 
-    async def work() -> list[str]:
-        async with new_engine(url) as engine:
-            return [(await engine.import_run(text, id=new_id)).id for _, text in texts]
-
-    found = run(work())
+    found = run(_import(url, texts, new_id, says=not as_json))
     if as_json:
         print_json({"runs": [{"id": each} for each in found]})
-    else:
-        for each in found:
-            click.echo(f"run {each} imported")
+
+
+async def _import(url: str, texts: list[tuple[str, str]], new_id: str | None, *, says: bool) -> list[str]:
+    from outlive.errors import OutliveError
+
+    found: list[str] = []
+    async with new_engine(url) as engine:
+        for name, text in texts:
+            try:
+                found.append((await engine.import_run(text, id=new_id)).id)
+            except OutliveError as error:
+                raise click.ClickException(f"{name}: {as_typed(str(error))}") from error
+            if says:
+                click.echo(f"run {found[-1]} imported")
+    return found
 
 
 def _read(name: str) -> str:

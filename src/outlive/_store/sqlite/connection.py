@@ -296,7 +296,9 @@ def translate(error: apsw.Error | StoreMovedError, path: Path, *, is_committing:
             )
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailableError(file, f"{reason}; another process has been writing for {BUSY_SECONDS:g} s")
-        case apsw.IOError() | apsw.ProtocolError() | apsw.NoMemError():
+        case apsw.IOError():  # Also a full disk, if SQLite needs a file beside the database.
+            return StoreUnavailableError(file, f"{reason}; look at its disk, which may be full or broken")
+        case apsw.ProtocolError() | apsw.NoMemError():
             return StoreUnavailableError(file, reason)
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreError(f"{file} is damaged ({reason}); stop every process that uses it and restore a backup")

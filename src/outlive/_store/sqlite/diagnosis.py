@@ -85,8 +85,12 @@ def _disk(path: Path) -> Finding:
 def _database(path: Path) -> Iterator[Finding]:
     try:
         application_id, objects, is_ours = read_identity(path)
-    except (NotADatabaseError, apsw.Error) as error:
+    except (NotADatabaseError, apsw.NotADBError, apsw.CorruptError) as error:
         yield problem("schema", f"it cannot be read: {error}", "name another file, or restore a backup")
+        return
+    except apsw.Error as error:
+        advice = "look at its rights, its disk and who else uses it; nothing says that the file is damaged"
+        yield problem("schema", f"it cannot be read: {error}", advice)
         return
     if objects and not (is_ours and application_id == APPLICATION_ID):
         yield problem("schema", "it is a SQLite database of another program", "name another file")
