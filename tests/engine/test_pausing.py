@@ -260,6 +260,24 @@ async def test_run_that_has_no_worker_is_paused_at_once(tmp_path: Path) -> None:
         assert await check_store(store_of(engine)) == []
 
 
+async def test_run_that_is_paused_again_before_a_worker_has_resumed_it_stays_paused(tmp_path: Path) -> None:
+    """The last of the three requests counts, however long no worker was there."""
+    url = f"sqlite:{tmp_path}/runs.db"
+    async with outlive.Engine(url, worker=False) as client:
+        run = await client.start(pause_sleeper, 5, id="twice")
+        await run.pause(by="ann")
+        await run.resume()
+        await run.pause(by="ben", reason="not yet")
+    async with TestEngine(url) as engine:
+        await engine.settle()
+        assert calls == []
+        assert "paused by ben: not yet" in await engine.get("twice").why()
+        await engine.resume("twice")
+        await engine.settle()
+        assert calls == ["next begins"]
+        assert await check_store(store_of(engine)) == []
+
+
 @outlive.workflow
 async def pause_sleeper(seconds: float) -> str:
     """Sleeps, and waits."""

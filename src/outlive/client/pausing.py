@@ -7,7 +7,7 @@ release those that they have when their steps have ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from outlive._journal.codec import salt_of, seal
@@ -16,7 +16,7 @@ from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, given
 from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, paused_text, pauses_data, pauses_in
-from outlive._store.contract import CellChange, Change, Message, MessageKind, Outcome
+from outlive._store.contract import CellChange, Change, Inbound, Message, MessageKind, Outcome
 from outlive.client.access import Access
 from outlive.client.acting import doing
 from outlive.client.inbox import Inbox
@@ -52,9 +52,9 @@ class Pauser:
             raise RunFinishedError(root.id, root.status.value)
         if root.status is RunStatus.DAMAGED:
             raise RunDamagedError(root.id, root.reason)
-        if is_paused(root):
-            return
-        if root.status is RunStatus.PARKED:
+        if root.status is RunStatus.PARKED and not await self._is_to_go_on(root):
+            if is_paused(root):
+                return
             raise RunParkedError(root.id, root.reason)
         text = storable(paused_text(by, reason))
         if not root.owner and await self._park(root, text):
@@ -95,8 +95,15 @@ class Pauser:
 
     async def pause_ahead(self, root: Run) -> str:
         """Why a run that moves is about to be paused; empty if it is not."""
-        mail = (await self._access.store.read_inbox([root.journal])).get(root.journal, [])
-        return next((message.name for message in reversed(mail) if message.kind is MessageKind.PAUSE), "")
+        return next((message.name for message in await self._newest(root) if message.kind is MessageKind.PAUSE), "")
+
+    async def _is_to_go_on(self, root: Run) -> bool:
+        """Whether a person has resumed a parked run, no worker has heard of it yet, and nothing has paused it since."""
+        kinds = (it.kind for it in await self._newest(root) if it.kind in (MessageKind.PAUSE, MessageKind.RESUME))
+        return next(kinds, None) is MessageKind.RESUME
+
+    async def _newest(self, root: Run) -> Iterable[Inbound]:
+        return reversed((await self._access.store.read_inbox([root.journal])).get(root.journal, []))
 
     # -- Workflows -------------------------------------------------------------------------------------------
 
