@@ -53,6 +53,13 @@ def test_the_rest_of_a_sentence_stays_as_it_is(text: str, said: str) -> None:
     assert as_typed(text) == said
 
 
+def test_a_text_that_looks_like_many_calls_is_read_in_time_that_grows_with_its_length() -> None:
+    """It may be the message of an error of a user's own code."""
+    text = f"engine.list({')' * 100_000}" + "engine.list('x" * 1_000
+
+    assert as_typed(text).startswith("`outlive runs list`)")
+
+
 def test_what_only_a_program_can_do_is_advised_as_such() -> None:
     """There is no command that makes a schedule."""
     said = as_typed(str(ScheduleNotFoundError("digest")))

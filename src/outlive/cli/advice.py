@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from itertools import islice
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "answer": ("ask", "", "", "--key"),
@@ -35,6 +36,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "workflows": ("workflows list",),
 }
 """By the verb of the engine, the command, and the options that take its arguments by position; '' for a plain one."""
+CALL_CHARACTERS_MAX, CALL_ENDS_MAX = 1_000, 8
+"""How far the end of a call is looked for: a text may also be what a user's own code said."""
 _VERB = re.compile(r"\bengine\.([a-z_]+(?:\.[a-z_]+)?)")
 
 
@@ -59,8 +62,9 @@ def _call_in(text: str, name_end: int) -> str | None:
     """The call at the beginning of a text; None if a verb is only named."""
     if text[name_end : name_end + 1] != "(":
         return None
-    ends = (found.end() for found in re.finditer(r"\)", text))
-    return next((text[:end] for end in ends if _tree(text[:end]) is not None), None)
+    near = text[:CALL_CHARACTERS_MAX]
+    ends = islice((found.end() for found in re.finditer(r"\)", near)), CALL_ENDS_MAX)
+    return next((near[:end] for end in ends if _tree(near[:end]) is not None), None)
 
 
 def _tree(source: str) -> ast.Call | None:
