@@ -109,7 +109,7 @@ def test_an_address_of_a_proxy_is_checked_with_all_other_settings(write: Write) 
     found = mistakes()
 
     assert [line.partition(": ")[0] for line in found] == ["outlive.toml:1", "outlive.toml:3", "outlive.toml:5"]
-    assert "'a.b'] cannot work: 'a.b' does not appear to be an IPv4 or IPv6 network" in found[1]
+    assert "'a.b'] cannot work: 'a.b' is no address and no network" in found[1]
 
 
 def test_values_that_do_not_go_together_are_a_mistake(write: Write) -> None:

@@ -109,8 +109,9 @@ def _networks(values: Any) -> tuple[str, ...]:
     for each in found:
         try:
             ip_network(each)
-        except ValueError as error:
-            raise InvalidArgumentError("auth", "proxies", each, f"{error}; give an address or a network") from None
+        except ValueError:
+            wanted = f"{each!r} is no address and no network; give for example 10.0.0.5 or 10.0.0.0/24"
+            raise InvalidArgumentError("auth", "proxies", each, wanted) from None
     return found
 
 
