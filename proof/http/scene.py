@@ -57,6 +57,7 @@ class Scene:
         engine, number = self.engine, self._number
         self._number += 1
         ids = {name: f"{name}-{number}" for name in _RUNS}
+        await engine.resume(all=True)  # A request may have paused the store.
         await engine.start(program.proof_order, 1, id=ids["ended"])
         await engine.start(program.proof_failing, 1, id=ids["failed"])
         await engine.start(program.proof_waiting, id=ids["waiting"], queue=QUEUE)
