@@ -185,10 +185,11 @@ class Worker:
                 with urllib.request.urlopen(request, timeout=WAIT_SECONDS + 30) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
-                if error.code == 409:
-                    raise LeaseLostError(said_by(error)) from None
-                if error.code not in NOT_NOW:
-                    raise RefusedError(f"{error.code}: {said_by(error)}") from None
+                with error:  # It holds the connection, which Python 3.14 warns of if it is left open.
+                    if error.code == 409:
+                        raise LeaseLostError(said_by(error)) from None
+                    if error.code not in NOT_NOW:
+                        raise RefusedError(f"{error.code}: {said_by(error)}") from None
             except (OSError, http.client.HTTPException):
                 pass  # It cannot be reached, or was stopped before it answered.
             time.sleep(RETRY_SECONDS)
