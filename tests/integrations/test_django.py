@@ -102,17 +102,20 @@ def test_command_line_of_the_project_knows_its_store(database_url: str) -> None:
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
 
 
-def in_project(program: list[str], database_url: str, folder: Path, store: str, **more: str) -> str:
-    """What a Python prints whose project has its store elsewhere."""
-    (folder / "elsewhere.py").write_text(f"from settings import *\nOUTLIVE = {{'STORE': {store!r}}}\n", "utf-8")
+def in_project(
+    program: list[str], database_url: str, folder: Path, store: str, *, options: object = None, **more: str
+) -> str:
+    """What a Python prints whose project has its store elsewhere, or says why it ends."""
+    own = {"STORE": store} | ({} if options is None else {"OPTIONS": options})
+    (folder / "elsewhere.py").write_text(f"from settings import *\nOUTLIVE = {own!r}\n", "utf-8")
     path = os.pathsep.join(map(str, [ROOT / "src", PROJECT, folder]))
     settings = {"DJANGO_SETTINGS_MODULE": "elsewhere", "DATABASE_URL": database_url, "PYTHONPATH": path}
     ran = [sys.executable, *program]
     done = subprocess.run(
         ran, cwd=PROJECT, env=os.environ | settings | more, capture_output=True, text=True, timeout=50
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout if done.returncode == 0 else done.stderr
 
 
 @pytest.mark.parametrize("where", ["in another database", "in a file"])
@@ -149,3 +152,35 @@ def test_commands_of_the_project_use_the_store_of_its_settings_whatever_a_variab
 
     assert "sqlite:shop.db" in json.dumps(said)
     assert "other" not in json.dumps(said)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (
+            {"redcat": ["password"], "url": "memory:"},
+            "settings.OUTLIVE: OPTIONS has redcat, url; it may have worker, name, ",
+        ),
+        (["redact"], "settings.OUTLIVE: OPTIONS=['redact'] cannot work"),
+        ({"redact": "password"}, "Engine: redact='password' cannot work"),
+    ],
+)
+def test_options_that_an_engine_does_not_take_are_named(
+    options: object, fault: str, database_url: str, tmp_path: Path
+) -> None:
+    """In one line, as other mistakes in the settings: a traceback ended in our code."""
+    asked = ["manage.py", "outlive", "worker"]
+
+    said = in_project(asked, database_url, tmp_path, f"sqlite:{tmp_path / 'shop.db'}", options=options)
+
+    assert said.startswith(f"Error: {fault}"), said
+    assert said.count("\n") == 1
+
+
+def test_commands_of_the_project_hide_what_its_settings_redact(database_url: str, tmp_path: Path) -> None:
+    """And what the variable names, which may be more."""
+    asked, store = ["manage.py", "outlive", "config", "show", "--json"], f"sqlite:{tmp_path / 'shop.db'}"
+
+    said = in_project(asked, database_url, tmp_path, store, options={"redact": ["card"]}, OUTLIVE_REDACT="password")
+
+    assert [it["value"] for it in json.loads(said)["settings"] if it["setting"] == "redact"] == [["card", "password"]]

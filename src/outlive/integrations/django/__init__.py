@@ -30,6 +30,7 @@ from django.db import close_old_connections, connections
 
 import outlive
 from outlive import Engine
+from outlive._model import given
 from outlive.engine.url import is_server, shown
 
 if TYPE_CHECKING:
@@ -152,14 +153,30 @@ def environment() -> dict[str, str]:
     """The settings of the project as the command line of Outlive reads them.
 
     Raises:
-        ImproperlyConfigured: see `store_url`.
+        ImproperlyConfigured: see `store_url`, or OPTIONS has what an engine does not take.
+        ArgumentTypeError: its `redact` is no list of text.
     """
-    return {"OUTLIVE_STORE": store_url(), "OUTLIVE_NAMESPACE": str(_options().get("namespace") or "")}
+    options = _options()
+    read = {"OUTLIVE_STORE": store_url(), "OUTLIVE_NAMESPACE": str(options.get("namespace") or "")}
+    if redact := given.texts("Engine", "redact", options.get("redact", ()), like="password"):
+        # With what the variable hides already: a person who looks may have to see less than the project says.
+        read["OUTLIVE_REDACT"] = ",".join([*redact, os.environ.get("OUTLIVE_REDACT", "")])
+    return read
 
 
 def _options() -> dict[str, Any]:
+    """What the engines of the project are given besides the store."""
     store_url()  # Raises if there are no settings.
-    return dict(settings.OUTLIVE.get("OPTIONS", {}))
+    options = settings.OUTLIVE.get("OPTIONS", {})
+    known = list(inspect.signature(Engine).parameters)[1:]
+    if not isinstance(options, dict):
+        wanted = 'give a dictionary, for example {"redact": ["password"]}'
+        raise ImproperlyConfigured(f"settings.OUTLIVE: OPTIONS={options!r} cannot work: {wanted}")
+    if unknown := [str(name) for name in options if name not in known]:
+        raise ImproperlyConfigured(
+            f"settings.OUTLIVE: OPTIONS has {', '.join(unknown)}; it may have {', '.join(known)}"
+        )
+    return dict(options)
 
 
 class _Process:

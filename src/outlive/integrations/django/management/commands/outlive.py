@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand
 
 from outlive.cli import main
+from outlive.errors import OutliveError
 from outlive.integrations.django import environment
 
 
@@ -22,7 +23,7 @@ class Command(BaseCommand):
         try:
             # The settings of the project are the ones that count, also beside a variable that another program reads.
             os.environ |= environment()
-        except ImproperlyConfigured as error:
+        except (ImproperlyConfigured, OutliveError) as error:
             raise SystemExit(f"Error: {error}") from error
         arguments = argv[2:]
         if arguments[:1] == ["worker"]:
