@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +46,27 @@ def breaches() -> Iterator[str]:
 def test_nothing_in_the_package_runs_data() -> None:
     """No pickle, no eval, no shell, no loader of YAML that makes objects. [S18 S26 S40]"""
     assert [] == list(breaches())
+
+
+def imported() -> Iterator[str]:
+    """The packages that the code imports, wherever it does, and what it could import by name."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (it.name.partition(".")[0] for it in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield node.module.partition(".")[0]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def test_nothing_is_installed_for_the_package_or_its_server_that_they_do_not_use() -> None:
+    """Each dependency is code that runs with the rights of its user. [S39]"""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    names = {re.split(r"[^\w-]", each)[0] for each in wanted} - {"tzdata"}  # The module zoneinfo reads that one.
+
+    assert {"yaml" if name == "pyyaml" else name for name in names} <= set(imported())
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
