@@ -39,6 +39,22 @@ async def cli_served_child(n: int) -> int:
     return await cli_served_step(n)
 
 
+class Declined(Exception):
+    """Not named in `raises=`: the workflow gets a `StepFailed`."""
+
+
+@outlive.step
+async def cli_served_charge(n: int) -> None:
+    """Is declined."""
+    raise Declined(n)
+
+
+@outlive.workflow
+async def cli_served_order(n: int) -> None:
+    """One step, which fails."""
+    await cli_served_charge(n)
+
+
 @outlive.workflow
 async def cli_served(n: int) -> int:
     """A child, a signal, and an approval."""
@@ -61,6 +77,8 @@ async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
         failed = await engine.start(cli_served, 13, id="f-1", tags={"tenant": "a"})
         with pytest.raises(outlive.RunFailed):
             await failed.result()
+        with pytest.raises(outlive.RunFailed):
+            await (await engine.start(cli_served_order, 13, id="s-1")).result()
         run = await engine.start(cli_served, 1, id="w-1")
         async for entry in run.follow():
             if "waits for signal" in in_words(entry.event):
@@ -73,16 +91,17 @@ async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
             assert json.loads(stored.stdout) == json.loads(remote.stdout)
             return json.loads(remote.stdout)
 
-        assert [it["id"] for it in (await both("runs", "list", "--json"))["runs"]] == ["w-1", "f-1"]
+        assert [it["id"] for it in (await both("runs", "list", "--json"))["runs"]] == ["w-1", "s-1", "f-1"]
         assert len((await both("runs", "list", "--status", "failed", "--tag", "tenant=a", "--json"))["runs"]) == 1
         assert await both("runs", "count", "--json") == {
             "waiting": {"runs": 1, "at_least": False},
-            "failed": {"runs": 1, "at_least": False},
+            "failed": {"runs": 2, "at_least": False},
         }
         assert (await both("runs", "why", "w-1", "--json"))["why"] == "it waits for signal 'go'"
         shown = await both("runs", "show", "w-1", "--json")
         assert (shown["published"], [it["kind"] for it in shown["timeline"]][-1]) == ({"n": 1}, "wait")
         await both("runs", "show", "f-1", "--json")
+        assert (await both("runs", "show", "s-1", "--json"))["run"]["error"].endswith(".Declined")
         await both("workflows", "list", "--json")
         await both("approvals", "list", "--json")
         tailed = await asyncio.to_thread(give, "runs", "tail", "f-1", "--server", address)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from outlive._journal import event as journal
-from outlive._model import Failure, Payload, Run, RunStatus, Wait, WaitKind
+from outlive._model import Payload, Run, RunStatus, Wait, WaitKind
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
 from outlive._store.contract import WorkerInfo
@@ -25,9 +25,10 @@ from outlive.client.following import JournalEntry
 from outlive.client.recovery import Incomplete, IncompleteKind
 from outlive.client.why import is_stopped
 from outlive.errors import RunParkedError, ServerError
-from outlive.http.wire.runs import EventView, FailureView, RunView
+from outlive.http.wire.runs import EventView, RunView
 from outlive.remote import Remote, RemoteRun, connect
 from outlive.remote.operating import worker_of
+from outlive.remote.values import failure_of
 
 if TYPE_CHECKING:
     from outlive._journal.event import AnyEvent
@@ -224,7 +225,7 @@ def run_of(view: RunView) -> Run:
         timeout_at=_at(view.timeout_at),
         tags=view.tags,
         reason=view.reason,
-        failure=None if view.failure is None else _failure_of(view.failure),
+        failure=None if view.failure is None else failure_of(view.failure),
         queue=view.queue,
         queue_key=view.queue_key,
     )
@@ -232,11 +233,6 @@ def run_of(view: RunView) -> Run:
 
 def _at(instant: datetime | None) -> int | None:
     return None if instant is None else microseconds_of(instant)
-
-
-def _failure_of(view: FailureView) -> Failure:
-    cause = None if view.cause is None else _failure_of(view.cause)
-    return Failure(type=view.type, message=view.message, cause=cause, notes=tuple(view.notes), traceback=view.traceback)
 
 
 _HIDDEN: dict[str, Any] = {"RunForked": {"seed": 0}}

@@ -154,8 +154,14 @@ def typed(kind: Any, value: Any, what: str) -> Any:
 
 def failure_of(view: FailureView) -> Failure:
     """A failure as an engine has it."""
-    cause = None if view.cause is None else failure_of(view.cause)
-    return Failure(type=view.type, message=view.message, notes=tuple(view.notes), cause=cause, traceback=view.traceback)
+    return Failure(
+        type=view.type,
+        message=view.message,
+        attributes={} if view.error == view.type else {"type_name": view.error},
+        cause=None if view.cause is None else failure_of(view.cause),
+        notes=tuple(view.notes),
+        traceback=view.traceback,
+    )
 
 
 def result_of(ended: ResultView) -> Any:

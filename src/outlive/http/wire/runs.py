@@ -292,6 +292,8 @@ class FailureView(Struct, frozen=True):
 
     type: str
     """The class, with its module."""
+    error: str
+    """The class of what went wrong: of a `StepFailed` that of the exception of the step. Runs are found by it."""
     message: str
     notes: list[str]
     cause: FailureView | None
@@ -539,7 +541,7 @@ def failure_view(failure: Failure | None, *, with_traceback: bool) -> FailureVie
         return None
     cause = failure_view(failure.cause, with_traceback=with_traceback)
     traceback = failure.traceback if with_traceback else ""
-    return FailureView(failure.type, failure.message, list(failure.notes), cause, traceback)
+    return FailureView(failure.type, failure.error, failure.message, list(failure.notes), cause, traceback)
 
 
 def _wait_view(wait: RunWait) -> WaitView:
