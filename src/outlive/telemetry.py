@@ -179,7 +179,9 @@ class Counters:
     runs_started: int = counted("Trees created and owned by this worker in one commit.")
     runs_claimed: int = counted("Trees taken from the store.")
     orphans_claimed: int = counted("Claims of runs whose worker was lost.")
-    runs_replayed: int = counted("Executions rebuilt from their journal.")
+    runs_replayed: int = counted(
+        "Claimed trees built from their journal, because they were not in memory; also those that begin."
+    )
     runs_evicted: int = counted("Suspended trees discarded from memory to make room.")
     runs_ended: int = counted("Runs that ended here, children too.")
     runs_parked: int = counted("Trees parked here.")
