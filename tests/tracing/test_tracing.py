@@ -339,10 +339,11 @@ def test_without_opentelemetry_there_are_no_hooks(monkeypatch: pytest.MonkeyPatc
     assert hooks_of([outlive.Tracing()]) == NO_HOOKS
 
 
-def test_a_command_line_that_wants_traces_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything runs."""
+@pytest.mark.parametrize("missing", ["outlive._define.spans", "opentelemetry.sdk"], ids=["all", "the SDK"])
+def test_a_command_line_that_wants_traces_says_what_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything runs. The API, which `outlive[otel]` installs, makes no spans."""
     monkeypatch.delattr("outlive._define.spans", raising=False)
-    monkeypatch.setitem(sys.modules, "outlive._define.spans", None)
+    monkeypatch.setitem(sys.modules, missing, None)
     done = CliRunner().invoke(worker, ["--store", "memory:", "--tracing"])
 
-    assert (done.exit_code, "outlive[otel]" in done.output) == (2, True)
+    assert (done.exit_code, "opentelemetry-sdk" in done.output) == (2, True)

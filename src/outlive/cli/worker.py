@@ -183,9 +183,11 @@ def json_formatter(engine: Engine) -> logging.Formatter:
 
 
 def _tracing() -> Tracing:
+    from importlib.util import find_spec
+
     from outlive import Tracing
 
-    if (tracing := Tracing()).is_off:
+    if (tracing := Tracing()).is_off or find_spec("opentelemetry.sdk") is None:
         raise Mistake("--tracing needs OpenTelemetry; install it: pip install 'outlive[otel]' opentelemetry-sdk")
     return tracing
 
