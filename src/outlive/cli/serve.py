@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli.edge import Mistake, no_store, run, settings_with
-from outlive.cli.worker import Stop, enter, json_formatter, leave_soon, log_to_stderr
+from outlive.cli.worker import Stop, enter, json_formatter, leave_soon, log_to_stderr, traced
 
 if TYPE_CHECKING:
     from outlive.config.settings import Settings
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "json"]),
     help="Lines for people, or one JSON object for each record.  [default: text]",
 )
+@click.option("--tracing", is_flag=True, help="Trace with OpenTelemetry what it ends: attempts of remote steps.")
 def serve(
     *,
     url: str | None,
@@ -59,6 +60,7 @@ def serve(
     header_scope: str | None,
     log_level: str | None,
     log_format: str | None,
+    tracing: bool,
 ) -> None:
     """Serve the HTTP API of a store, and the dashboard, until asked to stop.
 
@@ -88,9 +90,10 @@ def serve(
             "auth.header_scope": ("--header-scope", header_scope),
             "logging.level": ("--log-level", log_level),
             "logging.format": ("--log-format", log_format),
+            "tracing.enabled": ("--tracing", tracing or None),
         }
     )
-    options = settings.engine_options()
+    options = settings.engine_options() | traced(settings)
     if "url" not in options:
         raise Mistake(no_store())
     if options["url"].startswith("memory:"):

@@ -27,7 +27,7 @@ from outlive.cli.completing import programs
 from outlive.cli.edge import Mistake, counted, no_store, run, settings_with
 
 if TYPE_CHECKING:
-    from outlive import Tracing
+    from outlive.config.settings import Settings
     from outlive.engine import Engine
 
 RETRY_FIRST_SECONDS = 0.5
@@ -137,8 +137,7 @@ def worker(
     settings = settings_with(flags)
     handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
     if app is None or isinstance(found, ModuleType):
-        middleware = {"middleware": [_tracing()]} if settings["tracing.enabled"] else {}
-        engine = engine_for(module, settings.engine_options() | middleware)
+        engine = engine_for(module, settings.engine_options() | traced(settings))
     else:
         given = {option: flags[setting][1] for setting, option in _OWN.items() if flags[setting][1] is not None}
         engine = engine_from(app, found, given)
@@ -182,14 +181,21 @@ def json_formatter(engine: Engine) -> logging.Formatter:
     return JsonFormatter(redact=engine._redaction.fields)
 
 
-def _tracing() -> Tracing:
+def traced(settings: Settings) -> dict[str, Any]:
+    """The option of an engine that traces, if the settings say so.
+
+    Raises:
+        Mistake: what it needs is not installed.
+    """
     from importlib.util import find_spec
 
     from outlive import Tracing
 
+    if not settings["tracing.enabled"]:
+        return {}
     if (tracing := Tracing()).is_off or find_spec("opentelemetry.sdk") is None:
         raise Mistake("--tracing needs OpenTelemetry; install it: pip install 'outlive[otel]' opentelemetry-sdk")
-    return tracing
+    return {"middleware": [tracing]}
 
 
 def engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:

@@ -390,6 +390,12 @@ SETTINGS: tuple[Setting, ...] = (
         'what those may do who come with that header: "viewer", "operator" or "admin"',
         _choice("header_scope", "viewer", "operator", "admin"),
     ),
-    Setting("tracing.enabled", FLAG, False, "whether `outlive worker` traces with OpenTelemetry", _flag("tracing")),
+    Setting(
+        "tracing.enabled",
+        FLAG,
+        False,
+        "whether `outlive worker` and `outlive serve` trace with OpenTelemetry",
+        _flag("tracing"),
+    ),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
