@@ -122,6 +122,24 @@ async def test_a_run_that_no_worker_takes_grows_old() -> None:
     assert ("outlive_worker_up", ()) not in samples
 
 
+@pytest.mark.any_store
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_a_run_that_no_worker_takes_is_seen_behind_many_that_wait_for_something_else(
+    store: str, tmp_path: Path
+) -> None:
+    """A long line in a queue, and runs that are to begin later, were created before it."""
+    url = "memory:" if store == "memory" else f"sqlite:{tmp_path / 'metrics.db'}"
+    async with TestEngine(url, worker=False) as engine:
+        for _ in range(150):
+            await engine.start(stuck)
+            await engine.start(mail, 0, delay=3600)
+        await engine.start(mail, 0)
+        await engine.skip(seconds=90)
+        samples = await samples_of(engine)
+
+    assert value(samples, "outlive_pending_oldest_seconds") == 90
+
+
 async def test_a_store_that_is_away_takes_only_its_own_figures_with_it() -> None:
     """A scrape must not fail at the very moment when people look at the figures."""
     engine = TestEngine()

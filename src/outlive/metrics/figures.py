@@ -24,8 +24,8 @@ from outlive.errors import OutliveError, QueueNotFoundError
 
 OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED)
 """The statuses that are counted; runs that have ended are counted when they end."""
-PENDING_LOOKED_AT = 100
-"""So many of the pending runs that were created first are asked how long they have been due."""
+PENDING_LOOKED_AT = 1_000
+"""So many of the pending runs without a queue that were created first are asked how long they have been due."""
 QUEUES_MAX = 200
 READ_SECONDS_MAX = 5.0
 """How long the store may take for all of it."""
@@ -82,7 +82,7 @@ async def _read(engine: Engine) -> Figures:
     queues = sorted(await store.list_queues())[:QUEUES_MAX]
     return Figures(
         runs=runs,
-        pending_seconds=await _longest_due(store) if runs[RunStatus.PENDING.value] else 0.0,
+        pending_seconds=await _longest_due(store, runs[RunStatus.PENDING.value]),
         approvals=await store.count_runs(RunFilter(asks=""), limit=COUNT_MAX),
         workers=len(await store.list_workers(with_runs=False)),
         schedule_seconds=max((_seconds(due.now_at, row.next_at) for row in due.rows), default=0.0),
@@ -96,12 +96,13 @@ async def _depths(engine: Engine, names: list[str]) -> AsyncIterator[QueueInfo]:
             yield await engine.queues.stats(name)
 
 
-async def _longest_due(store: Store) -> float:
-    oldest = await store.list_runs(
-        RunFilter(statuses=(RunStatus.PENDING,), roots_only=True), limit=PENDING_LOOKED_AT, oldest_first=True
-    )
+async def _longest_due(store: Store, pending: int) -> float:
+    """How long a run without a queue has been due. One in line for a slot does not wait for a worker, and its queue has
+    figures of its own; the store can pass over such runs only where they are not too many."""
+    queue = "" if pending < COUNT_MAX else None
+    wanted = RunFilter(statuses=(RunStatus.PENDING,), roots_only=True, queue=queue)
+    oldest = await store.list_runs(wanted, limit=PENDING_LOOKED_AT, oldest_first=True) if pending else []
     now_at = store.now()
-    # One that is in line for a slot does not wait for a worker, and its queue has figures of its own.
     return max((_seconds(now_at, run.wake_at) for run in oldest if not run.queue), default=0.0)
 
 
