@@ -162,7 +162,7 @@ OF_STORE = [
     Metric(
         "outlive_pending_oldest_seconds",
         "gauge",
-        "How long a run without a queue has been due for a worker: the longest of the 1,000 that were created first.",
+        "How long a pending run without a queue has been due for a worker: the longest of the first 1,000.",
         _of_store(lambda store: [((), store.pending_seconds)]),
         source="store",
     ),
