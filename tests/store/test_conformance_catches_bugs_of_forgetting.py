@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.contract import Change, Forgotten, Outcome
+from outlive._store.contract import PAGE_SIZE_MAX, Change, Forgotten, ItemResult, Outcome
 from outlive._store.memory import MemoryStore, Tree
 from outlive.testing.conformance import MemoryFactory, find_failures
 
@@ -69,10 +69,11 @@ class KeepsItems(Defective):
         super()._forget(tree, forgotten)
         tree.items = items
 
-    async def read_items(self, run_id: str, **options: int) -> list:  # type: ignore[type-arg]
+    async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """By the number in the id."""
         number = int(run_id.partition("~")[2] or 0)
-        return [item for tree in self._state.trees.values() for item in tree.items.values() if item.run == number]
+        items = [item for tree in self._state.trees.values() for item in tree.items.values() if item.run == number]
+        return [item for item in items if item.index > after][:limit]
 
 
 class ForgetsAllChildren(Defective):

@@ -224,9 +224,7 @@ class QueuesConformance(Facet):
         await store.commit([new_tree(store, f"run-{n}", queue=QUEUE, queue_key=f"key-{n}") for n in range(120)])
         await hire(store, "worker-a")
         taken: list[str] = []
-        for _ in range(
-            8
-        ):  # Twice as often as it takes: a store that gives a run twice fails, and does not go on for ever.
+        for _ in range(8):  # Twice as often as it takes: a store that gives a run again and again fails, and this ends.
             taken += await claim(store, "worker-a", limit=30)
 
         assert len(set(taken)) == len(taken) == 120
