@@ -181,3 +181,12 @@ def test_a_name_for_an_expression_is_that_expression() -> None:
     """As in crontabs."""
     assert ("0 * * * *",) == outlive.cron("@hourly").crons
     assert ("0 0 * * *",) == outlive.cron(" @Daily ").crons
+
+
+@pytest.mark.parametrize("tz", ["UTC", "Asia/Tokyo", "America/Los_Angeles"])
+def test_a_schedule_that_starts_on_the_last_day_of_the_calendar_has_no_ticks_behind_it(tz: str) -> None:
+    """A row like this one must not stop a worker, nor a list of schedules."""
+    last = datetime.max.replace(tzinfo=UTC)
+    nightly = outlive.cron("0 6 * * *", tz=tz, start=last)
+
+    assert Ticks(nightly).after(microseconds_of(utc(1, 1))) is None

@@ -8,10 +8,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant_of(at: int) -> datetime:
-    """The datetime of an instant."""
-    return _EPOCH + timedelta(microseconds=at)
+    """The datetime of an instant; of one that has none, the first or the last that there is.
+
+    Such an instant is a mistake or means never, as 9999-12-31 west of Greenwich and a timeout behind it. What shows
+    runs must show that one too.
+    """
+    return _EPOCH + timedelta(microseconds=min(max(at, _FIRST_AT), _LAST_AT))
 
 
 def microseconds_of(instant: datetime) -> int:
     """The instant of an aware datetime."""
     return (instant - _EPOCH) // timedelta(microseconds=1)
+
+
+_FIRST_AT = microseconds_of(datetime.min.replace(tzinfo=UTC))
+_LAST_AT = microseconds_of(datetime.max.replace(tzinfo=UTC))

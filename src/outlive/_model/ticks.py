@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from heapq import merge
@@ -100,7 +101,12 @@ class Ticks:
         return found
 
     def _from(self, at: int) -> Iterator[int]:
-        """All ticks later than this instant, one after the other."""
+        """All ticks later than this instant, one after the other, up to the last day that a calendar has."""
+        with suppress(OverflowError):
+            yield from self._allowed_from(at)
+
+    def _allowed_from(self, at: int) -> Iterator[int]:
+        """The same; raises OverflowError behind that day."""
         if self._schedule.start_at is not None:
             at = max(at, self._schedule.start_at - 1)
         exclusion = Exclusion(self._dates, self._excluded, self._zone, at)
@@ -120,7 +126,7 @@ class Ticks:
                 return
 
     def _all_from(self, at: int) -> Iterator[int]:
-        """The same, with those that are excluded."""
+        """All ticks later than this instant, with those that are excluded."""
         if not self._schedule.crons:
             anchor, span = self._schedule.start_at or 0, self._schedule.every
             return count(anchor + ((at - anchor) // span + 1) * span, span)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import UTC, datetime
 
 import click
 
@@ -55,4 +54,6 @@ def span(seconds: float) -> str:
 
 def clock(at: int) -> str:
     """An instant of a journal for people, in UTC."""
-    return f"{datetime.fromtimestamp(at / 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
+    from outlive._model.instant import instant_of
+
+    return f"{instant_of(at):%Y-%m-%d %H:%M:%S}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from outlive._model import Run, RunStatus, Wait, WaitKind, child_id
+from outlive._model.instant import instant_of
 from outlive._model.lacking import lacking_in
 from outlive._model.pause import PAUSED, Pauses, pause_of
 from outlive._model.queue import DEFAULT
@@ -168,4 +168,4 @@ def wait_shown(wait: Wait, others: Mapping[str, Run] = NO_RUNS) -> str:
 
 def instant(at: int) -> str:
     """An instant for people."""
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)).isoformat(timespec="seconds")
+    return instant_of(at).isoformat(timespec="seconds")

@@ -53,14 +53,10 @@ def _view(it: WorkerInfo) -> WorkerView:
         name=it.name,
         is_live=it.is_live,
         started_at=instant_of(it.started_at),
-        expires_at=instant_of(min(it.expires_at, _LAST)),
+        expires_at=instant_of(it.expires_at),
         process=it.process,
         lease=it.lease or "store",
         runs=it.runs,
         definitions=[name for name in it.definitions if not name.startswith("outlive.")],
         fault=it.fault,
     )
-
-
-_LAST = 253_402_300_799_000_000
-"""The last second of the year 9999: a lease without an end runs out then."""
