@@ -50,6 +50,16 @@ class StreamItem(Generic[T]):
     """How often the run had been claimed: a step whose worker was lost is called again with the same attempt."""
 
 
+def checked_place(name: object, after: object) -> tuple[str, int]:
+    """The name of a stream, and a position in it.
+
+    Raises:
+        InvalidArgumentError, ArgumentTypeError: they are none.
+    """
+    where = "run.stream"
+    return given.text(where, "name", name, like="tokens"), given.whole(where, "after", after, least=0)
+
+
 class StreamReader:
     """Reads streams for one client."""
 
@@ -68,8 +78,7 @@ class StreamReader:
     ) -> AsyncGenerator[StreamItem[Any], None]:
         """Items behind a position, until the run has ended. See `RunHandle.stream`."""
         where = "run.stream"
-        name = given.text(where, "name", name, like="tokens")
-        position = given.whole(where, "after", after, least=0)
+        name, position = checked_place(name, after)
         codec = READABLE if kind is Any else codec_for(given.kind(where, "kind", kind))
         redaction = self._redaction if given.flag(where, "redacted", redacted) else None
         run = await self._access.info(run_id)

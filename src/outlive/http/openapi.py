@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from outlive.errors import InvalidArgumentError
 from outlive.http.operation import JSON, Operation
 from outlive.http.principal import NO_SCOPE
 from outlive.http.problem import MEDIA, ProblemBody, row_of, title_of
@@ -129,7 +130,8 @@ def _responses(it: Operation) -> dict[str, Any]:
         found[str(status)] = answer
     names: dict[int, list[str]] = {status: [] for status in _ANY_REQUEST}
     names |= {status: [] for status in _WITH_BODY if it.method != "GET"}
-    for error in it.raises:
+    refuses = [InvalidArgumentError] if it.names or it.query or it.body else []
+    for error in (*refuses, *it.raises):
         row = row_of(error)
         assert row is not None, f"{it.name}: {error.__name__} is in no row of the table of problems"
         names.setdefault(row.status, []).append(error.__name__)

@@ -141,7 +141,8 @@ class Operation:
     media: str
     """The type of the answer's body."""
     raises: tuple[type[Exception], ...]
-    """The errors of ours that its caller may have to deal with, besides those that any operation may give."""
+    """The errors of ours that its caller may have to deal with, besides those that any operation may give, and
+    `InvalidArgumentError`, which any may give that is given something."""
     waits: bool
     """Whether its caller may have to wait for it, and may have gone by then."""
     is_optional_body: bool

@@ -20,6 +20,7 @@ from outlive.client.news import News, Position
 from outlive.client.view import View
 from outlive.errors import RunParkedError
 from outlive.http.problem import malformed
+from outlive.http.wire.page import SEQ_MAX
 from outlive.http.wire.runs import PAYLOAD_BYTES_MAX, event_view, run_view
 
 ALIVE_SECONDS = 15.0
@@ -67,14 +68,16 @@ def read_cursor(text: str) -> Cursor:
         place, *streams = text.split(";")
         journal, _, seq = place.partition(".")
         pairs = [each.rpartition("=") for each in streams]
-        found = {unquote(name, errors="strict"): _whole(count) for name, _, count in pairs}
-        return Cursor(Position(_whole(journal), _whole(seq)), found)
+        found = {unquote(name, errors="strict"): _whole(count, least=-1) for name, _, count in pairs}
+        return Cursor(Position(_whole(journal), _whole(seq, least=-1, most=SEQ_MAX)), found)
     except ValueError:
         raise malformed("Last-Event-ID is not the id of a message of this stream") from None
 
 
-def _whole(text: str) -> int:
+def _whole(text: str, *, least: int = 0, most: int = 10**18) -> int:
     if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 18:
+        raise ValueError(text)
+    if not least <= int(text) <= most:
         raise ValueError(text)
     return int(text)
 

@@ -13,7 +13,7 @@ from outlive.client.placing import wanted_place
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import check_workflow, made_id
 from outlive.http.sse import ITEMS, follow_items, read_cursor
-from outlive.http.wire.page import Json, Limit, Name, RunId
+from outlive.http.wire.page import Json, Limit, Name, RunId, Seq
 from outlive.http.wire.runs import FailureView, Started, Status, StreamQuery, failure_view
 
 MISSING = (e.RunNotFoundError, e.RunExistsError)
@@ -52,7 +52,7 @@ class RetryBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ItemsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which items."""
 
-    after: int = -1
+    after: Seq = -1
     """The place of the last item of the page before."""
     limit: Limit = 100
     status: Literal["succeeded", "failed"] | None = None
@@ -97,7 +97,7 @@ class ItemsPage(Struct, frozen=True):
     scope="operator",
     reach="workflow",
     answers=201,
-    raises=(e.UnknownWorkflowError, e.InvalidArgumentError, e.RunExistsError, e.PayloadTooLargeError),
+    raises=(e.UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
 )
 async def start_batch(call: Call, body: StartBatch) -> Started:
     """Start a run of a workflow for each of many rows, each durable on its own. A row is the one argument."""
@@ -174,7 +174,7 @@ def _item(index: int, result: Any, failure: Failure | None) -> ItemView:
     "/batches/{batch_id}/retry",
     scope="operator",
     answers=201,
-    raises=(*MISSING, e.RunNotRetriableError, e.InvalidArgumentError),
+    raises=(*MISSING, e.RunNotRetriableError),
 )
 async def retry_batch(call: Call, batch_id: str, body: RetryBatch | None = None) -> Started:
     """Start another batch, of the rows of this one that have not succeeded."""

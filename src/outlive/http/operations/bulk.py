@@ -22,24 +22,23 @@ from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done
 from outlive.http.wire.runs import Bulk, BulkOfTrees, Outcomes, OutcomeView, Purge, PurgeView, Reasoned, bulk_filters
 
-FILTERED = (e.InvalidArgumentError,)
 PAGE = 100
 _MICROSECONDS = 1_000_000
 
 
-@operation("POST", "/bulk/cancel", scope="operator", raises=FILTERED)
+@operation("POST", "/bulk/cancel", scope="operator")
 async def cancel_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
     return await for_each(call, call.engine.cancel, bulk_filters(body), reason=body.reason)
 
 
-@operation("POST", "/bulk/retry", scope="operator", raises=FILTERED)
+@operation("POST", "/bulk/retry", scope="operator")
 async def retry_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
     return await for_each(call, call.engine.retry, bulk_filters(body), reason=body.reason)
 
 
-@operation("POST", "/bulk/pause", scope="operator", raises=FILTERED)
+@operation("POST", "/bulk/pause", scope="operator")
 async def pause_runs(call: Call, body: Bulk) -> Outcomes:
     """Let the runs that fit, each with its tree, begin nothing more; those that have not ended unless `status` says so.
 
@@ -62,7 +61,7 @@ async def unpause_all(call: Call) -> Done:
     return Done("store")
 
 
-@operation("POST", "/bulk/purge", scope="admin", raises=FILTERED)
+@operation("POST", "/bulk/purge", scope="admin")
 async def purge_runs(call: Call, body: Purge) -> PurgeView:
     """Delete runs that have ended, with everything of them, for good. At least one filter.
 

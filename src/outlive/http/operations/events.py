@@ -10,8 +10,6 @@ from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.wire.page import Done, Json, Name
 
-UNFIT = (e.InvalidArgumentError,)
-
 
 class SendEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that has happened."""
@@ -89,7 +87,7 @@ class SetSink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     secret: Name | None = None
 
 
-@operation("POST", "/events", scope="operator", answers=202, raises=(*UNFIT, e.PayloadTooLargeError))
+@operation("POST", "/events", scope="operator", answers=202, raises=(e.PayloadTooLargeError,))
 async def send_event(call: Call, body: SendEvent) -> SentView:
     """Send an event: every workflow that has a trigger for it gets one run. The same event again starts nothing."""
     event_id = body.id or made_id(call, "event", body.type)
@@ -109,7 +107,7 @@ async def list_triggers(call: Call) -> TriggersList:
     return TriggersList([TriggerView(it.workflow, it.version, it.events, it.webhooks) for it in found])
 
 
-@operation("DELETE", "/triggers/{workflow}", scope="admin", raises=UNFIT)
+@operation("DELETE", "/triggers/{workflow}", scope="admin")
 async def forget_triggers(call: Call, workflow: str) -> Done:
     """Start no runs of a workflow whose code is gone for good."""
     await call.engine.events.forget(workflow)
@@ -122,14 +120,14 @@ async def list_sinks(call: Call) -> SinksList:
     return SinksList([_view(it) for it in await call.engine.events.sinks()])
 
 
-@operation("PUT", "/sinks/{name}", scope="admin", raises=UNFIT)
+@operation("PUT", "/sinks/{name}", scope="admin")
 async def set_sink(call: Call, name: Name, body: SetSink) -> Done:
     """Deliver events of these types to an address, from now on."""
     await call.engine.events.add_sink(name, body.url, types=body.types or ("*",), secret=body.secret)
     return Done(name)
 
 
-@operation("DELETE", "/sinks/{name}", scope="admin", raises=UNFIT)
+@operation("DELETE", "/sinks/{name}", scope="admin")
 async def remove_sink(call: Call, name: Name) -> Done:
     """Deliver nothing more to a sink. Deliveries that are under way fail."""
     await call.engine.events.remove_sink(name)

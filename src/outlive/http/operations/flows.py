@@ -18,7 +18,7 @@ from outlive.http.operations.runs import made_id
 from outlive.http.wire.page import Done, Instant, Json, Name, RunId, Seconds, Text
 from outlive.http.wire.runs import Reasoned, Started
 
-MISSING = (e.FlowNotFoundError, e.InvalidArgumentError)
+MISSING = (e.FlowNotFoundError,)
 CHANGES = (*MISSING, e.StaleFlowError, FlowError)
 Revision = Annotated[int, Meta(ge=0)] | None
 DocumentText = Annotated[str, Meta(min_length=1, max_length=1024 * 1024)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 import outlive.errors as e
+from outlive.client.streams import checked_place
 from outlive.http.live import read_known
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import narrowed
@@ -33,7 +34,7 @@ async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content
     with the last id it has seen (`Last-Event-ID`) gets what came after it; if that is nothing more, 204.
     """
     cursor = read_cursor(call.headers.get("last-event-id", query.after))
-    streams = {name: cursor.streams.get(name, 0) for name in query.stream}
+    streams = dict(checked_place(name, cursor.streams.get(name, 0)) for name in query.stream)
     run = await call.view.run(run_id)
     is_over = run.status.is_terminal and cursor.position.journal == run.journal and all(streams.values())
     if is_over and not await call.view.has_more(run, cursor.position.seq):
@@ -74,22 +75,20 @@ async def list_streams(call: Call, run_id: str) -> StreamsList:
     "/runs/{run_id}/streams/{name}",
     scope="viewer",
     reach="run",
-    raises=(*MISSING, e.InvalidArgumentError),
+    raises=MISSING,
     media=EVENT_STREAM,
 )
 async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQuery) -> Content:
     """The items of a stream of a run, as server-sent events, from a position on until the run has ended."""
     after = call.headers.get("last-event-id", query.after)
     cursor = read_cursor(f"0.-1;_={after}" if after.isdecimal() else after)
+    name, position = checked_place(name, next(iter(cursor.streams.values()), 0))
     await call.view.run(run_id)
-    position = next(iter(cursor.streams.values()), 0)
     parts = follow_stream(call.view, run_id, name, position, look_seconds=call.limits.look_seconds)
     return Content(EVENT_STREAM, parts)
 
 
-@operation(
-    "GET", "/follow/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,), media=EVENT_STREAM
-)
+@operation("GET", "/follow/runs", scope="viewer", reach="workflow", media=EVENT_STREAM)
 async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
     """A list of runs, live, as server-sent events: the newest that fit, then every change.
 

@@ -61,7 +61,7 @@ class KeysList(Struct, frozen=True):
     items: list[KeyView]
 
 
-@operation("POST", "/keys", scope="admin", answers=201, raises=(e.InvalidArgumentError,))
+@operation("POST", "/keys", scope="admin", answers=201)
 async def create_key(call: Call, body: CreateKey) -> NewKeyView:
     """Make a key. Its secret is in the answer, and nowhere else."""
     made = await call.engine.keys.create(body.name, scope=body.scope, workflows=body.workflows, expires=body.expires)

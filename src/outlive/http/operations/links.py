@@ -60,7 +60,7 @@ class LinkDecision(Struct, frozen=True, kw_only=True):
     scope="operator",
     reach="run",
     answers=201,
-    raises=(e.RunNotFoundError, e.ApprovalNotFoundError, e.InvalidArgumentError),
+    raises=(e.RunNotFoundError, e.ApprovalNotFoundError),
 )
 async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> LinkView:
     """Make a link with which a person decides without a key: once, in this way, until it expires.

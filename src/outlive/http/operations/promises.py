@@ -17,7 +17,6 @@ SETTLES = (
     e.RunNotFoundError,
     e.RunFinishedError,
     e.InboxFullError,
-    e.InvalidArgumentError,
 )
 
 

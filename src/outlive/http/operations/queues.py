@@ -14,8 +14,7 @@ from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done, Name
 from outlive.http.wire.runs import CountView, Reasoned, Status
 
-UNFIT = (e.InvalidArgumentError,)
-MISSING = (e.QueueNotFoundError, e.InvalidArgumentError)
+MISSING = (e.QueueNotFoundError,)
 Weight = Annotated[float, Meta(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
 Most = Annotated[int, Meta(ge=1, le=SLOTS_MAX)] | None | UnsetType
 
@@ -122,7 +121,7 @@ async def get_queue(call: Call, name: Name) -> QueueView:
     return _view(await call.engine.queues.stats(name))
 
 
-@operation("PUT", "/queues/{name}", scope="admin", raises=UNFIT)
+@operation("PUT", "/queues/{name}", scope="admin")
 async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueView:
     """Change limits of a queue, for all workers and until they are reset."""
     given = {limit: value for limit, value in structs.asdict(body).items() if value is not UNSET}

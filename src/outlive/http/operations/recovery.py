@@ -38,7 +38,7 @@ class IncompleteList(Struct, frozen=True):
     """Give it as `before` to get the next page."""
 
 
-@operation("GET", "/recovery", scope="viewer", raises=(e.RunNotFoundError, e.InvalidArgumentError))
+@operation("GET", "/recovery", scope="viewer", raises=(e.RunNotFoundError,))
 async def list_incomplete(call: Call, query: IncompleteQuery) -> IncompleteList:
     """Runs that do not move and why, newest first.
 
@@ -65,7 +65,7 @@ async def resume_incomplete(call: Call, run_id: str) -> Done:
     return Done(run_id)
 
 
-@operation("POST", "/recovery/resume", scope="operator", raises=(e.InvalidArgumentError,))
+@operation("POST", "/recovery/resume", scope="operator")
 async def resume_all(call: Call, body: Bulk | None = None) -> Outcomes:
     """Let all parked runs go on, or those that fit a filter; with `dry_run` only list them.
 

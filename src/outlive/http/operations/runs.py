@@ -14,7 +14,7 @@ from outlive.client.news import Position
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.problem import Problem
 from outlive.http.sse import Cursor
-from outlive.http.wire.page import Json, Wait
+from outlive.http.wire.page import SEQ_MAX, Json, Wait
 from outlive.http.wire.runs import (
     CountView,
     EventView,
@@ -46,7 +46,7 @@ PAGE_BYTES_MAX = 16 * 1024 * 1024
 """A page of a history has no more bytes of payloads than this, unless it is one event."""
 EVENTS_IN_ONE_GO = 500
 """Of a page of a history; then other requests have their turn."""
-SEQ_DIGITS_MAX = 18
+SEQ_DIGITS_MAX = len(str(SEQ_MAX))
 
 
 @operation(
@@ -55,7 +55,7 @@ SEQ_DIGITS_MAX = 18
     scope="operator",
     reach="workflow",
     answers=201,
-    raises=(e.UnknownWorkflowError, e.RunExistsError, e.InvalidArgumentError, e.PayloadTooLargeError),
+    raises=(e.UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
 )
 async def start_run(call: Call, body: StartRun) -> Started:
     """Start a run by the name of its workflow.
@@ -86,7 +86,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
     return Started(run.id)
 
 
-@operation("GET", "/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,))
+@operation("GET", "/runs", scope="viewer", reach="workflow")
 async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
     """A page of the runs that fit, newest first."""
     query = narrowed(call, query)
@@ -94,7 +94,7 @@ async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
     return runs_page(page)
 
 
-@operation("GET", "/counts/runs", scope="viewer", reach="workflow", raises=(e.InvalidArgumentError,))
+@operation("GET", "/counts/runs", scope="viewer", reach="workflow")
 async def count_runs(call: Call, query: RunsCountQuery) -> CountView:
     """How many runs fit. Counting ends at `limit`."""
     query = narrowed(call, query)
@@ -137,7 +137,7 @@ async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
 @operation("GET", "/runs/{run_id}/history/{seq}/{field}", scope="viewer", reach="run", raises=MISSING)
 async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
     """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large."""
-    if seq.isdecimal() and len(seq) < SEQ_DIGITS_MAX:
+    if seq.isdecimal() and len(seq) <= SEQ_DIGITS_MAX and int(seq) <= SEQ_MAX:
         run = await call.view.run(run_id)
         for entry in await call.view.events(run, after=int(seq) - 1, limit=1):
             value = getattr(entry.event, field, None)

@@ -19,7 +19,7 @@ from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Seco
 from outlive.http.wire.runs import Started
 
 MISSING = (e.ScheduleNotFoundError,)
-UNFIT = (e.ScheduleNotFoundError, e.InvalidArgumentError)
+MISSING = (e.ScheduleNotFoundError,)
 Overlap = Literal["skip", "allow", "buffer_one", "buffer_all", "cancel_previous", "terminate_previous"]
 
 
@@ -146,26 +146,26 @@ class SchedulesList(Struct, frozen=True):
     """Give it as `after` to get the next page."""
 
 
-@operation("GET", "/schedules", scope="viewer", raises=(e.InvalidArgumentError,))
+@operation("GET", "/schedules", scope="viewer")
 async def list_schedules(call: Call, query: SchedulesQuery) -> SchedulesList:
     """Schedules by name."""
     found = await call.engine.schedules.list(after=query.after, limit=query.limit)
     return SchedulesList([_view(call, it) for it in found], found[-1].name if len(found) == query.limit else None)
 
 
-@operation("GET", "/schedules/{name}", scope="viewer", raises=UNFIT)
+@operation("GET", "/schedules/{name}", scope="viewer", raises=MISSING)
 async def get_schedule(call: Call, name: Name) -> ScheduleView:
     """A schedule: when it fires next, its last outcomes, and what stands in its way."""
     return _view(call, await call.engine.schedules.get(name))
 
 
-@operation("PUT", "/schedules/{name}", scope="admin", raises=(*UNFIT, e.UnknownWorkflowError))
+@operation("PUT", "/schedules/{name}", scope="admin", raises=(*MISSING, e.UnknownWorkflowError))
 async def set_schedule(call: Call, name: Name, body: SetSchedule) -> ScheduleView:
     """Create a schedule, or give one another definition; one that is there keeps its state."""
     return _view(call, await call.engine.schedules.set(name, _schedule(body), body.workflow))
 
 
-@operation("DELETE", "/schedules/{name}", scope="admin", raises=UNFIT)
+@operation("DELETE", "/schedules/{name}", scope="admin", raises=MISSING)
 async def delete_schedule(call: Call, name: Name) -> Done:
     """Delete a schedule; its runs stay."""
     if not await call.was_done(name):
@@ -173,7 +173,7 @@ async def delete_schedule(call: Call, name: Name) -> Done:
     return Done(name)
 
 
-@operation("POST", "/schedules/{name}/pause", scope="operator", raises=UNFIT)
+@operation("POST", "/schedules/{name}/pause", scope="operator", raises=MISSING)
 async def pause_schedule(call: Call, name: Name, body: PauseSchedule | None = None) -> Done:
     """Let a schedule start nothing more."""
     if not await call.was_done(name):
@@ -181,7 +181,7 @@ async def pause_schedule(call: Call, name: Name, body: PauseSchedule | None = No
     return Done(name)
 
 
-@operation("POST", "/schedules/{name}/resume", scope="operator", raises=UNFIT)
+@operation("POST", "/schedules/{name}/resume", scope="operator", raises=MISSING)
 async def resume_schedule(call: Call, name: Name) -> Done:
     """Let a schedule go on that was paused or has tripped."""
     if not await call.was_done(name):
@@ -194,7 +194,7 @@ async def resume_schedule(call: Call, name: Name) -> Done:
     "/schedules/{name}/trigger",
     scope="operator",
     answers=201,
-    raises=(*UNFIT, e.ScheduleOverlapError, e.ScheduleTrippedError),
+    raises=(*MISSING, e.ScheduleOverlapError, e.ScheduleTrippedError),
 )
 async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None = None) -> Started:
     """Start a run of a schedule now, also while it is paused.
@@ -209,7 +209,7 @@ async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None 
     return Started(run.id)
 
 
-@operation("POST", "/schedules/{name}/backfill", scope="operator", raises=UNFIT)
+@operation("POST", "/schedules/{name}/backfill", scope="operator", raises=MISSING)
 async def backfill_schedule(call: Call, name: Name, body: Backfill) -> BackfillView:
     """Start the runs of the ticks of a past range that have none."""
     return BackfillView(await call.engine.schedules.backfill(name, body.start, body.end, overlap=body.overlap))

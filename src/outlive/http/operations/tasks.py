@@ -9,12 +9,11 @@ from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done
 from outlive.http.wire.tasks import Claimed, ClaimTask, CompleteTask, FailTask, Heartbeat, HeartbeatView, task_view
 
-GIVEN = (e.InvalidArgumentError,)
 OUTPUT = (e.TaskOutputError, e.PayloadTooLargeError)
-HELD = (e.TaskNotFoundError, e.TaskLeaseLostError, e.TaskEndedError, *GIVEN)
+HELD = (e.TaskNotFoundError, e.TaskLeaseLostError, e.TaskEndedError)
 
 
-@operation("POST", "/tasks/claim", scope="worker", raises=GIVEN, waits=True)
+@operation("POST", "/tasks/claim", scope="worker", waits=True)
 async def claim_task(call: Call, body: ClaimTask) -> Claimed:
     """Take the next task of a queue, with a lease; wait for one if there is none.
 

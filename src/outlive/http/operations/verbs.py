@@ -30,7 +30,7 @@ from outlive.http.wire.runs import (
 MISSING = (e.RunNotFoundError,)
 ENDED = (e.RunNotFoundError, e.RunFinishedError)
 STARTS = (e.UnknownWorkflowError, e.QuotaExceededError)
-TAKES = (*ENDED, e.InboxFullError, e.InvalidArgumentError, e.PayloadTooLargeError)
+TAKES = (*ENDED, e.InboxFullError, e.PayloadTooLargeError)
 DECIDES = (*TAKES, e.ApprovalNotFoundError, e.ApprovalClosedError, e.ApprovalFormError)
 ASKS = (*TAKES, e.RunParkedError, e.RunDamagedError)
 
@@ -220,7 +220,7 @@ async def skip_step(call: Call, run_id: str, body: SkipStep | None = None) -> Do
     scope="operator",
     reach="run",
     answers=201,
-    raises=(*MISSING, e.RunExistsError, e.RunNotForkableError, e.UnknownWorkflowError, e.InvalidArgumentError),
+    raises=(*MISSING, e.RunExistsError, e.RunNotForkableError, e.UnknownWorkflowError),
 )
 async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
     """Start a new run with the history of another one up to some point, edited; that one stays as it is.

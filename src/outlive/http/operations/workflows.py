@@ -49,7 +49,7 @@ async def get_workflow(call: Call, name: Name) -> WorkflowsList:
     return WorkflowsList(found)
 
 
-@operation("POST", "/workflows/{name}/pause", scope="operator", reach="workflow", raises=(e.InvalidArgumentError,))
+@operation("POST", "/workflows/{name}/pause", scope="operator", reach="workflow")
 async def pause_workflow(call: Call, name: Name, body: Reasoned | None = None) -> Done:
     """Let the runs of a workflow begin nothing more. New ones may be started, and wait."""
     check_workflow(call, name)
@@ -57,7 +57,7 @@ async def pause_workflow(call: Call, name: Name, body: Reasoned | None = None) -
     return Done(name)
 
 
-@operation("POST", "/workflows/{name}/resume", scope="operator", reach="workflow", raises=(e.InvalidArgumentError,))
+@operation("POST", "/workflows/{name}/resume", scope="operator", reach="workflow")
 async def resume_workflow(call: Call, name: Name) -> Done:
     """Let the runs of a workflow go on."""
     check_workflow(call, name)

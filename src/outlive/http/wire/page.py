@@ -10,7 +10,11 @@ from msgspec import Meta, Struct
 from outlive._model.instant import instant_of
 from outlive.http.problem import malformed
 
+SEQ_MAX = 2**31 - 1
+"""The largest number of an event, or of an item, that every store can look for."""
 Limit = Annotated[int, Meta(ge=1, le=1000)]
+Seq = Annotated[int, Meta(ge=-1, le=SEQ_MAX)]
+"""The number of an event or of an item; -1 for the place before the first."""
 Seconds = Annotated[float, Meta(ge=0)]
 Instant = Annotated[datetime, Meta(tz=True)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]

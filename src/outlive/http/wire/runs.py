@@ -14,7 +14,7 @@ from outlive._model.instant import instant_of
 from outlive._model.wait import Wait as RunWait
 from outlive.client.finding import Filters, Page
 from outlive.client.timeline import described
-from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seconds, Text, tags_of, when
+from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seconds, Seq, Text, tags_of, when
 
 Status = Literal[
     "pending", "running", "waiting", "parked", "succeeded", "failed", "cancelled", "timed_out", "continued", "damaged"
@@ -140,7 +140,7 @@ class RunsCountQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields
 class HistoryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which part of a history."""
 
-    after: int = -1
+    after: Seq = -1
     """The number of the last event that is known already."""
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
     """At most so many; fewer come when they are large, and `next` says whether there are more."""
