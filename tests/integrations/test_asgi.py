@@ -66,6 +66,27 @@ async def main():
 asyncio.run(main())
 """
 
+STOPPED = """
+import asyncio
+import uvicorn
+import web
+
+async def main():
+    server = uvicorn.Server(uvicorn.Config(web.app, port=0, log_level="warning"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /outlive/api/v1/follow/runs HTTP/1.1\\r\\nhost: localhost\\r\\n\\r\\n")
+    await reader.readuntil(b"event: list")
+    server.should_exit = True  # As at SIGTERM, and when it reloads.
+    await asyncio.wait_for(serving, 30)
+    assert web.engine.loop is None
+
+asyncio.run(main())
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -96,3 +117,8 @@ def test_the_api_and_the_dashboard_are_mounted_and_the_engine_lives_with_the_app
 def test_the_orders_of_the_guide_are_placed_confirmed_and_looked_at(folder: Path) -> None:
     """Also when a client repeats its requests."""
     run(ORDERS, folder=folder)
+
+
+def test_uvicorn_stops_while_a_reader_follows_runs(folder: Path) -> None:
+    """A dashboard that is open in a browser is such a reader: the server waited for it, and did not stop or reload."""
+    run(STOPPED, folder=folder)
