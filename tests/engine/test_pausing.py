@@ -279,6 +279,35 @@ async def test_run_that_is_paused_again_before_a_worker_has_resumed_it_stays_pau
 
 
 @outlive.workflow
+async def pause_asked(cancels: int) -> str:
+    """Goes on after so many cancels."""
+    for _ in range(cancels):
+        with suppress(asyncio.CancelledError):
+            await outlive.wait_for_signal("go")
+    return str(await outlive.wait_for_signal("go"))
+
+
+@pytest.mark.parametrize(("cancels", "status"), [(0, "cancelled"), (1, "waiting")])
+async def test_run_that_is_cancelled_after_a_request_that_does_not_fit_is_cancelled(
+    tmp_path: Path, cancels: int, status: str
+) -> None:
+    """There is no step to skip: the run was parked for that, with the cancel left in its inbox."""
+    url = f"sqlite:{tmp_path}/runs.db"
+    async with TestEngine(url) as engine:
+        run = await engine.start(pause_asked, cancels, id="both")
+        await engine.settle()
+        await run.pause(by="ann")
+    async with outlive.Engine(url, worker=False) as client:
+        await client.skip_step("both")
+        await client.cancel("both", reason="no more")
+    for _ in range(2):  # The second time from the journal alone: nothing of the requests is left.
+        async with TestEngine(url) as engine:
+            await engine.settle()
+            assert status == (await engine.get("both").status()).value
+            assert await check_store(store_of(engine)) == []
+
+
+@outlive.workflow
 async def pause_sleeper(seconds: float) -> str:
     """Sleeps, and waits."""
     await pause_next("begins")

@@ -205,10 +205,9 @@ class Worker:
 
     def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound]) -> None:
         """Replay a tree, and grant or refuse the requests of people to resume it or to skip a step."""
-        skips = [message for message in mail if message.kind is MessageKind.SKIP]
         reason_to_park = partial(self._resume_policy.reason_to_park, claim, rows, mail)
         self._counters.steps_skipped += rebuild(
-            live, claim.run, rows, reason_to_park=reason_to_park, skip_requests=skips, worker=self._name
+            live, claim.run, rows, mail, reason_to_park=reason_to_park, worker=self._name
         )
         consume_requests(live, mail)
         if live.is_declined:

@@ -24,12 +24,17 @@ class Hold(msgspec.Struct, frozen=True):
     """The messages that its parking makes facts."""
 
 
+def cancels_root(mail: Iterable[Inbound]) -> bool:
+    """Whether a tree with this mail is to end, as a whole."""
+    return any(message.kind is MessageKind.CANCEL and message.run == 0 for message in mail)
+
+
 def pause_in(mail: Iterable[Inbound]) -> Hold | None:
     """How a tree with this mail is to be held; None if the mail wants it to go on, or does not say."""
     pauses: list[Inbound] = []
     for message in mail:
         if message.kind is MessageKind.PAUSE:
             pauses.append(message)
-        elif message.kind is MessageKind.RESUME or (message.kind is MessageKind.CANCEL and message.run == 0):
+        elif message.kind is MessageKind.RESUME or cancels_root([message]):
             pauses = []
     return Hold(pauses[-1].name, tuple(message.id for message in pauses)) if pauses else None

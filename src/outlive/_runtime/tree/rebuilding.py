@@ -14,6 +14,7 @@ from outlive._model import Run
 from outlive._replay.command import Command, Emit, Park, RunStep
 from outlive._replay.feeding import feed_again
 from outlive._runtime.tree.events import is_new, resumed_by
+from outlive._runtime.tree.holding import cancels_root
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.phase import TreePhase
 from outlive._runtime.tree.skipping import Skip, SkipRefused, skips_of
@@ -29,15 +30,17 @@ def rebuild(
     live: LiveTree,
     run: Run,
     rows: list[Row],
+    mail: list[Inbound],
     *,
     reason_to_park: Callable[[], str],
-    skip_requests: list[Inbound],
     worker: str,
 ) -> int:
     """Replay a claimed tree, or park it with the reason why that cannot or may not be done.
 
-    Steps that `skip_requests` are about are skipped; returns how many. `worker` is the name of this one.
+    Steps that requests in its mail are about are skipped; returns how many. A run that is cancelled as well goes on to
+    its end, whether the requests fit or not. `worker` is the name of this one.
     """
+    skip_requests = [message for message in mail if message.kind is MessageKind.SKIP]
     skips: list[Skip] = []
     lacks = ""
     events: list[AnyEvent] = []
@@ -50,7 +53,11 @@ def rebuild(
             reason, lacks = (park.reason, park.lacks) if park is not None else ("", "")
         if not reason:
             asked = live.execution.outstanding()
-            skips = skips_of(skip_requests, asked, root_id=live.id, unpack=live.payloads.unpack)
+            try:
+                skips = skips_of(skip_requests, asked, root_id=live.id, unpack=live.payloads.unpack)
+            except SkipRefused:
+                if not cancels_root(mail):
+                    raise
             _skip(live, skips, skip_requests)
             live.follow_all(_left_of(live, asked, skips) if skips else asked)
     except (OutliveError, SkipRefused) as error:
@@ -104,7 +111,7 @@ def _skip(live: LiveTree, skips: list[Skip], requests: list[Inbound]) -> None:
     for skip in skips:
         if (skip.command.run, skip.command.call) in live.execution.calls:
             live.happen(skip.event(live.pack, at=live.clock.now()))
-    if skips:
+    if requests:
         live.open_draft().change.consumed += [request.id for request in requests]
 
 

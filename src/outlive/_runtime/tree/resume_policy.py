@@ -12,7 +12,7 @@ from outlive._journal.event import RunClaimed
 from outlive._model import Run
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
-from outlive._runtime.tree.holding import pause_in
+from outlive._runtime.tree.holding import cancels_root, pause_in
 from outlive._store.contract import Claim, Inbound, MessageKind
 from outlive.client.why import instant
 
@@ -40,7 +40,7 @@ class ResumePolicy:
             return hold.reason
         is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
         # A cancelled run goes on to its end: it must not wait for a person who resumes it.
-        is_cancelled = any(message.kind is MessageKind.CANCEL and message.run == 0 for message in mail)
+        is_cancelled = cancels_root(mail)
         if run.attempts > self._attempts_max and not (is_resumed and not claim.interrupted):
             self._counters.runs_quarantined += 1
             return _QUARANTINED.format(attempts=run.attempts)
