@@ -57,7 +57,8 @@ class Api:
             of this machine may do everything, and no other may do anything.
         hosts: the names that this server answers for (the header `Host`); "*" for any. Those of this machine unless
             given.
-        origins: origins of other pages that may use it, as "https://admin.example.org".
+        origins: where its own pages come from, as "https://admin.example.org", if a proxy changes `Host`. There is no
+            CORS: a page of another site cannot use it.
         limits: how much one request, and one sender, may ask for.
         webhooks: whether the webhooks of flows are at /webhooks.
         pages: files for browsers that anyone gets, as those of the dashboard.

@@ -217,7 +217,7 @@ def _other_site(header: str) -> Problem:
         403,
         "OriginRefused",
         f"the header {header} says that a page of another site sends this",
-        "Send it from a page of this server, or give the server the page's origin (origins=).",
+        "Send it from a page of this server; behind a proxy that changes Host, name the page's origin (origins=).",
     )
 
 
