@@ -29,10 +29,10 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(protocol: Any, what: Any = app, **seconds: float) -> AsyncIterator[int]:
+async def serving(protocol: Any, what: Any = app, **limits: Any) -> AsyncIterator[int]:
     """A server with these limits; its port."""
     server = new_server(what, port=0)
-    server.config.http_protocol_class = server.config.http = guarded(protocol, **seconds)
+    server.config.http_protocol_class = server.config.http = guarded(protocol, **limits)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(serve(server, ready=ready.set_result))
     try:
@@ -59,6 +59,26 @@ async def connected(port: int, said: bytes = b"") -> AsyncIterator[tuple[asyncio
 async def closed(reader: asyncio.StreamReader) -> bytes:
     """What is sent until the connection is closed."""
     return await asyncio.wait_for(reader.read(), 10)
+
+
+async def test_connections_beyond_the_limit_are_refused_and_the_others_served(protocol: Any) -> None:
+    """With a problem that says when to come again; those that were there first do not notice."""
+    async with (
+        serving(protocol, connections_max=2) as port,
+        connected(port) as (first, writer),
+        connected(port, HEAD + b"\r\n") as (second, _),
+    ):
+        await second.readuntil(b"fine")
+        async with connected(port, HEAD + b"\r\n") as (third, _):
+            refused = await third.readuntil(b"}")
+        writer.write(HEAD + b"\r\n")
+        answer = await first.readuntil(b"fine")
+
+    assert refused.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b"application/problem+json" in refused
+    assert b"retry-after: 5\r\n" in refused
+    assert b'"error":"TooManyConnections"' in refused
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("said", [b"", HEAD[:9], HEAD], ids=["nothing", "half a line", "half a header"])

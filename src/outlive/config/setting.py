@@ -341,7 +341,7 @@ SETTINGS: tuple[Setting, ...] = (
         {
             "body_bytes_max": (4 * 1024 * 1024, "of the body of a request"),
             "followers_max": (2_000, "requests that follow events at once; half of them for one who is no admin"),
-            "connections_max": (4_000, "connections at once; requests beyond them get 503"),
+            "connections_max": (4_000, "connections at once; those beyond them get 503"),
         },
     ),
     *_server_limits(

@@ -30,7 +30,7 @@ from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.operations.runs import check_workflow
 from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.principal import Principal
-from outlive.http.problem import MEDIA, Problem, problem_of, title_of
+from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, title_of
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
@@ -265,7 +265,11 @@ class Api:
             return
         if not self._places.take(principal):
             busy = Problem(
-                503, "TooManyFollowers", "too many requests follow events of this server", "Try again later."
+                503,
+                "TooManyFollowers",
+                "too many requests follow events of this server",
+                "Try again later.",
+                {"retry-after": str(RETRY_SECONDS)},
             )
             await _send_problem(send, busy, request, None)
             return

@@ -5,7 +5,9 @@ byte by byte, or that reads no answer keeps its place as long as it likes, and s
 out. Here the head has to arrive within some seconds and some bytes, and what is sent has to be read. (How long a body
 may take is a limit of the app: `ApiLimits.body_seconds`.)
 
-What uvicorn says to a request that is no HTTP is said as everything else that is refused: RFC 9457.
+What uvicorn says to a request that is no HTTP is said as everything else that is refused: RFC 9457. So is what is said
+to connections beyond the limit. (At the limit of uvicorn, `limit_concurrency`, requests of all connections are refused,
+those of the first too.)
 
 uvicorn has two parsers, h11 and httptools, which is faster. `Guarded` is for both; `GuardedHttptools` adds the limits
 that httptools does not have.
@@ -15,14 +17,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from outlive.http.one_write import OneWrite
-from outlive.http.problem import MEDIA, Problem, title_of
+from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, title_of
 
 _Protocol: Any = object
 """What a protocol class of uvicorn has; it is loaded when a server is started."""
@@ -37,6 +41,7 @@ LINGER_SECONDS = 1.0
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 READ_SECONDS = 30.0
 """How long a reader may leave what was sent unread."""
+CONNECTIONS_MAX = 4_000
 
 
 class Guarded(_Protocol):  # type: ignore[misc]
@@ -44,6 +49,7 @@ class Guarded(_Protocol):  # type: ignore[misc]
 
     head_seconds = HEADER_SECONDS
     read_seconds = READ_SECONDS
+    connections_max = CONNECTIONS_MAX
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -52,7 +58,11 @@ class Guarded(_Protocol):  # type: ignore[misc]
     def connection_made(self, transport: Any) -> None:
         """A client is there, and should say what it wants."""
         super().connection_made(OneWrite(transport, self.loop))
-        self._await_head()
+        if len(self.connections) <= self.connections_max:
+            self._await_head()
+            return
+        detail = f"this server has {self.connections_max:,} connections, and takes no more"
+        self._refuse(503, "TooManyConnections", detail, "Connect again later.", {"retry-after": str(RETRY_SECONDS)})
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone. Nothing may keep what it has sent: after a reset, uvicorn's own timer would for half a minute."""
@@ -143,14 +153,20 @@ class Guarded(_Protocol):  # type: ignore[misc]
     def _refuse_large_head(self) -> None:
         self._refuse(431, "HeadTooLarge", f"the head of a request takes at most {HEAD_BYTES_MAX:,} bytes")
 
-    def _refuse(self, status: int, error: str, detail: str) -> None:
+    def _refuse(
+        self,
+        status: int,
+        error: str,
+        detail: str,
+        next: str = "Send the request again, whole and at once.",  # noqa: A002 (what it is called in the body)
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Answer without the app, and close when the sender had time to read it: a socket that is closed with data that
         it has not read takes its answer back."""
-        body = msgspec.json.encode(Problem(status, error, detail, "Send the request again, whole and at once.").body)
-        head = (
-            f"HTTP/1.1 {status} {title_of(status)}\r\ncontent-type: {MEDIA}\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
+        body = msgspec.json.encode(Problem(status, error, detail, next).body)
+        lines = {"content-type": MEDIA, "content-length": str(len(body)), "connection": "close", **headers}
+        said = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        head = f"HTTP/1.1 {status} {title_of(status)}\r\n{said}\r\n"
         self._stop_timers()
         self._is_refused = True
         self.transport.write(head.encode() + body)
@@ -246,9 +262,15 @@ class GuardedHttptools(Guarded):
             raise ValueError("a large head")
 
 
-def guarded(base: Any, *, header_seconds: float = HEADER_SECONDS, read_seconds: float = READ_SECONDS) -> Any:
+def guarded(
+    base: Any,
+    *,
+    header_seconds: float = HEADER_SECONDS,
+    read_seconds: float = READ_SECONDS,
+    connections_max: int = CONNECTIONS_MAX,
+) -> Any:
     """A protocol class of uvicorn, with these limits."""
-    own = {"head_seconds": header_seconds, "read_seconds": read_seconds}
+    own = {"head_seconds": header_seconds, "read_seconds": read_seconds, "connections_max": connections_max}
     guard = GuardedHttptools if hasattr(base, "on_headers_complete") else Guarded
     return type(f"Guarded{base.__name__}", (guard, base), own)
 

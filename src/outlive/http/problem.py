@@ -100,7 +100,7 @@ TABLE: dict[type[Exception], Row] = {
     e.AskNotFoundError: Row(404, "Ask the run: POST /api/v1/runs/{id}/asks/{name}."),
     e.LinkRefusedError: Row(404, "Ask for another link, or decide with a key."),
     # -- It is not in the state for this --
-    e.RunExistsError: Row(409, 'Use another id, or "on_conflict": "attach" to get the run that has it.'),
+    e.RunExistsError: Row(409, 'Use another id; "on_conflict": "attach" gets a run of the same workflow that has it.'),
     e.RunFinishedError: Row(409, "Start a new run: POST /api/v1/runs."),
     e.RunContinuedError: Row(409, "Ask for the newest generation of the run; `detail` names its id."),
     e.RunNotParkedError: Row(409, _AS_IT_IS),

@@ -14,14 +14,20 @@ from importlib import import_module
 from typing import Any, cast
 
 from outlive.errors import ConfigurationError, MissingExtraError
-from outlive.http.connection import HEAD_BYTES_MAX, HEADER_SECONDS, READ_SECONDS, guarded, protocol_class
+from outlive.http.connection import (
+    CONNECTIONS_MAX,
+    HEAD_BYTES_MAX,
+    HEADER_SECONDS,
+    READ_SECONDS,
+    guarded,
+    protocol_class,
+)
 from outlive.http.principal import is_loopback
 
 PORT = 7717
 PORTS_TRIED = 20
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 1024
-CONNECTIONS_MAX = 4_000
 STOP_SECONDS = 10
 
 
@@ -77,7 +83,9 @@ def new_server(
         app,
         host=address,
         port=port,
-        http=guarded(protocol, header_seconds=header_seconds, read_seconds=read_seconds),
+        http=guarded(
+            protocol, header_seconds=header_seconds, read_seconds=read_seconds, connections_max=connections_max
+        ),
         lifespan="off",
         access_log=False,
         log_config=None,
@@ -85,7 +93,6 @@ def new_server(
         proxy_headers=False,
         ws="none",
         backlog=BACKLOG,
-        limit_concurrency=connections_max,
         timeout_keep_alive=keep_alive_seconds,
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
