@@ -235,6 +235,7 @@ async def test_readers_that_go_leave_nothing_behind(engine: TestEngine) -> None:
     seen, stopped = await reading, await waiting
 
     assert (503, "TooManyFollowers") == (busy.status, busy.error)
+    assert "5" == busy.headers["retry-after"]
     assert "end" not in [each.name for each in seen]
     assert 503 == stopped.status
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("outlive-http")]

@@ -130,7 +130,7 @@ def _responses(it: Operation) -> dict[str, Any]:
         found[str(status)] = answer
     names: dict[int, list[str]] = {status: [] for status in _ANY_REQUEST}
     names |= {status: [] for status in _WITH_BODY if it.method != "GET"}
-    refuses = [InvalidArgumentError] if it.names or it.query or it.body else []
+    refuses: tuple[type[Exception], ...] = (InvalidArgumentError,) if it.names or it.query or it.body else ()
     for error in (*refuses, *it.raises):
         row = row_of(error)
         assert row is not None, f"{it.name}: {error.__name__} is in no row of the table of problems"
