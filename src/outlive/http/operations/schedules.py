@@ -19,7 +19,6 @@ from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Seco
 from outlive.http.wire.runs import Started
 
 MISSING = (e.ScheduleNotFoundError,)
-MISSING = (e.ScheduleNotFoundError,)
 Overlap = Literal["skip", "allow", "buffer_one", "buffer_all", "cancel_previous", "terminate_previous"]
 
 
