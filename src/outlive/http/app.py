@@ -176,9 +176,9 @@ class Api:
         self, scope: Scope, request: Request, operation: Operation, principal: Principal, names: dict[str, str]
     ) -> tuple[Call, dict[str, Any]]:
         """What the function of an operation is given."""
-        engine, key = self._engine_of(principal), key_in(request)
+        key = key_in(request)
         call = Call(
-            engine,
+            self._engine,
             principal,
             request.headers,
             key,
@@ -206,10 +206,6 @@ class Api:
                 raise RunNotFoundError(names["run_id"])
             check_workflow(call, body.start.workflow)
         return call, arguments
-
-    def _engine_of(self, principal: Principal) -> Engine:
-        """The engine that a principal uses."""
-        return self._engine
 
     async def _body(self, request: Request) -> bytes:
         try:
