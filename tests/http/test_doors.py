@@ -42,6 +42,20 @@ async def test_a_stored_key_opens_the_door_until_it_is_revoked(engine: TestEngin
     assert await statuses(key.secret) == [401, 401]
 
 
+async def test_a_caller_learns_that_its_key_is_not_valid(engine: TestEngine) -> None:
+    """That it has to send a key does not help one that did."""
+    key = await engine.keys.create("ci", scope="viewer")
+    await engine.keys.revoke(key.key.id)
+    app = Api(engine, auth="keys")
+
+    without = await Caller(app).get("/api/v1/runs")
+    details = {(await Caller(app, key=it).get("/api/v1/runs")).data["detail"] for it in (key.secret, "olv_wrong")}
+
+    assert "does not know who asks" in without.data["detail"]
+    (detail,) = details
+    assert "unknown, revoked or has expired" in detail
+
+
 @pytest.mark.parametrize("garbage", ["nothing", "", "x" * 10_000, "olv_\u00e9", "null", "olv_a_b, olv_c_d"])
 async def test_garbage_is_no_key(engine: TestEngine, garbage: str) -> None:
     """That there is one proves nothing. [S3]"""

@@ -64,7 +64,7 @@ def test_a_span_that_is_none_is_a_mistake(url: str) -> None:
     ("words", "said"),
     [
         (("--bind", "0.0.0.0"), "can be reached from other machines"),
-        (("--bind", "::"), "can be reached from other machines"),
+        (("--bind", "::"), "let every caller need a key with --auth keys"),
         (("--trust-header", "x-user", "--proxy", "10.0.0.5"), "give --auth keys too"),
         (("--proxy", "10.0.0.5"), "give --trust-header too"),
         (("--auth", "keys", "--trust-header", "x-user"), "needs the addresses of the proxies"),

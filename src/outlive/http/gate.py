@@ -30,6 +30,11 @@ WRONG_KEYS = TokenBucket(rate=1, burst=20)
 """How many wrong keys one address may try."""
 _MICROSECONDS = 1_000_000
 KEY_CHARACTERS_MAX = 500
+_NO_KEY = ("this server does not know who asks", "Send a key: Authorization: Bearer ...")
+_WRONG_KEY = (
+    "this server does not accept the key in the header Authorization: it is unknown, revoked or has expired",
+    "Send a key that is active: Authorization: Bearer ... (`outlive keys list` shows which are)",
+)
 
 
 class Meter:
@@ -118,13 +123,8 @@ class Gate:
             if given is not None:
                 self._wrong_keys.count(request.address)
                 self._proven.pop(proof, None)
-            raise Problem(
-                401,
-                "Unauthenticated",
-                "this server does not know who asks",
-                "Send a key: Authorization: Bearer ...",
-                {"www-authenticate": "Bearer"},
-            )
+            detail, advice = _NO_KEY if given is None else _WRONG_KEY
+            raise Problem(401, "Unauthenticated", detail, advice, {"www-authenticate": "Bearer"})
         if given is not None:
             self._remember(proof)
         if self._rate is not None:

@@ -40,7 +40,7 @@ def check_address(address: str, *, has_keys: bool) -> None:
     if not has_keys and not (address == "localhost" or is_loopback(address)):
         raise ConfigurationError(
             f"{address} can be reached from other machines, and this server would ask for no key; "
-            "listen on 127.0.0.1, or let callers need a key"
+            "listen on 127.0.0.1, or let every caller need a key with --auth keys (outlive keys create makes one)"
         )
 
 
