@@ -74,6 +74,15 @@ async def test_worker_is_fenced_before_its_lease_has_ended(clock: HandClock, sec
     assert live_through(clock) < 100.0 + LEASE_SECONDS
 
 
+async def test_a_lost_lease_says_why_it_was_not_renewed(clock: HandClock, caplog: pytest.LogCaptureFixture) -> None:
+    """The disk is full, for example: "not in time" alone does not tell an operator what to do."""
+    keeper_on(clock, SlowBeat(clock, seconds=0.0), asked_at=clock.at)
+
+    live_through(clock)
+
+    assert "it was not renewed in time: the store is unavailable: no answer in time" in caplog.text
+
+
 async def test_lease_counts_from_before_it_was_asked_for(clock: HandClock) -> None:
     """The store may have given it long before its answer arrived."""
     trust = keeper_on(clock, SlowBeat(clock, seconds=0.0), asked_at=clock.at - 5.0)

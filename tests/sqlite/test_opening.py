@@ -160,6 +160,13 @@ def test_an_error_of_the_disk_says_where_to_look(path: Path) -> None:
     assert "its disk, which may be full" in str(translate(apsw.IOError("disk I/O error"), path))
 
 
+def test_a_full_disk_is_named_in_plain_words(path: Path) -> None:
+    """SQLite calls a step of a backup that found no room "not an error"."""
+    said = str(translate(apsw.FullError("not an error"), path))
+
+    assert said.endswith("is unavailable: database or disk is full; make room on its disk")
+
+
 async def test_connection_that_cannot_roll_back_is_thrown_away(path: Path, clock: ManualClock) -> None:
     """What is half done in it must not become part of the next transaction."""
     await open_and_write(path, clock)

@@ -48,6 +48,8 @@ class LeaseKeeper:
         self._stop: Callable[[], None] | None = None
         self._is_over = False
         """Whether the session has ended: an answer that is still under way is ignored."""
+        self._refusal = ""
+        """Why the last renewal failed; empty if it did not."""
         self._lease = lease
         self._lease.until = self._trusted_from(asked_at)
 
@@ -82,19 +84,21 @@ class LeaseKeeper:
     def beat_once(self) -> str:
         """Renew the lease; empty, or why it must be treated as lost."""
         if not self.is_trusted():
-            return "it was not renewed in time"
+            return f"it was not renewed in time{self._refusal and f': {self._refusal}'}"
         sent_at = self._clock.monotonic()
         try:
             is_ours = self._beat.renew(lease_seconds=self._lease_seconds)
         except StoreMovedError as error:
             return str(error)
         except StoreUnavailableError as error:
+            self._refusal = str(error)
             return "" if self.is_trusted() else f"the lease could not be renewed in time: {error}"
         self._counters.measures.lease_renewal_seconds.add((self._clock.monotonic() - sent_at) * MICROSECONDS)
         if not is_ours:
             return "another worker has ended this session"
         if not self.is_trusted():
             return "the lease was renewed too late"
+        self._refusal = ""
         self._lease.until = self._trusted_from(sent_at)
         if self._is_over:
             self._lease.until = 0.0  # The session was ended while the renewal was under way.

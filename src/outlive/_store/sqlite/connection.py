@@ -289,7 +289,8 @@ def translate(error: apsw.Error | StoreMovedError, path: Path, *, is_committing:
         case apsw.IOError() if is_committing:
             return CommitUnknownError(file, f"{reason} (while committing)")
         case apsw.FullError():
-            return StoreUnavailableError(file, f"{reason}; make room on its disk")
+            # Not SQLite's own words: those of a backup's failed step are "not an error".
+            return StoreUnavailableError(file, "database or disk is full; make room on its disk")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
             return StoreUnavailableError(
                 file, f"{reason}; this user needs the right to write to the file and to its folder"
