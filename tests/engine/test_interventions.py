@@ -15,6 +15,7 @@ from outlive._define.intervention import Intervention, intervention_spec
 from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._journal.event import RunRetried
+from outlive._store.contract import WorkerInfo
 from outlive.client import interventions
 from outlive.client.definitions import Describer
 from outlive.errors import (
@@ -215,6 +216,25 @@ async def test_a_request_that_is_not_answered_is_withdrawn(
     with pytest.raises(RunNotForkableError, match="it is a request to retry or fork another run"):
         await owner.fork(request.id)
     assert await owner.get("order-7").status() is RunStatus.FAILED
+
+
+async def test_a_worker_that_stops_meanwhile_is_missed_by_the_name_of_the_workflow(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person has never heard of the workflow in which Outlive asks for it."""
+    monkeypatch.setattr(interventions, "ANSWER_SECONDS", 0.05)
+    async with place.engine(registry=registry_of(iv_order)) as owner:
+        await fail(owner)
+        before = [await store_of(owner).list_workers(with_runs=False)]
+    async with place.engine(registry=Registry(), worker=False) as stranger:
+        now = store_of(stranger).list_workers
+
+        async def list_workers(*, with_runs: bool = True) -> list[WorkerInfo]:
+            return before.pop() if before else await now(with_runs=with_runs)
+
+        monkeypatch.setattr(store_of(stranger), "list_workers", list_workers)
+        with pytest.raises(RunNotRetriableError, match=r"\(no live worker has iv_order@1; start one that defines it\)"):
+            await stranger.retry("order-7")
 
 
 async def test_a_request_that_is_carried_out_twice_is_done_once(owner: outlive.Engine) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.intervention import Intervention, intervention_spec
+from outlive._define.intervention import OF_RUN, Intervention, intervention_spec
 from outlive._define.workflow import Workflow
 from outlive._journal.codec import creation_in
 from outlive._journal.failure import exception_of
@@ -86,7 +86,7 @@ class Interventions:
 
     async def _withdrawn(self, request_id: str, late: ResultTimeoutError, refused: Refused) -> Run:
         """A request that was carried out at the last moment; raises if it was not."""
-        asked = f"no worker has answered within {ANSWER_SECONDS:.0f} seconds ({late.why})"
+        asked = f"no worker has answered within {ANSWER_SECONDS:.0f} seconds ({late.why.replace(OF_RUN, '')})"
         with suppress(RunFinishedError):
             await self._cancel(request_id, reason="no worker has answered in time")
         try:

@@ -120,11 +120,14 @@ class SelfWaitError(OutliveError):
 
 
 class RunNotParkedError(OutliveError):
-    """Only a parked run can be resumed."""
+    """Only a parked run can be resumed, or go on without a step."""
 
     def __init__(self, run_id: str, status: str) -> None:
         self.run_id, self.status = run_id, status
-        super().__init__(f"run {run_id!r} is {status}, not parked; there is nothing to resume")
+        super().__init__(
+            f"run {run_id!r} is {status}, not parked; there is nothing to resume or to skip (retry a run that has "
+            f"ended badly)"
+        )
 
 
 class RunNotRetriableError(OutliveError):
