@@ -109,6 +109,19 @@ async def test_a_user_that_is_called_like_the_schema_is_warned(postgres_server: 
     assert same["names"][0].startswith(f"warning: this user finds tables in schema {USER} first")
 
 
+async def test_every_workflow_without_a_worker_is_named(url: str) -> None:
+    """Not only that of the newest runs."""
+    store = store_for(url, clock=SystemClock().now)
+    await store.open()
+    for nonce in range(1, 6):
+        await begin(store, f"run-{nonce}", workflow="old" if nonce == 1 else "new", nonce=nonce)
+    await store.close()
+
+    (said,) = (await found(url))["runs"]
+
+    assert said.startswith("warning: 5 undefined (new@1, old@1): ")
+
+
 @pytest.mark.every_store
 async def test_what_stands_still_is_named(url: str) -> None:
     """Parked runs, workers that are gone, runs without a worker, queues and schedules that are behind."""

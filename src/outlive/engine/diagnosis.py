@@ -33,6 +33,7 @@ AHEAD_SECONDS_MAX = 5
 LATE_SECONDS = 60
 """After how long a schedule that is due, or a run in line that no limit keeps, is late."""
 LOOKED_AT_MAX = 500
+NAMES_SHOWN_MAX = 5
 ETCD_SECONDS = 5.0
 """How long etcd may take to answer."""
 DOES_NOT_HINDER = {"autovacuum", "disk", "transaction ids"}
@@ -174,7 +175,8 @@ async def _inside(engine: Engine) -> AsyncIterator[Finding]:
     if live or not int(open_runs):
         yield well("workers", f"{len(live)} alive, {open_runs} open runs")
     else:
-        yield problem("workers", f"none is alive, and there are {open_runs} open runs", "start one: outlive worker")
+        advice = "start one that has their workflows: outlive worker APP"
+        yield problem("workers", f"none is alive, and there are {open_runs} open runs", advice)
     if gone:
         own = "is gone and still owns" if len(gone) == 1 else "are gone and still own"
         said = f"{len(gone)} {own} {sum(worker.runs for worker in gone):,} runs"
@@ -203,9 +205,10 @@ async def _standing(engine: Engine) -> AsyncIterator[Finding]:
         return
     more = " or more" if len(found) == LOOKED_AT_MAX else ""
     for kind, count in Counter(it.kind for it in found).items():
-        examples = [it for it in found if it.kind is kind][:3]
-        names = ", ".join(dict.fromkeys(it.run.definition for it in examples))
-        said = f"{count:,}{more} {kind.value} ({names}): {' '.join(examples[0].reason.split())[:200]}"
+        examples = [it for it in found if it.kind is kind]
+        names = list(dict.fromkeys(it.run.definition for it in examples))
+        shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (", ..." if len(names) > NAMES_SHOWN_MAX else "")
+        said = f"{count:,}{more} {kind.value} ({shown}): {' '.join(examples[0].reason.split())[:200]}"
         yield (problem if kind is IncompleteKind.DAMAGED else warning)("runs", said, _ADVICE[kind])
 
 
@@ -221,7 +224,10 @@ async def _queues(engine: Engine, *, has_workers: bool) -> AsyncIterator[Finding
         if queue.paused:
             yield warning("queues", f"{said}; {queue.paused}", f"outlive queues resume {queue.name}")
         elif int(queue.running):
-            yield warning("queues", f"{said}, {queue.running} under way", "raise its limits, or add workers")
+            advice = (
+                f"outlive runs list --queue {queue.name} shows what has its slots; raise its limits, or add workers"
+            )
+            yield warning("queues", f"{said}, {queue.running} under way", advice)
         else:
             why = "none of them is under way" if has_workers else "no worker is alive"
             yield warning("queues", f"{said}; {why}", "start a worker that takes from it and has its workflows")
