@@ -31,6 +31,7 @@ from outlive.client.set_aside import SetAside
 from outlive.client.starting import StartOptions
 from outlive.engine.health import Health
 from outlive.errors import (
+    ArgumentTypeError,
     AskFailed,
     AskTimeoutError,
     ConfigurationError,
@@ -226,6 +227,9 @@ class RemoteVerbs:
     ) -> RemoteRun[Any]:
         """Start a run by the name of its workflow. See `Engine.start_by_name`."""
         plain = None if arguments is None else plain_json("engine.start_by_name", arguments)
+        if not isinstance(plain, dict | list | None):
+            wanted = f'give the arguments of {workflow} by name, for example {{"id": 7}}, or in a list'
+            raise ArgumentTypeError("engine.start_by_name", "arguments", arguments, wanted)
         return await self._start(NamedStart(workflow, plain, version), options)
 
     async def _start(self, named: NamedStart, options: Mapping[str, Any]) -> RemoteRun[Any]:
