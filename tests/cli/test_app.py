@@ -131,6 +131,15 @@ def test_wrong_options_are_exit_code_2(args: list[str], complaint: str) -> None:
     assert (2, True) == (result.exit_code, complaint in result.output), result.output
 
 
+def test_a_command_that_needs_the_store_says_so_beside_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server is named, and `runs purge` does not ask it."""
+    monkeypatch.setenv("OUTLIVE_SERVER", "http://127.0.0.1:1")
+    result = CliRunner().invoke(main, ["runs", "purge", "--status", "failed"])
+
+    assert 2 == result.exit_code
+    assert "OUTLIVE_SERVER does not help: this command needs the store itself" in result.output
+
+
 def test_a_place_that_is_no_store_is_exit_code_1() -> None:
     """The command is right, and the world is not."""
     Path("other.db").write_text("something else entirely, and long enough to be looked at" * 10)

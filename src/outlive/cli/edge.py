@@ -43,6 +43,7 @@ SENTENCE_CHARACTERS_MAX = 300
 
 SERVER = "outlive.server"
 """Where a command keeps the address of a server that a person has named."""
+SERVER_VARIABLE = "OUTLIVE_SERVER"
 HTTP = ("http://", "https://")
 
 
@@ -97,7 +98,7 @@ def server_flag(command: Callable[..., Any]) -> Callable[..., Any]:
 
     option = click.option(
         "--server",
-        envvar="OUTLIVE_SERVER",
+        envvar=SERVER_VARIABLE,
         show_envvar=True,
         metavar="URL",
         callback=keep,
@@ -170,10 +171,19 @@ def settings_with(flags: Mapping[str, tuple[str, Any]]) -> Settings:
 
 
 def no_store() -> str:
-    """That no store is named, how to name one, and which ones are in this folder."""
+    """That no store is named, how to name one, and which ones are in this folder.
+
+    A command that a server can answer does not come here while OUTLIVE_SERVER is set.
+    """
     here = sorted(file.name.removesuffix("-workers") for file in Path.cwd().glob("*.db-workers"))
     found = f"; here are {', '.join(f'sqlite:{name}' for name in here[:STORES_SHOWN_MAX])}" if here else ""
-    return f'no store is named; give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml{found}'
+    other = (
+        f"; {SERVER_VARIABLE} does not help: this command needs the store itself"
+        if SERVER_VARIABLE in os.environ
+        else ""
+    )
+    ways = 'give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml'
+    return f"no store is named; {ways}{found}{other}"
 
 
 store_option = store_flag(help="sqlite:orders.db or postgresql://user@host/database.", is_needed=True)
