@@ -262,8 +262,9 @@ async def test_beat_that_meets_a_broken_disk_says_so_and_goes_on_with_another_co
     opened = disk.opened
     clock.advance(seconds=1)
     disk.fail = failing("write wal", apsw.IOError("disk I/O error"))
-    with pytest.raises(StoreUnavailableError, match="disk I/O error"):
+    with pytest.raises(StoreUnavailableError, match="disk I/O error") as refused:
         beat.renew(lease_seconds=LEASE_SECONDS)
+    assert str(refused.value).count("is unavailable") == 1
 
     disk.fail = nothing_fails
     assert beat.renew(lease_seconds=LEASE_SECONDS)

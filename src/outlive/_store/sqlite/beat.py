@@ -29,7 +29,10 @@ class SqliteBeat:
         except apsw.Error as error:
             if is_connection_lost(error):
                 session.close()
-            raise StoreUnavailableError(str(session.path), str(translate(error, session.path))) from error
+            refusal = translate(error, session.path)
+            if not isinstance(refusal, StoreUnavailableError):  # It leaves the lease unproven all the same.
+                refusal = StoreUnavailableError(str(session.path), str(refusal))
+            raise refusal from error
         return is_ours
 
     def close(self) -> None:
