@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from outlive.errors import (
     AskFailed,
     FlowNotFoundError,
     InvalidArgumentError,
+    InvalidRunIdError,
     ResultTimeoutError,
     RunCancelled,
     RunFailed,
@@ -27,6 +28,7 @@ from outlive.errors import (
     TaskEndedError,
     UnknownWorkflowError,
     UnreachableError,
+    WrongArgumentsError,
 )
 from outlive.flow import FlowError, FlowInputError
 from outlive.http import FixedKeys, Principal
@@ -335,6 +337,63 @@ async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
         await (await remote.start(break_parcel)).result(timeout=30)
 
 
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        (lambda it: it.start(send_parcel), WrongArgumentsError),
+        (lambda it: it.start(send_parcel, "ann", "bob"), WrongArgumentsError),
+        (lambda it: it.start(send_parcel, "ann", id="a/b"), InvalidRunIdError),
+        (lambda it: it.start(send_parcel, "ann", on_conflict="fight"), InvalidArgumentError),
+        (lambda it: it.signal("parcel-1", ""), InvalidArgumentError),
+        (lambda it: it.get(7).why(), ArgumentTypeError),
+        (lambda it: it.list(limit=0), InvalidArgumentError),
+        (lambda it: it.fail("promise", "no exception"), ArgumentTypeError),
+        (lambda it: it.start_batch(label_parcel, 7), ArgumentTypeError),
+        (lambda it: it.schedules.set("digest", "daily", tell_numbers), ArgumentTypeError),
+        (lambda it: it.events.send("parcel.sent", object()), ArgumentTypeError),
+        (lambda it: it.tasks.claim("gpu", "resize"), ArgumentTypeError),
+        (lambda it: it.tasks.claim("gpu", ["resize"], wait=-1), InvalidArgumentError),
+        (lambda it: it.keys.create("ann", scope="king"), InvalidArgumentError),
+    ],
+    ids=range(14),
+)
+async def test_what_an_engine_refuses_a_connection_refuses(
+    remote: Remote, verb: Callable[[Any], Any], error: type[Exception]
+) -> None:
+    """With the same class, whether it is seen here or by the server."""
+    with pytest.raises(error):
+        await verb(remote)
+    async with outlive.Engine("memory:", worker=False) as engine:
+        with pytest.raises(error):
+            await verb(engine)
+
+
+@outlive.workflow(on_event="parcel.lost")
+async def search_parcel(data: dict[str, Any]) -> None:
+    """Is started by an event."""
+
+
+async def test_an_event_that_is_sent_twice_says_so(remote: Remote) -> None:
+    """And which runs deliver it, as an engine does."""
+    await remote.events.add_sink("crm", "http://127.0.0.1:9/", types=["parcel.lost"])
+
+    first, again = [await remote.events.send("parcel.lost", {}, id="e-1") for _ in range(2)]
+
+    assert [(it.workflow, it.is_new) for it in first.runs] == [("search_parcel", True)]
+    assert [(it.run_id, it.is_new) for it in again.runs] == [(first.runs[0].run_id, False)]
+    assert [it.is_new for it in (*first.deliveries, *again.deliveries)] == [True, False]
+
+
+async def test_a_key_expires_as_that_of_an_engine(remote: Remote) -> None:
+    """After a span of time, or at an instant."""
+    day = timedelta(days=1)
+    until = datetime.now(UTC) + day
+
+    keys = [(await remote.keys.create("ann", expires=expires)).key for expires in (day, day.total_seconds(), until)]
+
+    assert [key.expires is not None and abs(key.expires - until) < timedelta(minutes=1) for key in keys] == [True] * 3
+
+
 async def test_sync_code_has_the_same_verbs() -> None:
     """On a thread of its own."""
 
@@ -443,7 +502,9 @@ async def test_items_of_a_stream_have_a_type_and_a_position(remote: Remote) -> N
     run = await remote.start(tell_numbers)
 
     assert [item async for item in run.stream("numbers", str, positions=True, after=3)] == []
-    assert [item async for item in run.stream("numbers", float, positions=True)] == [(1, 0.0), (2, 1.0), (3, 2.0)]
+    items = [item async for item in run.stream("numbers", float, positions=True)]
+    assert [(item.position, item.value) for item in items] == [(1, 0.0), (2, 1.0), (3, 2.0)]
+    assert isinstance(items[0], outlive.StreamItem)
 
 
 async def test_a_key_is_shown_and_a_wrong_one_is_refused() -> None:

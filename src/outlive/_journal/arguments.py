@@ -89,7 +89,7 @@ class Signature:
         """
         # Loops and no comprehensions, and no helper: every step comes by here.
         if kwargs or len(args) != self._count or self._needs_keywords:
-            self._check_fit(args, kwargs)
+            self.check(args, kwargs)
         parts: list[bytes] = []
         for value in args:
             place = len(parts)
@@ -120,7 +120,7 @@ class Signature:
             elif data != NONE:
                 raws = split_positional(data)
             if named or len(raws) != self._count or self._needs_keywords:
-                self._check_fit(raws, named)
+                self.check(raws, named)
         except (msgspec.DecodeError, WrongArgumentsError) as error:
             what = f"the arguments of {self._name}"
             reason = error.reason if isinstance(error, WrongArgumentsError) else str(error)
@@ -134,7 +134,12 @@ class Signature:
             kwargs[key] = self._codec_of(key).decode(raw, what)
         return args, kwargs
 
-    def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """That the function takes so many arguments, with these names.
+
+        Raises:
+            WrongArgumentsError: it does not.
+        """
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:

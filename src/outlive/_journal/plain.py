@@ -16,8 +16,17 @@ def plain_json(where: str, data: object) -> Any:
     Raises:
         ArgumentTypeError: it cannot be written as JSON; `where` it was given is in the message.
     """
+    return msgspec.json.decode(encode_plain(where, data))
+
+
+def encode_plain(where: str, data: object) -> bytes:
+    """The JSON of a value.
+
+    Raises:
+        ArgumentTypeError: it cannot be written as JSON; `where` it was given is in the message.
+    """
     try:
-        return msgspec.json.decode(msgspec.json.encode(data, enc_hook=_plain_model))
+        return msgspec.json.encode(data, enc_hook=_plain_model)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise ArgumentTypeError(where, "data", data, f"give plain JSON values: {error}") from None
 

@@ -145,4 +145,5 @@ class ServerError(OutsideError):
 
     def __init__(self, status: int, error: str, detail: str, next: str) -> None:  # noqa: A002 (what it is called in the body)
         self.status, self.error, self.detail, self.next = status, error, detail, next
-        super().__init__(f"the server answered {status} {error}: {detail}" + (f"; {next}" if next else ""))
+        refusal = f"{status} {error}" if error else str(status)
+        super().__init__(f"the server answered {refusal}: {detail}" + (f"; {next}" if next else ""))

@@ -270,11 +270,11 @@ class MissingExtraError(ConfigurationError, ImportError):
 class EngineClosedError(OutliveError, RuntimeError):
     """The engine is not running."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, made_by: str = "outlive.Engine(...)") -> None:
         self.what = what
         super().__init__(
-            f"{what} needs a running engine; use it inside `async with outlive.Engine(...) as engine:`, "
-            f"or without async inside `with outlive.Engine(...).sync as engine:`"
+            f"{what} needs a running engine; use it inside `async with {made_by} as engine:`, "
+            f"or without async inside `with {made_by}.sync as engine:`"
         )
 
 

@@ -95,6 +95,8 @@ class StreamItemView(msgspec.Struct, frozen=True):
     """The call of the step that emitted it; empty for the workflow itself."""
     attempt: int
     """Items of an earlier attempt of the same call were taken back."""
+    epoch: int = 1
+    """How often the run had been claimed: those of an earlier claim were taken back too."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -237,7 +239,7 @@ async def _pump_stream(
             async with aclosing(view.stream(run_id, name, after=place)) as items:
                 async for item in items:
                     place = item.position
-                    shown = StreamItemView(name, place, view.plain_of(item.value), item.call, item.attempt)
+                    shown = StreamItemView(name, place, view.plain_of(item.value), item.call, item.attempt, item.epoch)
                     await parts.put(Part("stream", shown, stream=name, place=place))
         except RunParkedError:
             # What it says when it goes on is followed too.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 
+from outlive._model import given
 from outlive.remote.batch import RemoteBatch
 from outlive.remote.connection import Remote
 from outlive.remote.run import RemoteRun
@@ -19,7 +20,7 @@ from outlive.remote.transport import Transport
 __all__ = ["Remote", "RemoteBatch", "RemoteRun", "connect"]
 
 
-def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Remote:
+def connect(url: str, *, key: str | None = None, timeout: given.Span = 30.0) -> Remote:
     """The engine behind an HTTP API.
 
     Args:
@@ -27,4 +28,4 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Remot
         key: the API key; that in the environment variable OUTLIVE_KEY unless given.
         timeout: seconds that a request may take, with all tries. Waiting for a result takes as long as it is asked for.
     """
-    return Remote(Transport(url, key=key or os.environ.get("OUTLIVE_KEY"), timeout=timeout))
+    return Remote(Transport(url, key=key or os.environ.get("OUTLIVE_KEY") or None, timeout=timeout))

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
-from outlive._journal.plain import plain_json
+from outlive._journal.plain import encode_plain, plain_json
 from outlive._model import given
 from outlive._model.pause import PAUSED
 from outlive._model.queue import Queue
@@ -61,7 +61,7 @@ from outlive.remote.operating import RemoteAudit, RemoteEvents, RemoteKeys, Remo
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.run import RemoteRun
 from outlive.remote.tasks import RemoteLinks, RemoteTasks
-from outlive.remote.transport import BROKEN, Answer, Transport
+from outlive.remote.transport import AGAIN, BROKEN, Answer, Call, Transport
 from outlive.remote.values import (
     DecideOptions,
     answer_of,
@@ -86,8 +86,6 @@ Ts = TypeVarTuple("Ts")
 
 THREADS_MAX = 64
 """Requests at once; a caller that waits for a result has one of them."""
-AGAIN = frozenset({429, 502, 503, 504})
-"""Answers of a server, or of what stands before it, that has not done anything yet."""
 TRY_SECONDS_MIN = 0.1
 PAUSE_FIRST_SECONDS, PAUSE_MAX_SECONDS = 0.05, 2.0
 WAIT_SECONDS = 20.0
@@ -102,6 +100,8 @@ class RemoteVerbs:
         self._clock = SystemClock()
         self._threads: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._calls: set[Call] = set()
+        """What threads wait for."""
         self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
         self.audit, self.keys, self.flows = RemoteAudit(self), RemoteKeys(self), RemoteFlows(self)
         self.tasks, self.links = RemoteTasks(self), RemoteLinks(self)
@@ -119,7 +119,9 @@ class RemoteVerbs:
     ) -> None:
         threads, self._threads, self._loop = self._threads, None, None
         if threads is not None:
-            threads.shutdown(wait=False, cancel_futures=True)
+            threads.shutdown(wait=False)
+        for call in self._calls:
+            call.stop()  # Its caller finds the connection closed, and the program need not wait for its thread.
         self._transport.close()
 
     @property
@@ -146,13 +148,16 @@ class RemoteVerbs:
             path: the names in the path.
         """
         operation = operation_of("engine.operate", operation_name)
-        sent = None if body is None else msgspec.json.encode(body)
+        if operation.media == "text/event-stream":
+            wanted = f"it sends messages one by one: use engine.follow({operation_name!r}, ...)"
+            raise InvalidArgumentError("engine.operate", "operation_name", operation_name, wanted)
+        sent = None if body is None else encode_plain(f"engine.operate({operation_name!r})", body)
         target = target_of(operation, path)
         send = partial(self._transport.send, operation.method, target, query=query, body=sent, key=self._clock.new_id())
         answer = await self._answer(send, self._transport.timeout + patience)
         if answer.status >= 400:
             raise_refusal(answer)
-        return answer_of(operation, answer.status, answer.body)
+        return answer_of(operation, answer)
 
     async def follow(
         self, operation_name: str, query: Mapping[str, object] | None = None, /, **path: str
@@ -162,10 +167,18 @@ class RemoteVerbs:
         async for message in follow(self._transport, target, query or {}, in_thread=self._in_thread):
             yield message
 
-    async def _in_thread(self, call: Callable[[], Any]) -> Any:
+    async def _in_thread(self, work: Callable[[], Any], call: Call) -> Any:
+        """What a function gives that blocks; `call` stops it when its caller is cancelled, or the connection closed."""
         if self._threads is None:
-            raise EngineClosedError("this connection")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            raise EngineClosedError("this connection", made_by="outlive.connect(...)")
+        self._calls.add(call)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except asyncio.CancelledError:
+            call.stop()
+            raise
+        finally:
+            self._calls.discard(call)
 
     async def _answer(self, send: Callable[..., Answer], seconds: float) -> Answer:
         """The answer to a request, which is sent until there is one or the time is over."""
@@ -173,17 +186,17 @@ class RemoteVerbs:
         deadline, pause = loop.time() + seconds, PAUSE_FIRST_SECONDS
         while True:
             left = max(deadline - loop.time(), TRY_SECONDS_MIN)
+            call, wait = Call(), pause
             try:
-                answer: Answer = await self._in_thread(partial(send, timeout=left))
-                if answer.status not in AGAIN or left <= answer.wait:
+                answer: Answer = await self._in_thread(partial(send, timeout=left, call=call), call)
+                wait = max(pause, answer.wait)
+                if answer.status not in AGAIN or left <= wait:
                     return answer
-                wait = answer.wait
             except BROKEN as error:
                 if left <= pause:
                     reason = str(error) or type(error).__name__
                     raise UnreachableError(self.url, f"gave no answer: {reason}") from error
-                wait = 0.0
-            await Wakeup().sleep(min(max(pause, wait), left))
+            await Wakeup().sleep(wait)
             pause = min(pause * 2, PAUSE_MAX_SECONDS)
 
     # -- Starting --------------------------------------------------------------------------------------------
@@ -256,10 +269,13 @@ class RemoteVerbs:
         priority: int | None = None,
     ) -> RemoteBatch:
         """Run a workflow for each row, so many at once. See `Engine.start_batch`; the rows go in one request."""
-        spec = None if isinstance(work, str) else work.spec
+        where = "engine.start_batch"
+        spec = None
+        if not isinstance(work, str):
+            spec = given.instance(where, "work", work, Workflow, like="order, or its name").spec
         body = {
             "workflow": work if spec is None else spec.name,
-            "rows": plain_json("engine.start_batch", list(rows)),
+            "rows": plain_json(where, list(given.many(where, "rows", rows))),
             "version": version if spec is None else spec.version,
             "concurrency": concurrency,
             "id": id,
@@ -462,6 +478,7 @@ class RemoteVerbs:
 
     async def fail(self, promise: str, error: Exception) -> bool:
         """Settle a promise of a run with an error, which the run gets with its name and its message."""
+        given.instance("engine.fail", "error", error, Exception, like='ValueError("no such order")')
         body = {"message": str(error), "type": type(error).__name__}
         is_new: bool = (await self.operate("fail_promise", body=body, promise_id=promise)).is_new
         return is_new

@@ -16,7 +16,7 @@ import msgspec
 from outlive._runtime.wakeup import Wakeup
 from outlive.errors import UnreachableError
 from outlive.remote.refusal import raise_refusal
-from outlive.remote.transport import BROKEN, Answer, Listening, Transport
+from outlive.remote.transport import AGAIN, BROKEN, Call, Listening, Transport
 
 PAUSE_SECONDS = 0.2
 END = "end"
@@ -31,8 +31,8 @@ class Message(NamedTuple):
     id: str
 
 
-InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Calls a function that blocks on a thread."""
+InThread = Callable[[Callable[[], Any], Call], Awaitable[Any]]
+"""Calls a function that blocks on a thread, where the call stops it."""
 
 
 async def follow(
@@ -45,15 +45,17 @@ async def follow(
     """
     last_id: str | None = None
     loop = asyncio.get_running_loop()
-    heard_at = loop.time()
+    away_at = loop.time()
+    """Since when there is no stream, whether or not there was something to say before."""
     while True:
         listening: Listening | None = None
+        call = Call()
         try:
-            listening = await in_thread(partial(transport.listen, path, query=query, last_id=last_id))
-            if listening.status >= 400:
-                raise_refusal(Answer(listening.status, listening.body))
-            while (found := await in_thread(listening.read)) is not None:
-                heard_at = loop.time()
+            listening = await in_thread(partial(transport.listen, path, query=query, last_id=last_id, call=call), call)
+            is_refused = not listening.is_open
+            if is_refused and (listening.answer.status not in AGAIN or loop.time() - away_at > transport.timeout):
+                raise_refusal(listening.answer)
+            while not is_refused and (found := await in_thread(listening.read, call)) is not None:
                 message = Message(found.name, msgspec.json.decode(found.data), found.id)
                 last_id = message.id or last_id
                 yield message
@@ -62,9 +64,11 @@ async def follow(
             if listening.is_over:
                 return
         except BROKEN as error:
-            if loop.time() - heard_at > transport.timeout:
+            if listening is None and loop.time() - away_at > transport.timeout:
                 raise UnreachableError(transport.origin, f"broke off and stays away: {error}") from error
         finally:
             if listening is not None:
                 listening.close()
+        if listening is not None and listening.is_open:
+            away_at = loop.time()
         await Wakeup().sleep(PAUSE_SECONDS)

@@ -5,19 +5,19 @@ The answers are those of an engine: what is on the wire becomes the same values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from outlive._define.workflow import Workflow
-from outlive._model import RunStatus
+from outlive._model import RunStatus, given
 from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.queue import QueueLimits, RateTier
 from outlive._model.schedule import Schedule
 from outlive._model.ticks import SECOND
-from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
+from outlive._model.trigger import Sent, TriggerInfo
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import WorkerInfo
@@ -36,6 +36,7 @@ from outlive.http.operations.workers import WorkerView
 from outlive.http.wire.page import when
 from outlive.http.wire.runs import CountView
 from outlive.remote.contract import Connection
+from outlive.remote.values import only_given
 
 LOOK_SECONDS = 0.25
 """How often a queue is looked at that is to be empty."""
@@ -98,6 +99,7 @@ class RemoteSchedules:
         self, name: str, schedule: Schedule, workflow: str | Workflow[..., Any] | None = None
     ) -> ScheduleInfo:
         """See `Schedules`."""
+        given.instance("engine.schedules.set", "schedule", schedule, Schedule, like="outlive.every(minutes=15)")
         target = workflow if workflow is None or isinstance(workflow, str) else workflow.spec.name
         body = {
             "workflow": target,
@@ -150,13 +152,8 @@ class RemoteEvents:
 
     async def send(self, event_type: str, data: Any = None, **options: Any) -> Sent:
         """Send an event. See `Events.send`."""
-        given = {key: value for key, value in options.items() if value is not None}
-        found = await self._remote.operate("send_event", body={"type": event_type, "data": data, **given})
-        return Sent(
-            found.id,
-            [StartedRun(it.workflow, it.run_id) for it in found.runs],
-            [RefusedStart(it.workflow, it.reason) for it in found.refused],
-        )
+        body = {"type": event_type, "data": data, **only_given(options)}
+        return msgspec.convert(await self._remote.operate("send_event", body=body), Sent, from_attributes=True)
 
     async def triggers(self) -> list[TriggerInfo]:
         """What starts what."""
@@ -211,11 +208,20 @@ class RemoteKeys:
         self._remote = remote
 
     async def create(
-        self, name: str, *, scope: str, workflows: Sequence[str] | None = None, expires: float | None = None
+        self,
+        name: str,
+        *,
+        scope: str = "viewer",
+        workflows: Collection[str] | None = None,
+        expires: given.Span | datetime | None = None,
     ) -> NewKey:
-        """See `Keys`. It expires after so many seconds."""
-        until = None if expires is None else instant_of(SystemClock().now()) + timedelta(seconds=expires)
-        body = {"name": name, "scope": scope, "workflows": workflows, "expires": until}
+        """See `Keys`."""
+        until = expires
+        if expires is not None and not isinstance(expires, datetime):
+            seconds = given.seconds("engine.keys.create", "expires", expires)
+            until = instant_of(SystemClock().now()) + timedelta(seconds=seconds)
+        names = None if workflows is None else given.texts("engine.keys.create", "workflows", workflows, like="order")
+        body = {"name": name, "scope": scope, "workflows": names, "expires": until}
         found = await self._remote.operate("create_key", body=body)
         return NewKey(_key_of(found.key), found.secret)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
+import msgspec
 from msgspec import UNSET
 
 from outlive._model import RunStatus, given
 from outlive.client.finding import Page
 from outlive.client.set_aside import SetAside
+from outlive.client.streams import StreamItem
 from outlive.http.operations.approvals import ApprovalView
+from outlive.http.sse import StreamItemView
 from outlive.http.wire.runs import DecisionView, EventView, RunView
 from outlive.remote.following import Message
 from outlive.remote.values import DecideOptions, typed
@@ -77,9 +80,9 @@ class RemoteRun(Generic[R]):
     @overload
     def stream(
         self, name: str, kind: type[T], *, after: int = 0, positions: Literal[True]
-    ) -> AsyncIterator[tuple[int, T]]: ...
+    ) -> AsyncIterator[StreamItem[T]]: ...
     @overload
-    def stream(self, name: str, *, after: int = 0, positions: Literal[True]) -> AsyncIterator[tuple[int, Any]]: ...
+    def stream(self, name: str, *, after: int = 0, positions: Literal[True]) -> AsyncIterator[StreamItem[Any]]: ...
     async def stream(
         self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False
     ) -> AsyncIterator[Any]:
@@ -87,12 +90,14 @@ class RemoteRun(Generic[R]):
 
         Args:
             kind: the type of the items; without, they come as plain JSON.
-            positions: give each item with its position: the last one, as `after`, goes on behind it.
+            positions: give each item as a `StreamItem`, with its position: the last one, as `after`, goes on behind it.
         """
+        given.whole("run.stream", "after", after, least=0)
         async for message in self._remote.follow("follow_one_stream", {"after": after}, run_id=self.id, name=name):
             if message.name == "stream":
-                value = typed(kind, message.data["value"], f"stream {name} of run {self.id}")
-                yield (message.data["position"], value) if positions else value
+                item = msgspec.convert(message.data, StreamItemView)
+                value = typed(kind, item.value, f"item {item.position} of stream {name!r}")
+                yield StreamItem(item.position, value, item.call, item.attempt, item.epoch) if positions else value
 
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
         """What it shows of itself with `outlive.publish`, whenever that changes; ends when the run has ended."""

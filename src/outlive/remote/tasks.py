@@ -11,7 +11,7 @@ import msgspec
 
 from outlive._journal.plain import plain_json
 from outlive._model import given
-from outlive.client.tasks import LEASE_SECONDS, Notice, Task
+from outlive.client.tasks import LEASE_SECONDS, WAIT_SECONDS_MAX, Notice, Task
 from outlive.http.operations.links import LinkDecision, LinkView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, seconds_of
@@ -37,9 +37,10 @@ class RemoteTasks:
         wait: float = 0.0,
     ) -> Task | None:
         """See `Tasks.claim`."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait
-        wanted = {"queue": queue, "steps": list(steps), "worker": worker, "lease_seconds": lease_seconds}
+        loop, where = asyncio.get_running_loop(), "engine.tasks.claim"
+        names = given.texts(where, "steps", steps, like="resize")
+        deadline = loop.time() + given.number(where, "wait", wait, least=0, most=WAIT_SECONDS_MAX, like=20)
+        wanted = {"queue": queue, "steps": names, "worker": worker, "lease_seconds": lease_seconds}
         while True:
             seconds = max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
             found = await self._remote.operate("claim_task", body={**wanted, "wait": seconds}, patience=seconds)

@@ -11,18 +11,28 @@ import gzip
 import http.client
 import socket
 import ssl
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from outlive._model import given
 from outlive.errors import InvalidArgumentError
+from outlive.http.sse import ALIVE_SECONDS
 
-BROKEN = (OSError, http.client.HTTPException)
+BROKEN = (OSError, http.client.HTTPException, EOFError, zlib.error)
 """What a connection raises; time-outs, TLS and names that cannot be resolved are among them."""
+AGAIN = frozenset({429, 502, 503, 504})
+"""Answers of a server, or of what stands before it, that has not done anything yet."""
 KEPT_MAX = 16
 NOTHING_MORE = 204
+SILENCE_SECONDS = 3 * ALIVE_SECONDS
+"""After how long a stream without a sign of life is taken for broken."""
+SHOWN_BYTES_MAX = 1_000
+"""How much is read of a stream that is none."""
+PATH_CHARACTERS = "/%:@!$&'()*+,;=~"
+"""What a path may have besides letters and digits."""
 
 
 class Answer(NamedTuple):
@@ -32,6 +42,8 @@ class Answer(NamedTuple):
     body: bytes
     wait: float = 0.0
     """Seconds after which the server wants to be asked again, if it says so."""
+    location: str = ""
+    """Where it sends its callers instead, if it does."""
 
 
 class Part(NamedTuple):
@@ -42,15 +54,47 @@ class Part(NamedTuple):
     id: str
 
 
+class Call:
+    """What one thread waits for, and any other may stop: the first one gets an error then, and the server notices."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self.is_stopped = False
+
+    def begin(self, connection: http.client.HTTPConnection) -> None:
+        """Connect, unless that is done.
+
+        Raises:
+            OSError: the server cannot be reached, or the call was stopped.
+        """
+        if not self.is_stopped and connection.sock is None:
+            connection.connect()
+        self._socket = connection.sock
+        if self.is_stopped:
+            raise ConnectionAbortedError("the call was stopped")
+
+    def stop(self) -> None:
+        """Break off."""
+        self.is_stopped = True
+        if self._socket is not None:
+            with suppress(OSError):
+                # Not its own method: that of a TLS socket would take away what the other thread reads with.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
 class Listening:
     """A stream of the server that is read: server-sent events, each with one line of data."""
 
-    def __init__(self, connection: http.client.HTTPConnection) -> None:
-        self._connection = connection
+    def __init__(self, connection: http.client.HTTPConnection, call: Call) -> None:
+        self._connection, self.call = connection, call
         self._response = connection.getresponse()
-        self.status = self._response.status
-        self.is_over = self.status == NOTHING_MORE
-        self.body = self._response.read() if self.status >= 400 else b""
+        status = self._response.status
+        self.is_over = status == NOTHING_MORE
+        kind = self._response.headers.get_content_type()
+        self.is_open = self.is_over or (status < 300 and kind == "text/event-stream")
+        """Whether it is a stream at all; else `answer` says what it is."""
+        body = b"" if self.is_open else self._response.read(SHOWN_BYTES_MAX if status < 400 else None)
+        self.answer = Answer(status, body, location=self._response.headers.get("location", ""))
 
     def read(self) -> Part | None:
         """The next message; None when the server has closed the stream. Blocks."""
@@ -69,31 +113,55 @@ class Listening:
 
     def close(self) -> None:
         """Stop; a thread that reads meanwhile gets nothing more."""
-        with suppress(OSError):
-            if self._connection.sock is not None:
-                self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self.call.stop()
         self._connection.close()
+
+
+WHERE = "outlive.connect"
+
+
+def _address(url: str) -> tuple[SplitResult, int | None]:
+    """An address with its port.
+
+    Raises:
+        InvalidArgumentError: it is none of a server.
+    """
+    plain = given.text(WHERE, "url", url, like="https://runs.example.com", most=2_000)
+    if "@" in plain.partition("//")[2].partition("/")[0]:
+        raise InvalidArgumentError(WHERE, "url", "https://...@...", "give the key as key=, not in the address")
+    wanted = 'give the address of a server, for example "https://runs.example.com"'
+    try:
+        parts = urlsplit(plain)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidArgumentError(WHERE, "url", url, f"{wanted} ({error})") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise InvalidArgumentError(WHERE, "url", url, wanted)
+    return parts, port
+
+
+def _checked_key(key: object) -> str | None:
+    """A key as a header can have it; it is in no message.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    if key is None or (isinstance(key, str) and key.isascii() and key.isprintable() and key.strip()):
+        return key
+    raise InvalidArgumentError(WHERE, "key", "...", "give a key as `outlive keys create` prints it")
 
 
 class Transport:
     """Talks to one server. Safe to use from many threads."""
 
-    def __init__(self, url: str, *, key: str | None, timeout: float) -> None:
-        where = "outlive.connect"
-        parts = urlsplit(given.text(where, "url", url, like="https://runs.example.com", most=2_000))
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            wanted = 'give the address of a server, for example "https://runs.example.com"'
-            raise InvalidArgumentError(where, "url", url, wanted)
-        if parts.username or parts.password:
-            raise InvalidArgumentError(where, "url", "https://...@...", "give the key as key=, not in the address")
-        if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
-            raise InvalidArgumentError(where, "key", "...", "give a key as `outlive keys create` prints it")
+    def __init__(self, url: str, *, key: str | None, timeout: given.Span) -> None:
+        parts, self._port = _address(url)
         self.origin = f"{parts.scheme}://{parts.netloc}"
-        self._path = parts.path.rstrip("/")
-        self._host, self._port = parts.hostname, parts.port
+        self._path = quote(parts.path.rstrip("/"), safe=PATH_CHARACTERS)
+        self._host = parts.hostname or ""
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-        self._key = key
-        self.timeout = timeout
+        self._key = _checked_key(key)
+        self.timeout = given.seconds(WHERE, "timeout", timeout)
         self._kept: list[http.client.HTTPConnection] = []
 
     def send(
@@ -105,11 +173,13 @@ class Transport:
         body: bytes | None = None,
         key: str,
         timeout: float,
+        call: Call,
     ) -> Answer:
         """One request, and its answer.
 
         Args:
             key: by which the server knows the same request again.
+            call: stops it.
 
         Raises:
             OSError, HTTPException: there was none in time (`BROKEN`).
@@ -119,7 +189,7 @@ class Transport:
             headers["idempotency-key"] = key
         if body is not None:
             headers["content-type"] = "application/json"
-        with self._connection(timeout) as connection:
+        with self._connection(timeout, call) as connection:
             connection.request(method, self._target(path, query), body=body, headers=headers)
             response = connection.getresponse()
             data = response.read()
@@ -128,10 +198,13 @@ class Transport:
             if response.will_close:
                 connection.close()
             wait = response.headers.get("retry-after", "")
-            return Answer(response.status, data, float(wait) if wait.isdigit() else 0.0)
+            location = response.headers.get("location", "")
+            return Answer(response.status, data, float(wait) if wait.isdecimal() else 0.0, location)
 
-    def listen(self, path: str, *, query: Mapping[str, object] | None = None, last_id: str | None = None) -> Listening:
-        """Read a stream of the server, on a connection of its own.
+    def listen(
+        self, path: str, *, query: Mapping[str, object] | None = None, last_id: str | None = None, call: Call
+    ) -> Listening:
+        """Read a stream of the server, on a connection of its own. `call` stops it.
 
         Raises:
             OSError, HTTPException: the server cannot be reached (`BROKEN`).
@@ -140,8 +213,18 @@ class Transport:
         if last_id is not None:
             headers["last-event-id"] = last_id
         connection = self._connect(self.timeout)
-        connection.request("GET", self._target(path, query), headers=headers)
-        return Listening(connection)
+        try:
+            call.begin(connection)
+            connection.request("GET", self._target(path, query), headers=headers)
+            beating = connection.sock
+            found = Listening(connection, call)
+            if found.is_open:
+                # A silent stream says from time to time that it is still there, however short an answer may take.
+                beating.settimeout(max(self.timeout, SILENCE_SECONDS))
+        except BaseException:
+            connection.close()
+            raise
+        return found
 
     def close(self) -> None:
         """Give the connections back."""
@@ -160,7 +243,7 @@ class Transport:
         return f"{self._path}{path}{'?' if pairs else ''}{urlencode(pairs, doseq=True)}"
 
     @contextmanager
-    def _connection(self, timeout: float) -> Iterator[http.client.HTTPConnection]:
+    def _connection(self, timeout: float, call: Call) -> Iterator[http.client.HTTPConnection]:
         try:
             connection = self._kept.pop()
         except IndexError:
@@ -169,11 +252,12 @@ class Transport:
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
         try:
+            call.begin(connection)
             yield connection
         except BaseException:
             connection.close()
             raise
-        if connection.sock is not None and len(self._kept) < KEPT_MAX:
+        if connection.sock is not None and not call.is_stopped and len(self._kept) < KEPT_MAX:
             self._kept.append(connection)
         else:
             connection.close()

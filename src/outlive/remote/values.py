@@ -14,12 +14,18 @@ from outlive._define.workflow import Bound, bound, refuse_unknown
 from outlive._journal.plain import plain_json
 from outlive._journal.value import codec_for
 from outlive._model import Failure, RunStatus, given
+from outlive._model.id import check_run_id
 from outlive._model.queue import Queue
 from outlive.client.message_start import NamedStart
 from outlive.client.starting import StartOptions
-from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut
+from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut, WrongArgumentsError
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.wire.runs import FailureView, ResultView
+from outlive.remote.refusal import raise_foreign
+from outlive.remote.transport import Answer
+
+PATH_CHARACTERS_MAX = 2_000
+"""Of a name in a path: the server knows how long each may be."""
 
 
 class DecideOptions(TypedDict, total=False):
@@ -42,6 +48,8 @@ def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]
     known = get_type_hints(StartOptions)
     refuse_unknown(workflow, {name: value for name, value in options.items() if name not in known})
     where, found = "engine.start", dict(options)
+    if found.get("id") is not None:
+        found["id"] = check_run_id(found["id"])
     found["timeout"] = seconds_of(where, "timeout", found.get("timeout"))
     found["delay"] = seconds_of(where, "delay", found.get("delay"))
     found["queue"] = queue_of(found.get("queue"))
@@ -59,9 +67,17 @@ def queue_of(queue: Queue | str | None) -> str | None:
 
 
 def named_start(where: str, workflow: Any, args: tuple[Any, ...]) -> NamedStart:
-    """A workflow whose code is here, as it is sent to a server: arguments that were bound by name go by name."""
+    """A workflow whose code is here, as it is sent to a server: arguments that were bound by name go by name.
+
+    Raises:
+        WrongArgumentsError: it does not take so many arguments, or not these.
+    """
     call: Bound[Any] = bound(workflow, args)
     spec = call.workflow.spec
+    try:
+        spec.signature.check(call.args, call.kwargs)
+    except WrongArgumentsError as error:
+        raise error.at_start() from None
     arguments: Any = list(call.args)
     if call.kwargs:
         arguments = dict(inspect.Signature(spec.signature.parameters).bind(*call.args, **call.kwargs).arguments)
@@ -84,18 +100,32 @@ def target_of(operation: Operation, path: Mapping[str, str]) -> str:
     """The path of an operation, with these names in it.
 
     Raises:
-        InvalidArgumentError: it has others.
+        InvalidArgumentError: it has others, or one of them is no text.
     """
     if set(path) != set(operation.names):
         wanted = " and ".join(f"{name}=" for name in operation.names) or "no names"
         raise InvalidArgumentError(operation.name, "path", sorted(path), f"give {wanted}, for {operation.path}")
-    return operation.path.format(**{name: quote(value, safe="") for name, value in path.items()})
+    places = {
+        name: given.text(operation.name, name, value, like="order-7", most=PATH_CHARACTERS_MAX)
+        for name, value in path.items()
+    }
+    return operation.path.format(**{name: quote(value, safe="") for name, value in places.items()})
 
 
-def answer_of(operation: Operation, status: int, body: bytes) -> Any:
-    """The body of an answer, as the type that the operation has for this status."""
-    kind = operation.answers.get(status)
-    return None if kind is None else msgspec.json.decode(body, type=kind)
+def answer_of(operation: Operation, answer: Answer) -> Any:
+    """The body of an answer, as the type that the operation has for this status; text if it is no JSON.
+
+    Raises:
+        ServerError: it is none of this operation: another program has answered, or another version of ours.
+    """
+    if answer.status not in operation.answers:
+        raise_foreign(answer, "")
+    if operation.media != "application/json":
+        return answer.body.decode("utf-8", "replace")
+    try:
+        return msgspec.json.decode(answer.body, type=operation.answers[answer.status])
+    except msgspec.MsgspecError as error:
+        raise_foreign(answer, f"this is no answer to {operation.name}: {error}")
 
 
 def only_given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -167,7 +167,7 @@ class FlowSignature(Signature):
             FlowInputError: the input or a variable does not fit its schema.
             FlowError: an override does not fit the document.
         """
-        self._check_fit(args, kwargs)
+        self.check(args, kwargs)
         flow, what = self._flow, f"the arguments of flow {self._flow.name}"
         given = plain_value({"input": args[0] if args else None, **kwargs}, what)
         overrides = given.get("overrides")
@@ -184,7 +184,7 @@ class FlowSignature(Signature):
         plain = plain_of(data, what)
         args, kwargs = (plain["a"], plain["k"]) if isinstance(plain, dict) else (plain, {})
         try:
-            self._check_fit(args, {name: value for name, value in kwargs.items() if name != STEP})
+            self.check(args, {name: value for name, value in kwargs.items() if name != STEP})
         except WrongArgumentsError as error:
             raise UnreadableError(what, "an input, vars and overrides", error.reason) from error
         return args, kwargs

@@ -110,7 +110,7 @@ class PlainArguments(Signature):
             else:
                 left = {}
         if left or len(values) != self._count or self._needs_keywords:
-            self._check_fit(values, left)
+            self.check(values, left)
         data = _encode({"a": values, "k": left} if left else values)
         if _DOLLAR in data:
             values = [self._marked(name, each) for name, each in zip(self._order, values, strict=False)]

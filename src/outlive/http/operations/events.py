@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 import outlive.errors as e
+from outlive._model.trigger import StartedRun
 from outlive.client.events.sinks import Sink
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
@@ -28,6 +29,8 @@ class StartedBy(Struct, frozen=True):
 
     workflow: str
     run_id: str
+    is_new: bool = True
+    """False if the event had started it before: it was sent twice."""
 
 
 class RefusedBy(Struct, frozen=True):
@@ -94,10 +97,14 @@ async def send_event(call: Call, body: SendEvent) -> SentView:
     sent = await call.engine.events.send(body.type, body.data, id=event_id, source=body.source, headers=body.headers)
     return SentView(
         sent.id,
-        [StartedBy(it.workflow, it.run_id) for it in sent.runs],
+        [await _started(call, it) for it in sent.runs],
         [RefusedBy(it.workflow, it.reason) for it in sent.refused],
-        [StartedBy(it.workflow, it.run_id) for it in sent.deliveries],
+        [await _started(call, it) for it in sent.deliveries],
     )
+
+
+async def _started(call: Call, it: StartedRun) -> StartedBy:
+    return StartedBy(it.workflow, it.run_id, it.is_new or await call.was_done(it.run_id))
 
 
 @operation("GET", "/triggers", scope="viewer")

@@ -1,0 +1,194 @@
+"""A connection to what is no server of ours, or one that is away, silent or slow; and its own end meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive.errors import EngineClosedError, InvalidArgumentError, ServerError, UnreachableError
+from outlive.remote import Remote
+
+OPEN_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\nretry: 2000\n\n"
+"""The head of a stream, which says nothing yet."""
+ITEM = b'event: stream\nid: 0.-1;n=1\ndata: {"stream":"n","position":1,"value":7,"call":"","attempt":1,"epoch":2}\n\n'
+END = b"event: end\ndata: {}\n\n"
+
+
+def reply(status: str, body: bytes = b"", *headers: str) -> bytes:
+    """An answer, after which the connection is closed."""
+    lines = [f"HTTP/1.1 {status}", f"content-length: {len(body)}", "connection: close", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+class Odd:
+    """A server that answers with what it is given, the last one again and again."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+        self.heads: list[str] = []
+        """The requests that have come."""
+        self.came = asyncio.Event()
+        self.left = asyncio.Event()
+        """Whether a caller has closed its connection."""
+        self.go_on = asyncio.Event()
+        """Ends a connection that was answered with a stream."""
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        self.came.set()
+        said = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        writer.write(said)
+        if not said:
+            await reader.read()
+            self.left.set()
+        elif said == OPEN_STREAM:
+            await self.go_on.wait()
+        writer.close()
+
+
+@asynccontextmanager
+async def connected(odd: Odd, timeout: float = 30.0) -> AsyncIterator[Remote]:
+    """A connection to such a server."""
+    async with await asyncio.start_server(odd.answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with outlive.connect(f"http://127.0.0.1:{port}", timeout=timeout) as remote:
+            yield remote
+
+
+async def first_item(remote: Remote) -> Any:
+    """What a stream begins with."""
+    async for item in remote.get("order-7").stream("n"):
+        return item
+    return None
+
+
+Verb = Callable[[Remote], Any]
+VERBS: dict[str, Verb] = {
+    "start": lambda remote: remote.start("order"),
+    "signal": lambda remote: remote.signal("order-7", "paid"),
+    "list": lambda remote: remote.list(),
+    "result": lambda remote: remote.result("order-7", timeout=1),
+    "stream": first_item,
+}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (reply("200 OK", b"<html>Welcome</html>", "content-type: text/html"), "Is this the address of `outlive serve`"),
+        (reply("201 Created", b'{"hello": "world"}'), "Is this the address of `outlive serve`"),
+        (reply("202 Accepted", b"null"), "Is this the address of `outlive serve`"),
+        (reply("301 Moved", b"", "location: https://runs.example.com/"), "sends its callers to https://runs.example"),
+    ],
+    ids=["page", "json", "null", "redirect"],
+)
+async def test_an_answer_that_is_none_of_the_api_is_named(verb: Verb, answer: bytes, said: str) -> None:
+    """Another program has the address, or redirects: nothing was done, and no caller may believe that it was."""
+    async with connected(Odd(answer)) as remote:
+        with pytest.raises(ServerError, match=said):
+            await verb(remote)
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+async def test_a_proxy_whose_server_stays_away_is_asked_for_so_long(verb: Verb) -> None:
+    """It says nothing of when to come again; that is no reason to ask for ever."""
+    async with connected(Odd(reply("502 Bad Gateway", b"<html>")), timeout=0.2) as remote:
+        with pytest.raises(ServerError, match=r"502: <html>; Try again later: a proxy answers"):
+            await verb(remote)
+
+
+async def test_a_stream_goes_on_when_a_proxy_has_its_server_again() -> None:
+    """Behind the last item, as after every break."""
+    odd = Odd(OPEN_STREAM + ITEM, reply("503 Service Unavailable"), OPEN_STREAM + END)
+    async with connected(odd) as remote:
+        items = [item async for item in remote.get("order-7").stream("n", int, positions=True)]
+
+    assert items == [outlive.StreamItem(position=1, value=7, call="", attempt=1, epoch=2)]
+    assert "last-event-id: 0.-1;n=1" in odd.heads[2]
+
+
+async def test_a_silent_stream_outlives_the_time_of_a_request_and_a_restart() -> None:
+    """How long it was silent does not count: only how long the server is away."""
+    odd = Odd(OPEN_STREAM, OPEN_STREAM + ITEM)
+    async with connected(odd, timeout=0.1) as remote:
+        reading = asyncio.ensure_future(first_item(remote))
+        await odd.came.wait()
+        async with outlive.connect("http://127.0.0.1:9", timeout=0.3) as elsewhere:
+            with pytest.raises(UnreachableError):
+                await elsewhere.count()  # Takes three times as long as a request to the other one may.
+        assert not reading.done()
+        odd.go_on.set()
+        assert await reading == 7
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+async def test_a_caller_that_is_cancelled_leaves_nothing_at_the_server(verb: Verb) -> None:
+    """Its connection is closed, so its thread ends, the program need not wait for it, and no task is claimed for it."""
+    odd = Odd(b"")
+    async with connected(odd) as remote:
+        waiting = asyncio.ensure_future(verb(remote))
+        await odd.came.wait()
+        waiting.cancel()
+        await odd.left.wait()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+async def test_closing_a_connection_ends_its_calls(verb: Verb) -> None:
+    """At once, as an engine does; they say why."""
+    odd = Odd(b"")
+    async with connected(odd) as remote:
+        waiting = asyncio.ensure_future(verb(remote))
+        await odd.came.wait()
+    await odd.left.wait()
+    with pytest.raises(EngineClosedError, match=r"outlive\.connect"):
+        await waiting
+
+
+async def test_what_has_messages_is_followed_and_text_comes_as_text() -> None:
+    """Every operation can be asked for by its name."""
+    async with connected(Odd(reply("200 OK", b"runs 7\n", "content-type: text/plain"))) as remote:
+        assert await remote.operate("metrics") == "runs 7\n"
+        with pytest.raises(InvalidArgumentError, match=r"use engine\.follow\('follow_runs'"):
+            await remote.operate("follow_runs")
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("http://runs.example.com:99999", {}),
+        ("http://runs.example.com:port", {}),
+        ("http://[::1", {}),
+        ("http://runs.example.com", {"timeout": "soon"}),
+        ("http://runs.example.com", {"timeout": 0}),
+        ("http://runs.example.com", {"key": 7}),
+    ],
+)
+def test_a_connection_that_cannot_work_is_refused(url: str, options: dict[str, Any]) -> None:
+    """Before anything is sent."""
+    with pytest.raises(InvalidArgumentError, match=r"outlive\.connect"):
+        outlive.connect(url, **options)
+
+
+def test_a_wrong_port_shows_no_password() -> None:
+    """Of an address that has one."""
+    with pytest.raises(InvalidArgumentError) as refused:
+        outlive.connect("https://ann:secret@runs.example.com:port")
+    assert "secret" not in str(refused.value)
+
+
+async def test_an_empty_variable_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file of Compose gives it that has no value for it."""
+    monkeypatch.setenv("OUTLIVE_KEY", "")
+    odd = Odd(reply("200 OK", b'{"count": 3, "at_least": false}', "content-type: application/json"))
+    async with connected(odd) as remote:
+        assert await remote.count() == 3
+    assert "authorization" not in odd.heads[0]
