@@ -6,6 +6,8 @@ import asyncio
 import re
 import socket
 import struct
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -173,6 +175,19 @@ class Line:
         """It is given no more than it can take."""
 
     resume_reading = pause_reading
+
+
+async def test_a_sender_that_reads_after_its_body_gets_to_know_that_it_is_too_large(protocol: Any) -> None:
+    """As `urllib` does, which wants the connection closed then."""
+    body = b" " * 12 * 1024 * 1024
+    async with served(protocol) as port:
+        headers = {"content-type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/runs", body, headers)
+        with pytest.raises(urllib.error.HTTPError, match="413") as refused:
+            await asyncio.to_thread(urllib.request.urlopen, request)
+        refused.value.close()
+        answers = await said(port, POST + b"connection: close\r\ncontent-length: 9999999\r\n\r\n" + body[:9999999], GET)
+        assert answers.count(b"HTTP/1.1 ") == 1
 
 
 @pytest.mark.parametrize(

@@ -368,6 +368,12 @@ async def test_what_an_engine_refuses_a_connection_refuses(
             await verb(engine)
 
 
+async def test_what_is_too_large_for_a_server_is_refused_at_once(remote: Remote) -> None:
+    """Also if the server has closed the connection before all of it was sent."""
+    with pytest.raises(ServerError, match="413 TooLarge"):
+        await remote.signal("parcel-1", "weigh", "x" * 12 * 1024 * 1024)
+
+
 @outlive.workflow(on_event="parcel.lost")
 async def search_parcel(data: dict[str, Any]) -> None:
     """Is started by an event."""

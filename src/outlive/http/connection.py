@@ -38,6 +38,8 @@ UNREAD_BYTES_MAX = 8 * 1024 * 1024
 AHEAD_MAX = 16
 """How many requests a sender may send before the first of them is answered."""
 LINGER_SECONDS = 1.0
+UNREAD_SECONDS = 10.0
+"""How long the rest of such a body may take, of a sender that wants the connection closed."""
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 READ_SECONDS = 30.0
 """How long a reader may leave what was sent unread."""
@@ -57,7 +59,7 @@ class Guarded(_Protocol):  # type: ignore[misc]
 
     def connection_made(self, transport: Any) -> None:
         """A client is there, and should say what it wants."""
-        super().connection_made(OneWrite(transport, self.loop))
+        super().connection_made(OneWrite(transport, self.loop, self._linger))
         if len(self.connections) <= self.connections_max:
             self._await_head()
             return
@@ -172,6 +174,17 @@ class Guarded(_Protocol):  # type: ignore[misc]
         self.transport.write(head.encode() + body)
         self.transport.write_eof()
         self._head_timer = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+
+    def _linger(self) -> bool:
+        """Whether the connection stays open although it is to be closed: its sender is still sending a body that was
+        answered, and most senders read the answer after that. What comes is dropped."""
+        if self._is_refused or not self._is_idle() or not self._has_unread_body():
+            return False
+        self._stop_timers()
+        self._is_refused = True
+        self.transport.write_eof()
+        self._head_timer = self.loop.call_later(UNREAD_SECONDS, self.transport.close)
+        return True
 
     def _cancel_head_timer(self) -> None:
         self._head_bytes = 0

@@ -7,6 +7,7 @@ other threads of the process have the interpreter, and a packet of its own; a sm
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 HELD_BYTES_MAX = 64 * 1024
@@ -17,10 +18,13 @@ app is noticed as early as without."""
 class OneWrite:
     """A transport of asyncio; what is not here is that transport's own."""
 
-    __slots__ = ("_held", "_loop", "_size", "_transport")
+    __slots__ = ("_held", "_linger", "_loop", "_size", "_transport")
 
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
+    def __init__(
+        self, transport: Any, loop: asyncio.AbstractEventLoop, linger: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`linger` is asked before it is closed: whether it stays open for now."""
+        self._transport, self._loop, self._linger = transport, loop, linger
         self._held: list[bytes] = []
         self._size = 0
 
@@ -44,7 +48,8 @@ class OneWrite:
     def close(self) -> None:
         """Send what is held back, then close."""
         self._flush()
-        self._transport.close()
+        if not self._linger():
+            self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""

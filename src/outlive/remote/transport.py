@@ -190,7 +190,9 @@ class Transport:
         if body is not None:
             headers["content-type"] = "application/json"
         with self._connection(timeout, call) as connection:
-            connection.request(method, self._target(path, query), body=body, headers=headers)
+            # A server that wants no more of a body has answered before all of it was sent.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(method, self._target(path, query), body=body, headers=headers)
             response = connection.getresponse()
             data = response.read()
             if response.headers.get("content-encoding") == "gzip":
