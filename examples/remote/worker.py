@@ -115,10 +115,10 @@ class Task:
 def failure_of(error: Exception) -> dict[str, Any]:
     """What the server should know of an error."""
     return {
-        "type": type(error).__name__,
-        "message": str(error),
+        "type": type(error).__name__ or "Exception",
+        "message": str(error).encode(errors="replace").decode(),
         "retryable": not isinstance(error, Final),
-        "traceback": "".join(traceback.format_exception(error))[-10_000:],
+        "traceback": "".join(traceback.format_exception(error)).encode(errors="replace").decode()[-10_000:],
     }
 
 

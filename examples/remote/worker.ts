@@ -110,7 +110,7 @@ export class Task {
 function failureOf(error: any) {
   const isError = error instanceof Error;
   return {
-    type: isError ? error.constructor.name : "Error",
+    type: (isError && error.constructor.name) || "Error",
     message: isError ? error.message : String(error),
     retryable: !(error instanceof Final),
     traceback: (isError && error.stack) || "",

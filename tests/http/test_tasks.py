@@ -100,6 +100,20 @@ async def test_a_task_fails_over_http(engine: TestEngine) -> None:
     assert await run.result() == ["CudaError: no"]
 
 
+async def test_a_long_error_is_cut_and_not_refused(engine: TestEngine) -> None:
+    """A worker that fails a task has nothing else to say: what it says of retrying counts all the same."""
+    api = Caller(Api(engine))
+    run = await engine.start(doubled, [1])
+    await engine.settle()
+    task = (await api.post(f"{TASKS}/claim", {"queue": "sums", "steps": ["http_double"], "wait": 0})).data["task"]
+    failure = {"lease": task["lease"], "message": "no" * 50_000, "retryable": False, "traceback": "at x\n" * 50_000}
+
+    answer = await api.post(f"{TASKS}/{task['id']}/fail", failure)
+
+    assert answer.status == 200
+    assert await run.result() == ["RemoteError: " + "no" * 10_000]
+
+
 # -- The examples -----------------------------------------------------------------------------------------------
 
 
@@ -161,23 +175,26 @@ async def test_the_worker_in_python_does_tasks(monkeypatch: pytest.MonkeyPatch) 
         task.progress(number=number)
         if number == 2:
             raise module.Final("not this one")
+        if number == 6:
+            raise module.Final("no file \udcff")
         return {3: "three", 4: object()}.get(number, number * 2)
 
     async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine:
-        run = await engine.start(doubled, [1, 2, 3, 4, 5])
+        run = await engine.start(doubled, [1, 2, 3, 4, 5, 6])
         async with away() as (port, heard):
             worker = module.Worker(f"http://127.0.0.1:{port}", queue="sums", name="python-1", lease_seconds=30)
             worker.step("http_double")(work)
-            working = asyncio.ensure_future(asyncio.to_thread(worker.run, most=5))
+            working = asyncio.ensure_future(asyncio.to_thread(worker.run, most=6))
             await heard.wait()
         async with served(engine, port):
-            assert await working == 5
+            assert await working == 6
         assert without_ids(await run.result(timeout=10)) == [
             2,
             "Final: not this one",
             f"RefusedError: 422: {UNFIT}",
             "TypeError: Object of type object is not JSON serializable",
             10,
+            "Final: no file ?",
         ]
 
 
@@ -196,9 +213,10 @@ worker.step("http_double", async (number, task) => {
   await task.progress({ number });
   if (number === 2) throw new Final("not this one");
   if (number === 3) return "three";
+  if (number === 6) throw new (class extends Error {})("no name");
   return number === 4 ? 4n : number * 2;
 });
-await worker.run(5);
+await worker.run(6);
 """
 
 
@@ -218,7 +236,7 @@ async def test_the_worker_in_typescript_does_tasks(tmp_path: Path) -> None:
     (tmp_path / "worker.mjs").write_text(without_types(source), "utf-8")
     (tmp_path / "main.mjs").write_text(NODE, "utf-8")
     async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine:
-        run = await engine.start(doubled, [1, 2, 3, 4, 5])
+        run = await engine.start(doubled, [1, 2, 3, 4, 5, 6])
         pipe = asyncio.subprocess.PIPE
         async with away() as (port, heard):
             command = [str(NODE_PROGRAM), str(tmp_path / "main.mjs"), f"http://127.0.0.1:{port}"]
@@ -234,4 +252,5 @@ async def test_the_worker_in_typescript_does_tasks(tmp_path: Path) -> None:
             f"Refused: 422: {UNFIT}",
             "TypeError: Do not know how to serialize a BigInt",
             10,
+            "Error: no name",
         ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from outlive.client.tasks import LEASE_SECONDS, LEASE_SECONDS_MAX, STEPS_MAX, Task
-from outlive.http.wire.page import Json, Key, Name, Seconds, Text
+from outlive.http.wire.page import Json, Key, Name, Seconds
 
 LeaseSeconds = Annotated[float, Meta(ge=1, le=LEASE_SECONDS_MAX)]
 
@@ -80,14 +80,16 @@ class FailTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a task failed."""
 
     lease: Key
-    message: Text
+    message: str
+    """What people read: its beginning, if it is long."""
     type: Name = "RemoteError"
     """The class of the error, as the worker calls it."""
     retryable: bool = True
     """Whether another attempt may help, if the step has one left."""
     retry_after: Seconds | None = None
     """Seconds until the next attempt."""
-    traceback: Text = ""
+    traceback: str = ""
+    """Its end, if it is long."""
 
 
 def task_view(task: Task) -> TaskView:
