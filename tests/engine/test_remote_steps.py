@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -47,6 +48,20 @@ class NoGpuError(Exception):
 RETRY = outlive.Retry(attempts=3, first=10, jitter=0)
 resize = outlive.remote_step("resize", input=Image, output=Thumb, queue="gpu", retry=RETRY, raises=(NoGpuError,))
 crop = outlive.remote_step("crop", input=int, queue="cpu")
+crop_any = outlive.remote_step("crop_any", queue="cpu")
+
+
+@outlive.workflow(name="remote.cropped_untyped")
+async def cropped_untyped(number: int) -> Any:
+    """Gives a remote step without a type what JSON does not have."""
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    return await crop_any({"box": (number, 2), "at": at, "raw": b"\0", "$": number, 7: [None]})
+
+
+@outlive.workflow(name="remote.cropped_any")
+async def cropped_any(value: Any) -> Any:
+    """Gives a remote step without a type what it was given."""
+    return await crop_any(value)
 
 
 @outlive.workflow(name="remote.thumbnail")
@@ -133,6 +148,36 @@ async def test_tasks_come_in_order_from_the_queue_that_is_asked(engine: TestEngi
         assert task is not None
         await engine.tasks.complete(task.id, task.lease, {"$": [task.input, None, "x"]})
     assert await run.result() == [{"$": [number, None, "x"]} for number in (1, 2, 3)]
+
+
+async def test_a_worker_gets_and_gives_plain_json(engine: TestEngine) -> None:
+    """Nothing of how values without a type are stored; also for what looks like that itself."""
+    run = await engine.start(cropped_untyped, 1)
+    await engine.settle()
+    task = await engine.tasks.claim("cpu", ["crop_any"], lease_seconds=10)
+    assert task is not None
+    assert task.input == {"box": [1, 2], "at": "2026-01-02T00:00:00Z", "raw": "AA==", "$": 1, "7": [None]}
+
+    await engine.tasks.heartbeat(task.id, task.lease, progress={"$": 1, "x": {"$": ["tuple", []]}}, lease_seconds=10)
+
+    assert await engine.get(task.id).published() == {"$": 1, "x": {"$": ["tuple", []]}}
+    await engine.skip(seconds=11)
+    again = await engine.tasks.claim("cpu", ["crop_any"])
+    assert again is not None
+    assert (again.input, again.progress) == (task.input, {"$": 1, "x": {"$": ["tuple", []]}})
+    await engine.tasks.complete(again.id, again.lease, {"$": ["tuple", []]})
+    assert await run.result() == {"$": ["tuple", []]}
+
+
+async def test_what_json_has_nothing_for_comes_with_its_tags(engine: TestEngine) -> None:
+    """And can be claimed."""
+    run = await engine.start(cropped_any, {(1, 2): 3})
+    await engine.settle()
+    task = await engine.tasks.claim("cpu", ["crop_any"])
+    assert task is not None
+    assert task.input == {"$": ["dict", [[{"$": ["tuple", [1, 2]]}, 3]]]}
+    await engine.tasks.complete(task.id, task.lease, None)
+    assert await run.result() is None
 
 
 @pytest.mark.every_store

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+import msgspec
+
 from outlive._journal.tagged import DEPTH_MAX
 from outlive._journal.value import TAGGED, Stored, codec_for, is_record
 from outlive.errors import UnreadableError
@@ -39,6 +41,15 @@ class ReadableCodec:
 READABLE = ReadableCodec()
 
 
+def json_of(data: Stored, what: str) -> Any:
+    """What stored JSON is to a program in another language: a tuple is a list, an instant is text. With its tags, if
+    JSON has nothing for it, as for a tuple that is a key."""
+    try:
+        return TAGGED.decode_plain(msgspec.json.encode(_fields_of(data, what)))
+    except (TypeError, ValueError, OverflowError):
+        return TAGGED.decode_plain(data)
+
+
 def _readable(value: Any, what: str, depth: int) -> Any:
     kind = type(value)
     if kind in _PLAIN or not depth:
@@ -54,7 +65,7 @@ def _readable(value: Any, what: str, depth: int) -> Any:
     return value
 
 
-def _fields_of(data: bytes, what: str) -> Any:
+def _fields_of(data: Stored, what: str) -> Any:
     try:
         return TAGGED.decode(data, what)
     except UnreadableError:

@@ -30,6 +30,8 @@ from outlive._journal.event import (
 from outlive._journal.failure import storable
 from outlive._journal.fold import STATUS, Fold
 from outlive._journal.packing import tree_mark
+from outlive._journal.plain import plain_json
+from outlive._journal.readable import json_of
 from outlive._journal.schema import find_mismatch
 from outlive._journal.value import TAGGED
 from outlive._model import Failure, Payload, Run, RunStatus, definition_key, given
@@ -182,7 +184,7 @@ class Tasks:
             queue=run.queue or "default",
             input=value,
             claims=run.epoch,
-            progress=None if run.published is None else await self._plain(run.published),
+            progress=None if run.published is None else await self._progress(run, run.published),
             output_schema=None if isinstance(terms.schema, msgspec.UnsetType) else msgspec.json.decode(terms.schema),
         )
 
@@ -190,7 +192,10 @@ class Tasks:
         created = events[0]
         assert isinstance(created, RunCreated)
         value, terms = split_positional(await self._access.unpack(created.input))
-        return msgspec.json.decode(value), _decode_terms(terms)
+        return json_of(value, f"the input of task {run.id}"), _decode_terms(terms)
+
+    async def _progress(self, run: Run, payload: Payload) -> Any:
+        return json_of(await self._access.unpack(payload), f"the progress of task {run.id}")
 
     async def _plain(self, payload: Payload) -> Any:
         return msgspec.json.decode(await self._access.unpack(payload))
@@ -219,7 +224,7 @@ class Tasks:
         if progress is not None:
             if not isinstance(progress, Mapping):
                 raise ConfigurationError(f"{where}: give progress as an object, for example {{'done': 0.4}}")
-            payload, blob = self._pack(run, msgspec.json.encode(dict(progress)), "the progress")
+            payload, blob = self._pack(run, TAGGED.encode(plain_json(where, dict(progress)), "it"), "the progress")
             await self._write(run, lease, lambda at: RunPublished(at=at, run=0, payload=payload), blob)
         if not await self._renew(lease, seconds):
             _check_owner(await self._run_of(task_id), lease)
