@@ -176,6 +176,8 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
     assert (await bad.status()).value == "succeeded"
     assert await bad.result() == {"total": 2, "succeeded": 1, "failed": 1}
     assert (await bad.retry_failed(id="labels-3")).id == "labels-3"
+    empty = await remote.start_batch(label_parcel, [])
+    assert [item async for item in empty.items()] == await empty.results(timeout=30) == []
 
 
 gates: dict[int, asyncio.Event] = {}

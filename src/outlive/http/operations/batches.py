@@ -25,7 +25,7 @@ class StartBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     workflow: Name
     """It takes one argument, the row."""
-    rows: Annotated[list[Json], Meta(min_length=1, max_length=ROWS_MAX)]
+    rows: Annotated[list[Json], Meta(max_length=ROWS_MAX)]
     version: int | None = None
     concurrency: Annotated[int, Meta(ge=1)] = 20
     """How many items are under way at once, in all workers together."""
