@@ -16,6 +16,7 @@ import msgspec
 from outlive._model.schedule import tick_text
 from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
+from outlive.client.events.signing import keys_in
 from outlive.engine import Engine
 from outlive.errors import (
     CommitUnknownError,
@@ -173,7 +174,10 @@ class Webhooks:
 
     def _value_of(self, webhook: Webhook, name: SecretName) -> str:
         try:
-            return self._secret(name.name, name.env)
+            value = self._secret(name.name, name.env)
+            if not keys_in(value):
+                raise SecretError(name.name, "has no key in it, only spaces or `whsec_`")
+            return value
         except SecretError as error:
             log.error("the webhook %s of flow %s is closed: %s", webhook.trigger.path, webhook.workflow, error)
             raise Refused(503, "this webhook is not set up yet: its secret is missing") from None

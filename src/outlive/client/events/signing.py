@@ -20,8 +20,8 @@ KEYS_MAX = 10
 
 
 def keys_in(secret: str) -> list[str]:
-    """The keys that count now: one, or an old and a new one."""
-    return secret.split()[:KEYS_MAX]
+    """The keys that count now: one, or an old and a new one. An empty one does not: everyone has it."""
+    return [key for key in secret.split()[:KEYS_MAX] if key_of(key)]
 
 
 def key_of(key: str) -> bytes:
