@@ -49,6 +49,16 @@ def test_a_quota_is_set_and_shown(url: str) -> None:
     assert "1 of 5" in say("namespaces", "list", "--store", url)
 
 
+def test_the_tenants_are_those_of_the_store_whatever_tenant_is_configured(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A namespace has no namespaces: an empty list would say that there are no tenants."""
+    monkeypatch.setenv("OUTLIVE_STORE", url)
+    monkeypatch.setenv("OUTLIVE_NAMESPACE", "acme")
+    assert "acme may have 5 open runs" in say("namespaces", "quota", "acme", "--open-runs", "5")
+    assert "1 of 5" in say("namespaces", "list")
+
+
 def test_a_command_looks_into_the_namespace_that_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an option, or by the environment beside that of the store."""
     assert "order-1" in say("runs", "list", "--store", url, "--namespace", "acme")
@@ -64,10 +74,18 @@ def test_a_wrong_name_is_one_line_and_code_2(url: str) -> None:
     assert (done.exit_code, "small letters" in done.output) == (2, True)
 
 
+@pytest.mark.parametrize("wrong", ["sqlite:", "sqlite:///x.db", "postgresql://[::1/x"])
+def test_a_wrong_address_with_a_name_is_one_line_and_code_2(wrong: str) -> None:
+    """As without the name."""
+    for words in (["runs", "list", "--namespace", "acme"], ["namespaces", "quota", "acme"], ["namespaces", "list"]):
+        done = CliRunner().invoke(main, [*words, "--store", wrong])
+        assert (done.exit_code, "is not a store URL" in done.output) == (2, True), (words, done.output, done.exception)
+
+
 def test_every_command_with_a_store_takes_a_namespace() -> None:
-    """None is forgotten."""
+    """None is forgotten; those about all namespaces of a store have none."""
     without = []
-    for name in COMMANDS:
+    for name in COMMANDS.keys() - {"namespaces"}:
         command = main.get_command(click.Context(main), name)
         assert command is not None
         every = list(command.commands.values()) if isinstance(command, click.Group) else [command]

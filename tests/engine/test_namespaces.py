@@ -8,7 +8,7 @@ import pytest
 
 import outlive
 from outlive.engine.namespace import in_namespace, list_namespaces
-from outlive.errors import InvalidArgumentError, QuotaExceededError, RunNotFoundError
+from outlive.errors import InvalidArgumentError, QuotaExceededError, RunNotFoundError, StoreUrlError
 from outlive.testing import TestEngine
 
 
@@ -40,6 +40,17 @@ def test_a_name_that_could_mean_another_place_is_refused(name: str) -> None:
     """Two names are never one place. [S21 S33]"""
     with pytest.raises(InvalidArgumentError, match="namespace"):
         in_namespace("sqlite:orders.db", name)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite:", "sqlite:/", "sqlite:..", "sqlite:///x.db", "sqlite::memory:", "postgresql://[::1/x", "nonsense", None],
+)
+def test_a_url_that_names_no_store_has_no_namespace_either(url: str) -> None:
+    """The error is the one that there is without a namespace."""
+    for namespace in (None, "acme"):
+        with pytest.raises(StoreUrlError):
+            outlive.Engine(url, namespace=namespace)
 
 
 async def see_each_other(url: str) -> None:

@@ -140,15 +140,24 @@ def _server_url(server: str, namespace: str | None) -> str:
 
 
 def _place(url: str | None, namespace: str | None) -> str | None:
-    from outlive.engine.namespace import in_namespace
-    from outlive.errors import InvalidArgumentError
-
     if url is None:
         settings = settings_with({})
         url, namespace = settings["store"], namespace or settings["namespace"]
+    return None if url is None else tenant_url(url, namespace)
+
+
+def tenant_url(url: str, namespace: str | None) -> str:
+    """The address of a namespace in a store; the store itself if there is no namespace.
+
+    Raises:
+        Mistake: one of the two cannot be one.
+    """
+    from outlive.engine.namespace import in_namespace
+    from outlive.errors import InvalidArgumentError, StoreUrlError
+
     try:
-        return None if url is None else in_namespace(url, namespace)
-    except InvalidArgumentError as error:
+        return in_namespace(url, namespace)
+    except (InvalidArgumentError, StoreUrlError) as error:
         raise Mistake(str(error)) from error
 
 
@@ -186,7 +195,21 @@ def no_store() -> str:
     return f"no store is named; {ways}{found}{other}"
 
 
-store_option = store_flag(help="sqlite:orders.db or postgresql://user@host/database.", is_needed=True)
+def _whole_store(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+    if context.resilient_parsing:
+        return url
+    found: str | None = url if _is_typed(context, parameter.name or "") else settings_with({})["store"]
+    if found is None:
+        raise Mistake(no_store())
+    return found
+
+
+STORE_HELP = "sqlite:orders.db or postgresql://user@host/database."
+store_option = store_flag(help=STORE_HELP, is_needed=True)
+whole_store_option = click.option(
+    "--store", "url", envvar="OUTLIVE_STORE", show_envvar=True, metavar="URL", callback=_whole_store, help=STORE_HELP
+)
+"""`--store` of commands that are about the namespaces in it: one that is configured has none of its own."""
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 

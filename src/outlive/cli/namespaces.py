@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Group, counted, json_option, place_of, print_json, print_table, run, store_option
+from outlive.cli.edge import (
+    Group,
+    counted,
+    json_option,
+    place_of,
+    print_json,
+    print_table,
+    run,
+    tenant_url,
+    whole_store_option,
+)
 
 if TYPE_CHECKING:
     from outlive.client.quotas import Usage
@@ -18,7 +28,7 @@ def namespaces() -> None:
 
 
 @namespaces.command("list")
-@store_option
+@whole_store_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
     """Show every namespace of the store, and what it uses of its quota."""
@@ -39,7 +49,7 @@ def list_(*, url: str, as_json: bool) -> None:
 
 @namespaces.command()
 @click.argument("name")
-@store_option
+@whole_store_option
 @click.option("--open-runs", type=click.IntRange(0), help="How many runs may be open; no limit unless given.")
 @click.option("--starts-per-minute", type=click.IntRange(0), help="How many may be started; no limit unless given.")
 @json_option
@@ -57,20 +67,19 @@ def quota(*, name: str, url: str, open_runs: int | None, starts_per_minute: int 
 async def _usages(url: str) -> dict[str, Usage]:
     from outlive.cli.edge import open_store
     from outlive.client.quotas import usage_in
-    from outlive.engine.namespace import in_namespace, list_namespaces
+    from outlive.engine.namespace import list_namespaces
 
     found: dict[str, Usage] = {}
     for name in await list_namespaces(url):
-        async with open_store(in_namespace(url, name)) as store:
+        async with open_store(tenant_url(url, name)) as store:
             found[name] = await usage_in(store)
     return found
 
 
 async def _set(url: str, name: str, quota: dict[str, int | None]) -> None:
     from outlive.engine import Engine
-    from outlive.engine.namespace import in_namespace
 
-    place_of(in_namespace(url, name))
+    place_of(tenant_url(url, name))
     async with Engine(url, worker=False, namespace=name) as engine:
         await engine.quotas.set(**quota)
 

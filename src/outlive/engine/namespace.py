@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from outlive.engine.url import SERVERS
+from outlive.engine.url import SERVERS, path_in
 from outlive.errors import InvalidArgumentError
 
 NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
@@ -33,15 +33,22 @@ def check_namespace(namespace: object) -> str:
 
 
 def in_namespace(url: str, namespace: str | None) -> str:
-    """The address of a namespace in the store that a URL names; the store itself if there is no namespace."""
+    """The address of a namespace in the store that a URL names; the store itself if there is no namespace.
+
+    Raises:
+        InvalidArgumentError: that is no name of a namespace. StoreUrlError: the URL names no store.
+    """
     if namespace is None:
         return url
     name = check_namespace(namespace)
-    scheme, _, rest = url.partition(":")
+    scheme = str(url).partition(":")[0]
     if scheme == "sqlite":
-        path = Path(rest)
+        path = Path(path_in(url))
         return f"sqlite:{path.with_name(f'{path.stem}.{name}{path.suffix}')}"
     if scheme in SERVERS:
+        from outlive._store.postgres.address import parse_address
+
+        parse_address(url)  # What is wrong with it is said of the URL as it was given.
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True)
         own = dict(query).get("schema", "outlive")
@@ -49,14 +56,14 @@ def in_namespace(url: str, namespace: str | None) -> str:
         query.append(("schema", f"{own}{BETWEEN}{name}"))
         # Put together by hand: urlunsplit drops the slashes before an empty host.
         return f"{scheme}://{parts.netloc}{parts.path}?{urlencode(query)}"
-    return url  # A store in memory belongs to its engine already.
+    return url  # A store in memory belongs to its engine already; what is no URL is refused where it is opened.
 
 
 async def list_namespaces(url: str) -> list[str]:
     """The namespaces that have a store where a URL names one, by name."""
-    scheme, _, rest = url.partition(":")
+    scheme = url.partition(":")[0]
     if scheme == "sqlite":
-        names = _in_files(Path(rest))
+        names = _in_files(Path(path_in(url)))
     elif scheme in SERVERS:
         from outlive._store.postgres.address import parse_address
         from outlive._store.postgres.schemas import list_schemas

@@ -6,6 +6,7 @@ import importlib.util
 import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import PurePath
 
 from outlive._lease.contract import Leases
 from outlive._lease.sessions import NoLeases, StoreLeases
@@ -37,7 +38,7 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
             raise StoreUrlError(url, f"a store in memory has no name, and {rest!r} looks like one")
         return MemoryStore(clock=clock)
     if scheme == "sqlite":
-        return _sqlite(url, rest, clock)
+        return _sqlite(path_in(url), clock)
     if scheme in SERVERS:
         return _postgres(url, clock, is_test_clock=is_test_clock)
     # Without the password: the error ends up in logs.
@@ -76,8 +77,13 @@ def shown(url: str) -> str:
     return str(parse_address(url))
 
 
-def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
-    path = rest
+def path_in(url: str) -> str:
+    """The file that the URL of a SQLite store names.
+
+    Raises:
+        StoreUrlError: it names none.
+    """
+    path = url.partition(":")[2]
     if mark := next((mark for mark in "?#" if mark in path), ""):
         found = mark + path.partition(mark)[2]
         raise StoreUrlError(
@@ -85,7 +91,7 @@ def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
         )
     if path.startswith("//") and not path.startswith("///"):
         raise StoreUrlError(url, f"{path[2:].partition('/')[0]!r} stands where a host would")
-    if not path.strip("/"):
+    if PurePath(path).name in ("", ".."):
         raise StoreUrlError(url, "it names no file")
     if path.startswith("//"):
         # For some tools "sqlite:///x.db" is a file in the current folder, for others one in the root.
@@ -96,6 +102,10 @@ def _sqlite(url: str, rest: str, clock: Callable[[], int]) -> Store:
         )
     if path == ":memory:":
         raise StoreUrlError(url, 'a store in memory is "memory:"')
+    return path
+
+
+def _sqlite(path: str, clock: Callable[[], int]) -> Store:
     # Imported here, so that a process that never opens a file never loads SQLite.
     from outlive._store.sqlite import SqliteStore
 
