@@ -17,6 +17,7 @@ from outlive.client.audit_log import AuditCheck
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
+from tests.security.test_audited import give_triggers
 
 
 @outlive.workflow
@@ -84,6 +85,13 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
         await engine.schedules.set("nightly", outlive.every(days=1), audited_failure)
         await engine.schedules.pause("nightly")
         await engine.schedules.delete("nightly")
+        for _ in range(2):
+            await engine.events.remove_sink("crm")
+            await engine.events.forget("audited_order")
+        await engine.events.add_sink("crm", "https://crm.example/hook")
+        await engine.events.remove_sink("crm")
+        await engine.quotas.set(open_runs=5)
+        await engine.quotas.set()
 
     assert await said(engine) == [
         "ann start run-1",
@@ -100,7 +108,21 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
         "ann schedule.create nightly",
         "ann schedule.change nightly",
         "ann schedule.delete nightly",
+        "ann sink.set crm",
+        "ann sink.remove crm",
+        "ann quota.set * 5 open runs, no limit of starts a minute",
+        "ann quota.set * no limit of open runs, no limit of starts a minute",
     ]
+
+
+async def test_the_row_of_triggers_that_are_forgotten_names_their_workflow(engine: TestEngine) -> None:
+    """And there is none where there were none. [S37]"""
+    await give_triggers(engine, "gone")
+    with outlive.acting("ann"):
+        for _ in range(2):
+            await engine.events.forget("gone")
+
+    assert await said(engine) == ["ann trigger.forget gone"]
 
 
 async def test_what_is_brought_back_forked_and_deleted_is_said_of_each_run(engine: TestEngine) -> None:

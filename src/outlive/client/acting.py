@@ -38,6 +38,7 @@ LINK_CELLS = "outlive.link/"
 _CELLS = {
     PAUSES_CELL: "pause",
     "outlive.flows": "flow.change",
+    "outlive.quota": "quota.change",
     "@sinks": "sink.change",
     "@triggers": "trigger.change",
 }

@@ -22,7 +22,9 @@ from msgspec.structs import replace
 
 from outlive._define.middleware import Middleware, Next, StartCall
 from outlive._model import RunFilter, given
+from outlive._model.pause import EVERYTHING
 from outlive._store.contract import Store
+from outlive.client.acting import doing
 from outlive.client.bulk import OPEN
 from outlive.client.client import Client
 from outlive.errors import QuotaExceededError, StoreError
@@ -69,7 +71,9 @@ class Quotas:
         if starts_per_minute is not None:
             given.whole(where, "starts_per_minute", starts_per_minute, least=0)
         data = msgspec.json.encode(Quota(open_runs, starts_per_minute))
-        await self._client.access.store.change_cell(CELL, lambda _data, _now_at: (data, None))
+        said = f"{_most(open_runs, 'open runs')}, {_most(starts_per_minute, 'starts a minute')}"
+        with doing("quota.set", EVERYTHING, said):
+            await self._client.access.store.change_cell(CELL, lambda _data, _now_at: (data, None))
 
     async def get(self) -> Quota:
         """What callers may start."""
@@ -156,6 +160,10 @@ class QuotaGuard(Middleware):
     async def _are_there(self, run_ids: Sequence[str | None]) -> bool:
         known = [run_id for run_id in run_ids if run_id is not None]
         return len(known) == len(run_ids) == len(await self._store().find_runs(known))
+
+
+def _most(number: int | None, of: str) -> str:
+    return f"no limit of {of}" if number is None else f"{number:,} {of}"
 
 
 def _reserve(seen: int, left: dict[str, int], count: int, held: bytes | None, now_at: int) -> tuple[bytes, Verdict]:

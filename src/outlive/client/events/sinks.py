@@ -63,8 +63,10 @@ async def put_sink(store: CellStore, sink: Sink) -> None:
 async def drop_sink(store: CellStore, name: str) -> bool:
     """Remove a sink; whether there was one."""
 
-    def change(held: bytes | None, _: int) -> tuple[bytes, bool]:
+    def change(held: bytes | None, _: int) -> tuple[bytes | None, bool]:
         sinks = sinks_in(held)
-        return _encode({key: each for key, each in sinks.items() if key != name}), name in sinks
+        if name not in sinks:
+            return held, False
+        return _encode({key: each for key, each in sinks.items() if key != name}), True
 
     return await store.change_cell(CELL, change)

@@ -103,8 +103,10 @@ def _is_newer(mine: Triggers, known: Triggers | None) -> bool:
 async def forget(store: Store, workflow: str) -> bool:
     """Forget the triggers of a workflow that no code has any more; whether there were any."""
 
-    def change(held: bytes | None, _: int) -> tuple[bytes, bool]:
+    def change(held: bytes | None, _: int) -> tuple[bytes | None, bool]:
         known = triggers_in(held)
-        return _encode({name: each for name, each in known.items() if name != workflow}), workflow in known
+        if workflow not in known:
+            return held, False
+        return _encode({name: each for name, each in known.items() if name != workflow}), True
 
     return await store.change_cell(CELL, change)

@@ -28,6 +28,7 @@ from outlive._model.trigger import (
 )
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
+from outlive.client.acting import doing
 from outlive.client.birth import birth
 from outlive.client.events.delivering import deliver
 from outlive.client.events.library import LibraryTriggers
@@ -131,7 +132,8 @@ class Events:
         """Start no runs of a workflow whose code is gone for good; whether it had triggers. They come back when a
         worker starts that has it; a flow of the library is disabled or deleted there instead."""
         name = given.text("engine.events.forget", "workflow", workflow, like="order")
-        return await forget(self._access.store, name)
+        with doing("trigger.forget", name):
+            return await forget(self._access.store, name)
 
     # -- Delivering events over HTTP -------------------------------------------------------------------------
 
@@ -159,11 +161,14 @@ class Events:
             types=wanted,
             secret=None if secret is None else _secret_name(where, secret),
         )
-        await put_sink(self._access.store, sink)
+        with doing("sink.set", sink.name):
+            await put_sink(self._access.store, sink)
 
     async def remove_sink(self, name: str) -> bool:
         """Deliver nothing more to a sink; whether there was one. Deliveries that are under way fail."""
-        return await drop_sink(self._access.store, given.text("engine.events.remove_sink", "name", name, like="crm"))
+        name = given.text("engine.events.remove_sink", "name", name, like="crm")
+        with doing("sink.remove", name):
+            return await drop_sink(self._access.store, name)
 
     async def sinks(self) -> list[Sink]:
         """All sinks, by name."""
