@@ -19,6 +19,7 @@ from uvicorn.server import ServerState
 
 from outlive.http import Api
 from outlive.http.connection import AHEAD_MAX, HEAD_BYTES_MAX, Guarded, guarded
+from outlive.http.exchange import SECURITY
 from outlive.http.server import new_server, serve
 from outlive.testing import TestEngine
 
@@ -54,6 +55,12 @@ async def said(port: int, *parts: bytes) -> bytes:
     return answer
 
 
+def check_head(answer: bytes) -> None:
+    """See that an answer has the headers of all others, though no app has given it."""
+    lines = answer.partition(b"\r\n\r\n")[0].split(b"\r\n")
+    assert set(lines) >= {b": ".join(each) for each in (*SECURITY, (b"content-type", b"application/problem+json"))}
+
+
 @pytest.mark.parametrize(
     ("sent", "answer"),
     [
@@ -75,11 +82,12 @@ async def said(port: int, *parts: bytes) -> bytes:
     ids=lambda given: given[:40].decode("latin-1").encode("unicode_escape").decode() + f"-{len(given)}",
 )
 async def test_what_is_no_request_has_an_answer(protocol: Any, sent: bytes, answer: bytes) -> None:
-    """A problem with a name, as everything else that is refused; then the connection is closed."""
+    """A problem with a name, as everything else that is refused; then the connection is closed. [S13]"""
     async with served(protocol) as port:
         found = await said(port, sent)
 
     assert found.startswith(answer)
+    check_head(found)
     assert b"application/problem+json" in found
     assert b'"error":' in found
 

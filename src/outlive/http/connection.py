@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from outlive.http.exchange import SECURITY
 from outlive.http.one_write import OneWrite
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, title_of
 
@@ -167,11 +168,12 @@ class Guarded(_Protocol):  # type: ignore[misc]
         it has not read takes its answer back."""
         body = msgspec.json.encode(Problem(status, error, detail, next).body)
         lines = {"content-type": MEDIA, "content-length": str(len(body)), "connection": "close", **headers}
-        said = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        head = f"HTTP/1.1 {status} {title_of(status)}\r\n{said}\r\n"
+        said = b"".join(b"%s: %s\r\n" % each for each in SECURITY)
+        said += "".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode()
+        head = f"HTTP/1.1 {status} {title_of(status)}\r\n".encode() + said + b"\r\n"
         self._stop_timers()
         self._is_refused = True
-        self.transport.write(head.encode() + body)
+        self.transport.write(head + body)
         self.transport.write_eof()
         self._head_timer = self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
