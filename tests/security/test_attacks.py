@@ -495,3 +495,38 @@ async def test_a_sink_of_this_machine_gets_nothing(engine: TestEngine, url: str)
             with pytest.raises((DeliveryRefusedError, UnreachableError)):
                 await engine.events.deliver("inside", event)
     assert reached == []
+
+
+# -- Past what flows may reach ----------------------------------------------------------------------------------------
+
+NOSY = """
+name: nosy
+vars:
+  plain: { type: string, env: OUTLIVE_STORE }
+  secret: { type: string, secret: true, env: SHOP_TOKEN }
+steps:
+  look: { use: noop }
+output: "${{ vars.plain }}"
+"""
+
+
+async def test_a_document_that_comes_with_a_key_names_no_environment_variable(engine: TestEngine) -> None:
+    """One has the password of the store, and so all tenants; what the operator lists may be named. [S30 S33]"""
+    eve = await caller(engine, "admin")
+    document = {"document": NOSY}
+
+    async def refused() -> list[str]:
+        answers = [await eve.post(f"/api/v1/{path}", document) for path in ("flows", "drafts")]
+        assert {(422, "FlowError")} == {(answer.status, answer.error) for answer in answers}
+        checked = (await eve.post("/api/v1/checks/flow", document)).data
+        assert not checked["is_fine"]
+        return [f"{it['path']} {it['line']}" for it in checked["problems"] if it["code"] == "unlisted-env"]
+
+    assert await refused() == ["vars.plain.env 4", "vars.secret.env 5"]
+    with flow.using({"environment": ["SHOP_*"]}):
+        assert await refused() == ["vars.plain.env 4"]
+    assert await engine.flows.list() == []
+    with flow.using({"environment": ["SHOP_*", "OUTLIVE_STORE"]}):
+        assert (await eve.post("/api/v1/flows", document)).status == 200
+    own = await Caller(Api(engine)).post("/api/v1/flows", {"document": NOSY.replace("nosy", "of.this.machine")})
+    assert own.status == 200, own.body

@@ -155,6 +155,9 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
     """Values of variables of flows, unless a start gives them."""
     secrets: Text | None = None
     """Where secrets are: a TOML file with a line for each, or a folder with a file for each."""
+    environment: list[Text] = []
+    """Environment variables that documents may name which are published over HTTP with a key: `SHOP_TOKEN`, `SHOP_*`.
+    Those of files and of programs may name any."""
     http: HttpSettings = HttpSettings()
     shell: dict[str, ShellCommand] = {}
     docker: dict[str, DockerImage] = {}

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
 
 import outlive.errors as e
+from outlive._define.flow import settings
 from outlive._define.flow.document import Document, hash_of
 from outlive._define.flow.given import input_schema, variable_schema
-from outlive._define.flow.problems import FlowError, FlowInputError
+from outlive._define.flow.problems import FlowError, FlowInputError, Problem
+from outlive._define.flow.reading import read
+from outlive._define.flow.validating import document_of
 from outlive.client.flows.records import FlowDraft, FlowRevision
 from outlive.client.flows.verbs import FlowInfo
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
+from outlive.http.principal import LOCAL
 from outlive.http.wire.page import Done, Instant, Json, Name, RunId, Seconds, Text
 from outlive.http.wire.runs import Reasoned, Started
 
@@ -157,6 +162,7 @@ async def list_flows(call: Call) -> FlowsList:
 async def apply_flow(call: Call, body: ApplyFlow) -> FlowView:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
     by = call.principal.name
+    _check_environment(call, body.document)
     return _view(await call.engine.flows.apply(body.document, by=by, note=body.note, expected=body.expected))
 
 
@@ -195,6 +201,7 @@ async def flow_history(call: Call, name: Name) -> RevisionsList:
 async def save_draft(call: Call, body: ApplyFlow) -> FlowView:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
     by = call.principal.name
+    _check_environment(call, body.document)
     return _view(await call.engine.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected))
 
 
@@ -270,6 +277,43 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
         **options,
     )
     return Started(run.id)
+
+
+def unlisted_env(call: Call, text: str) -> list[Problem]:
+    """The environment variables that a document names, and that the one who sends it may not have it read.
+
+    They are those of servers and workers, and have passwords in them: a person who may publish flows is not for that
+    reason one who may know these. What is of this machine may do everything.
+
+    Raises:
+        FlowError: the text cannot be read.
+    """
+    if call.principal is LOCAL:
+        return []
+    reading = read(text)
+    allowed = settings.current().environment
+    advice = "let the operator list it in [flows] environment of the server, or leave `env` out"
+    refused = [
+        Problem(
+            code="unlisted-env",
+            message=f"a document that comes with a key may not name the environment variable {variable.env}",
+            path=("vars", name, "env"),
+            suggestion=advice,
+        )
+        for name, variable in document_of(reading).vars.items()
+        if variable.env and not any(fnmatchcase(variable.env, each) for each in allowed)
+    ]
+    return reading.positions.located(refused)
+
+
+def _check_environment(call: Call, text: str) -> None:
+    """See that a document names no environment variable that its sender may not have it read.
+
+    Raises:
+        FlowError: it does, or is none.
+    """
+    if refused := unlisted_env(call, text):
+        raise FlowError(refused)
 
 
 def input_of(document: Document) -> dict[str, Any] | None:
