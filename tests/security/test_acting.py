@@ -92,6 +92,7 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
         await engine.events.remove_sink("crm")
         await engine.quotas.set(open_runs=5)
         await engine.quotas.set()
+        await engine.export("run-2")
 
     assert await said(engine) == [
         "ann start run-1",
@@ -112,6 +113,7 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
         "ann sink.remove crm",
         "ann quota.set * 5 open runs, no limit of starts a minute",
         "ann quota.set * no limit of open runs, no limit of starts a minute",
+        "ann export run-2",
     ]
 
 

@@ -33,6 +33,7 @@ from outlive.client.acting import doing
 from outlive.client.admission import Admission
 from outlive.client.approval import Approvals
 from outlive.client.asks import Asks
+from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, TreeFilters, for_each
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest, trace_ends
@@ -202,7 +203,10 @@ class Client:
 
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
-        return await export_tree(self.access.store, await self.info(run_id))
+        run = await self.info(run_id)
+        text = await export_tree(self.access.store, run)
+        await AuditLog(self.access).record("export", run.root_id)
+        return text
 
     async def import_run(self, text: str, *, id: str | None = None, scratch: Store) -> str:
         """Write an exported tree into this store; the id of its root. See `Engine.import_run`."""
