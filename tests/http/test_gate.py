@@ -199,6 +199,8 @@ async def test_who_decides_is_who_has_the_key(engine: TestEngine) -> None:
         (b'{"workflow": NaN}', {}, 400),
         (b"[" * 101 + b"]" * 101, {}, 400),
         (b"[" * 100_000, {}, 400),
+        (b'{"workflow": "x", "arguments": ' + b"[" * 100 + b"]" * 100 + b"}", {}, 400),
+        (b'{"workflow": "x", "arguments": ' + b"[" * 99 + b"]" * 99 + b"}", {}, 404),
         (b'{"workflow": "' + b"[" * 200 + b'"}', {}, 404),
         (b'{"workflow": "x"}' + b" " * 2_000, {}, 413),
         (b'{"workflow": "x"}', {"content-length": "99999999999999999999"}, 413),

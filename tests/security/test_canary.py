@@ -76,6 +76,8 @@ async def canary_waits(password: str) -> dict[str, str]:
     await outlive.wait_for_signal("password", str)
     question = await anext(outlive.asks("token", str))
     question.reply(question.body)
+    doubt = await anext(outlive.asks("doubt", dict[str, str]))
+    doubt.fail(ValueError(f"{password} is no better than {doubt.body['password']}"))
     await outlive.wait_for_approval("refund", form=dict[str, str])
     await promise
     await outlive.wait_for_signal("never")
@@ -128,12 +130,16 @@ async def put_in(engine: TestEngine, api: Caller, found: dict[str, str]) -> None
     await post("/runs/waits/asks/token", {"body": CANARY, "key": "k"})
     await engine.settle()
     await post("/runs/waits/asks/token", {"body": CANARY, "key": "k"})
+    for _ in range(2):
+        await post("/runs/waits/asks/doubt", {"body": secret, "key": "d"})
+        await engine.settle()
     await post("/runs/waits/approvals/refund/approve", {"form": secret})
     await engine.settle()
     promise = (await api.get(f"{API}/runs/waits/published")).data["fields"]["promise"]
     await post(f"/promises/{promise}/resolve", {"value": secret})
     await engine.settle()
     await post("/batches", {"workflow": "canary_ends", "rows": [CANARY, CANARY], "id": "batch"})
+    await post("/batches", {"workflow": "canary_message", "rows": [CANARY, CANARY], "id": "lost"})
     await engine.settle()
     await post("/runs/failed/retry", {})
     await engine.settle()
@@ -173,6 +179,10 @@ async def take_out(engine: TestEngine, api: Caller, found: dict[str, str]) -> No
             leaves = leaves_after(len(runs) if it.name == "follow_runs" else 10_000)
             answer = await api.get(f"{path}?stream=words" if it.name == "follow" else path, leave_when=leaves)
             found[f"GET {path}"] = answer.body.decode()
+    for path in ("/batches/lost/items", "/batches/lost/follow", "/runs/waits/asks/doubt/d"):
+        answer = await api.get(API + path)
+        assert b"[redacted]" in answer.body, answer.body
+        found[f"GET {path}"] = answer.body.decode()
     history = await api.get(f"{API}/runs/canary_ends/history")
     for event in history.data["items"]:
         for field in ("input", "result", "args", "payload", "body"):

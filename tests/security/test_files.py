@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import outlive
+from outlive._store.sqlite.connection import LockWait, Role, connect
 from outlive.cli import main
 from outlive.errors import OutliveError
 from outlive.testing import TestEngine
@@ -84,3 +85,15 @@ async def test_a_hostile_file_is_an_error_and_no_crash(tmp_path: Path, seed: int
             await engine.history("run-1")
     except OutliveError:
         pass
+
+
+@pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
+def test_no_connection_trusts_the_schema_of_a_file(tmp_path: Path, role: Role) -> None:
+    """Its views and triggers are of those who made the file, and so are the sizes that its pages name. [S22]"""
+    file = tmp_path / "runs.db"
+    with outlive.Engine(f"sqlite:{file}", worker=False).sync:
+        connection = connect(file, role, LockWait())
+        settings = [connection.pragma(name) for name in ("trusted_schema", "cell_size_check")]
+        connection.close()
+
+    assert settings == [0, 1]

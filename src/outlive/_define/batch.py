@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -81,6 +82,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def total(self) -> int:
         """How many items there are."""
         return sum(chunk.count for chunk in self.chunks)
+
+    def chunk_of(self, index: int) -> int:
+        """The number of the chunk that has the item with this place."""
+        ends = accumulate(chunk.count for chunk in self.chunks)
+        return next(number for number, end in enumerate(ends, start=1) if index < end)
 
 
 class Tally(msgspec.Struct, kw_only=True):

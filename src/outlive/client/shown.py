@@ -87,11 +87,7 @@ class Shown:
         return found
 
     def _hidden(self, run: Run, secrets: set[str] | None) -> Run:
-        failure = run.failure
-        if failure is not None and secrets is None:
-            failure = Failure(type=failure.type, message=HIDDEN)
-        elif failure is not None:
-            failure = self._redaction.hide_failure(failure, secrets)
+        failure = None if run.failure is None else self.failure(run.failure, secrets)
         return msgspec.structs.replace(run, failure=failure, reason=black_out(run.reason, secrets or set()))
 
     async def _secrets_of(self, run: Run) -> set[str] | None:
@@ -154,9 +150,19 @@ class Shown:
         cut = {secret[:CUT_CHARACTERS] for secret in secrets if len(secret) > CUT_CHARACTERS}
         return black_out(text, secrets | cut)
 
-    def failure(self, failure: Failure) -> Failure:
-        """A failure that hides what the engine redacts."""
-        return self._redaction.hide_failure(failure)
+    async def secrets_of(self, run_id: str) -> set[str] | None:
+        """The texts in the journal of a run that are not to be seen; None if it cannot be read, or is gone."""
+        if not self._redaction:
+            return set()
+        run = (await self._access.store.find_runs([run_id])).get(run_id)
+        return None if run is None else await self._secrets_of(run)
+
+    def failure(self, failure: Failure, secrets: set[str] | None) -> Failure:
+        """A failure that hides what the engine redacts, also where it repeats one of the `secrets` of its journal; of
+        one whose journal cannot be read, nothing is shown but its type."""
+        if secrets is None:
+            return Failure(type=failure.type, message=HIDDEN)
+        return self._redaction.hide_failure(failure, secrets)
 
     async def events(self, events: Sequence[AnyEvent], secrets: set[str] | None = None) -> list[AnyEvent]:
         """A journal with every payload as JSON; one that cannot be read here says so in its place.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from outlive._define.batch import Plan
+from outlive._define.batch import Plan, chunk_id
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunForked
 from outlive._model import Failure, Payload, Run, RunFilter
@@ -205,7 +205,9 @@ class View:
         """Items of a batch that have ended, behind a place: place, result as JSON, failure."""
         _, plan = await self.plan_of(batch_id)
         page = await Reader(self._client).page(batch_id, plan, after=after, limit=limit)
-        return [await self._item(it) for it in page]
+        chunks = {plan.chunk_of(it.index) for it in page if it.failure is not None}
+        secrets = {chunk: await self._client.shown.secrets_of(chunk_id(batch_id, chunk)) for chunk in chunks}
+        return [await self._item(it, secrets.get(plan.chunk_of(it.index))) for it in page]
 
     async def items_as_they_finish(
         self, batch_id: str, *, after: int
@@ -216,11 +218,16 @@ class View:
             RunParkedError: nothing more comes before the run that it names is resumed.
         """
         reader = Reader(self._client)
+        _, plan = await self.plan_of(batch_id)
         async for item, seen_to in reader.as_they_finish(batch_id, reader.read_stored, after=after):
-            yield await self._item(item), seen_to
+            run_id = chunk_id(batch_id, plan.chunk_of(item.index))
+            secrets = set() if item.failure is None else await self._client.shown.secrets_of(run_id)
+            yield await self._item(item, secrets), seen_to
 
-    async def _item(self, it: ItemResult) -> tuple[int, Any, Failure | None]:
-        return it.index, await self.plain(it.result), None if it.failure is None else self.failure(it.failure)
+    async def _item(self, it: ItemResult, secrets: set[str] | None) -> tuple[int, Any, Failure | None]:
+        """An item as people may see it, with the secrets of the run that had it."""
+        failure = None if it.failure is None else self._client.shown.failure(it.failure, secrets)
+        return it.index, await self.plain(it.result), failure
 
     @property
     def batches(self) -> Batches:
@@ -245,6 +252,6 @@ class View:
         """A text about what a caller has sent to something of this name, without what is redacted in it."""
         return self._client.shown.text(text, {name: self.plain_of(sent)})
 
-    def failure(self, failure: Failure) -> Failure:
-        """A failure without what is redacted."""
-        return self._client.shown.failure(failure)
+    async def failure(self, run_id: str, failure: Failure) -> Failure:
+        """A failure in the journal of a run, without what is redacted there."""
+        return self._client.shown.failure(failure, await self._client.shown.secrets_of(run_id))

@@ -117,7 +117,8 @@ async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitab
     except e.AskTimeoutError:
         return NotAnswered(key, await why_of(call, run_id))
     except e.AskFailed as error:
-        return AnswerView(key, None, failure_view(call.view.failure(error.failure), with_traceback=False))
+        failure = await call.view.failure(run_id, error.failure)
+        return AnswerView(key, None, failure_view(failure, with_traceback=False))
 
 
 # -- Decisions --------------------------------------------------------------------------------------------------
