@@ -26,10 +26,11 @@ def put_audit(session: Session, actions: Iterable[Action]) -> None:
 def read_audit(session: Session, argument: tuple[int, int]) -> list[AuditRow]:
     """The rows behind a number."""
     rows: list[Any] = session.execute("read_audit", *argument).fetchall()
-    return [
-        AuditRow(number, at, body, digest, (actor, verb, target))
-        for number, at, body, digest, actor, verb, target in rows
-    ]
+    found: list[AuditRow] = []
+    for number, at, *texts in rows:
+        body, digest, actor, verb, target = map(_text, texts)
+        found.append(AuditRow(number, at, body, digest, (actor, verb, target)))
+    return found
 
 
 def list_audit(session: Session, argument: tuple[AuditFilter, int | None, int]) -> list[AuditRow]:
@@ -43,7 +44,12 @@ def list_audit(session: Session, argument: tuple[AuditFilter, int | None, int]) 
 
 def _rows(session: Session, verb: str, *values: Any) -> list[AuditRow]:
     rows: list[Any] = session.execute(verb, *values).fetchall()
-    return [AuditRow(*row) for row in rows]
+    return [AuditRow(number, at, _text(body), _text(digest)) for number, at, body, digest in rows]
+
+
+def _text(data: bytes) -> str:
+    """What a column has. It is read as bytes: who changed them may have left no text, and that is to be found too."""
+    return data.decode(errors="replace")
 
 
 def _append(session: Session, actions: Sequence[Action]) -> None:

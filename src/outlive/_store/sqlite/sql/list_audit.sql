@@ -1,4 +1,4 @@
-SELECT number, at, body, hash
+SELECT number, at, CAST(body AS BLOB), CAST(hash AS BLOB)
 FROM outlive_audit
 WHERE
     number < coalesce(?1, 9223372036854775807)

@@ -1,5 +1,5 @@
 -- The same for one target, which the index finds.
-SELECT number, at, body, hash
+SELECT number, at, CAST(body AS BLOB), CAST(hash AS BLOB)
 FROM outlive_audit
 WHERE
     target = ?7
