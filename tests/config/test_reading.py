@@ -126,6 +126,17 @@ def test_values_that_do_not_go_together_are_a_mistake(write: Write) -> None:
     assert issubclass(InvalidSettingsError, ConfigurationError)
 
 
+def test_values_that_do_not_go_together_are_named_beside_other_mistakes(write: Write) -> None:
+    """Except those of a table that has one: what is meant for it is not known."""
+    write(
+        "[limits]\npayload_inline_bytes_max = 10\npayload_bytes_max = 5\n"
+        "[lease]\nseconds = 0\n[retention]\narchive = 'old'\nfaild = '7d'\n"
+    )
+
+    assert [line.partition(": ")[0] for line in mistakes()] == ["outlive.toml:5", "outlive.toml:8", "outlive.toml:2"]
+    assert len(mistakes(OUTLIVE_RETENTION_FAILD="7d")) == 3, "a variable that is misspelt may be meant for any table"
+
+
 def test_a_password_is_in_no_message(write: Write) -> None:
     """Also not when the address is refused."""
 
@@ -170,6 +181,8 @@ def test_a_file_that_cannot_be_used_is_a_mistake_like_others(write: Write, tmp_p
     missing, variable = mistakes(OUTLIVE_CONFIG="missing.toml", OUTLIVE_LEASE_SECONDS="x")
     assert "missing.toml: " in missing
     assert variable.startswith("OUTLIVE_LEASE_SECONDS")
+    write("[tool]\noutlive = 3\n", "pyproject.toml")
+    assert mistakes() == [f"{Path.cwd()}/pyproject.toml: tool.outlive: it is a table; write [tool.outlive]"]
     write("store = \n", "pyproject.toml")
     assert "line 1" in mistakes()[0]
 

@@ -65,8 +65,8 @@ def test_a_span_that_is_none_is_a_mistake(url: str) -> None:
     [
         (("--bind", "0.0.0.0"), "can be reached from other machines"),
         (("--bind", "::"), "let every caller need a key with --auth keys"),
-        (("--trust-header", "x-user", "--proxy", "10.0.0.5"), "give --auth keys too"),
-        (("--proxy", "10.0.0.5"), "give --trust-header too"),
+        (("--trust-header", "x-user", "--proxy", "10.0.0.5"), "give --auth keys (auth.mode"),
+        (("--proxy", "10.0.0.5"), "give --trust-header (auth.header) too"),
         (("--auth", "keys", "--trust-header", "x-user"), "needs the addresses of the proxies"),
         (("--auth", "keys", "--trust-header", "x-user", "--proxy", "proxy"), "is no address"),
         (("--auth", "open"), "Invalid value"),
@@ -75,3 +75,23 @@ def test_a_span_that_is_none_is_a_mistake(url: str) -> None:
 def test_a_server_that_is_open_to_others_does_not_start(url: str, words: tuple[str, ...], said: str) -> None:
     """Exit code 2, before it listens. [S1]"""
     assert said in outlive_cli("serve", *words, "--store", url, code=2)
+
+
+def test_a_server_names_all_that_does_not_go_together(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the place of each, beside every other mistake."""
+    (tmp_path / "outlive.toml").write_text(
+        '[server]\nhost = "0.0.0.0"\n[auth]\nproxies = ["10.0.0.5"]\n[limits]\nthreads_max = 0\n', "utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    said = outlive_cli("serve", "--store", url, code=2)
+
+    assert [line.strip().partition(": ")[0] for line in said.splitlines()[1:]] == [
+        "outlive.toml:6",
+        "outlive.toml:4",
+        "outlive.toml:2",
+    ]
+    # A mistake in [auth] may be what opens the server: whether it is open is said when that is corrected.
+    assert "can be reached" not in outlive_cli("serve", "--store", url, "--trust-header", "", code=2)

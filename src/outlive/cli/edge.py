@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from outlive._store.contract import Store
+    from outlive.config.reading import ServerCheck
     from outlive.config.settings import Settings
     from outlive.engine import Engine
 
@@ -161,9 +162,12 @@ def tenant_url(url: str, namespace: str | None) -> str:
         raise Mistake(str(error)) from error
 
 
-def settings_with(flags: Mapping[str, tuple[str, Any]]) -> Settings:
+def settings_with(flags: Mapping[str, tuple[str, Any]], *, check_server: ServerCheck | None = None) -> Settings:
     """The configuration, with what flags say on top: by the name of the setting, the flag and its value, None if it was
     not given.
+
+    Args:
+        check_server: what checks the settings of a server together, where one is started.
 
     Raises:
         Mistake: there are mistakes in it; it names all.
@@ -174,7 +178,7 @@ def settings_with(flags: Mapping[str, tuple[str, Any]]) -> Settings:
 
     given = {name: Given(value, flag) for name, (flag, value) in flags.items() if value is not None}
     try:
-        return read_configuration(flags=given)
+        return read_configuration(flags=given, check_server=check_server)
     except InvalidSettingsError as error:
         raise Mistake(str(error)) from error
 

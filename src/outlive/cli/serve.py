@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from outlive.cli.worker import Stop, enter, json_formatter, leave_soon, log_to_s
 if TYPE_CHECKING:
     from outlive.config.settings import Settings
     from outlive.engine import Engine
+    from outlive.errors.program import SettingProblem
     from outlive.http.limits import ApiLimits
 
 
@@ -91,7 +93,8 @@ def serve(
             "logging.level": ("--log-level", log_level),
             "logging.format": ("--log-format", log_format),
             "tracing.enabled": ("--tracing", tracing or None),
-        }
+        },
+        check_server=_problems,
     )
     options = settings.engine_options() | traced(settings)
     if "url" not in options:
@@ -131,18 +134,37 @@ def _api_limits(settings: Settings) -> ApiLimits:
     return ApiLimits(**given, rate=None if rate is None else TokenBucket(rate))
 
 
+def _problems(settings: Settings) -> Iterator[SettingProblem]:
+    """What does not go together."""
+    from outlive.errors import ConfigurationError
+    from outlive.errors.program import SettingProblem
+    from outlive.http.server import check_address
+
+    def problem(name: str, reason: str) -> SettingProblem:
+        return SettingProblem(settings.place(name), name, reason)
+
+    has_keys, header, proxies = settings["auth.mode"] == "keys", settings["auth.header"], settings["auth.proxies"]
+    if proxies and header is None:
+        yield problem("auth.proxies", "it says from where a header is believed; give --trust-header (auth.header) too")
+    if header is not None and not proxies:
+        yield problem("auth.header", "it needs the addresses of the proxies that may send it; give --proxy too")
+    if header is not None and not has_keys:
+        yield problem("auth.header", 'it is for servers that ask for keys; give --auth keys (auth.mode = "keys") too')
+    try:
+        check_address(settings["server.host"], has_keys=has_keys)
+    except ConfigurationError as error:
+        yield problem("server.host", str(error))
+
+
 def _door(engine: Engine, settings: Settings) -> Any:
     from outlive.http.doors import StoredKeys, TrustedHeader
     from outlive.http.principal import first_of
 
-    mode, header, proxies = settings["auth.mode"], settings["auth.header"], settings["auth.proxies"]
+    header = settings["auth.header"]
     if header is None:
-        if proxies:
-            raise Mistake("--proxy (auth.proxies) says from where a header is believed; give --trust-header too")
-        return mode
-    if mode != "keys":
-        raise Mistake("--trust-header (auth.header) is for servers that ask for keys; give --auth keys too")
-    return first_of(StoredKeys(engine), TrustedHeader(header, proxies=proxies, scope=settings["auth.header_scope"]))
+        return settings["auth.mode"]
+    trusted = TrustedHeader(header, proxies=settings["auth.proxies"], scope=settings["auth.header_scope"])
+    return first_of(StoredKeys(engine), trusted)
 
 
 async def _serve(engine: Engine, app: Any, server: Any, stop: Stop) -> None:

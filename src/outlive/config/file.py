@@ -90,8 +90,10 @@ def read_file(path: Path) -> SettingsFile | None:
     if path.name == PROJECT:
         for part in PROJECT_TABLE:
             table = table.get(part) if isinstance(table, dict) else None
-        if not isinstance(table, dict):
+        if table is None:
             return None
+        if not isinstance(table, dict):
+            raise SettingsError(str(path), ".".join(PROJECT_TABLE), "it is a table; write [tool.outlive]")
     return SettingsFile(path, table, text)
 
 

@@ -23,6 +23,8 @@ from outlive.errors.program import SettingProblem
 
 FLOWS = "flows"
 """The table that the room of flows reads."""
+SERVER = ("server", "auth")
+"""The tables that a server reads."""
 OTHER_VARIABLES = (NAMED_BY, "OUTLIVE_PROFILE", "OUTLIVE_SERVER", "OUTLIVE_KEY")
 """Variables that are no settings, and mean something."""
 _NO_SETTING = re.compile(r"^OUTLIVE_SECRET_|_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
@@ -35,6 +37,8 @@ Check = Callable[[Any], Any]
 """Raises an `OutliveError` for a value that cannot work."""
 FlowCheck = Callable[[dict[str, Any]], Iterable[tuple[tuple[str, ...], str]]]
 """Everything that is wrong with the table of flows: where in it, and why."""
+ServerCheck = Callable[[Settings], Iterable[SettingProblem]]
+"""Everything that is wrong with the settings of a server together, of which each alone is fine."""
 
 _Tree = dict[str, Any]
 
@@ -46,6 +50,7 @@ def read_settings(
     flags: Mapping[str, Given] | None = None,
     checks: Mapping[str, Check] | None = None,
     check_flows: FlowCheck | None = None,
+    check_server: ServerCheck | None = None,
 ) -> Settings:
     """The settings of a file, of the environment and of flags; a flag wins over a variable, and that over the file.
 
@@ -54,6 +59,7 @@ def read_settings(
         flags: what a command or a caller gives, by the names of the settings.
         checks: further checks of settings, by name: for what this room does not know.
         check_flows: what checks the table `[flows]`.
+        check_server: what checks the settings of a server together, where one is started.
 
     Raises:
         InvalidSettingsError: it has every mistake, with its place.
@@ -69,7 +75,7 @@ def read_settings(
     reader.read_environment()
     for name, given in (flags or {}).items():
         reader.take(name, _BY_PATH[tuple(name.split("."))], given)
-    reader.check_together()
+    reader.check_together(check_server)
     if reader.problems:
         raise InvalidSettingsError(reader.problems)
     return Settings(reader.given, reader.flows, "" if found is None else found.name)
@@ -163,16 +169,20 @@ class _Reader:
 
     # -- All together ----------------------------------------------------------------------------------------
 
-    def check_together(self) -> None:
-        """What each value alone does not show, table by table."""
-        if self.problems:
+    def check_together(self, check_server: ServerCheck | None) -> None:
+        """What each value alone does not show, table by table; what may be meant for a table has to be known first."""
+        wrong = {problem.setting.partition(".")[0] for problem in self.problems}
+        if "" in wrong:  # A file or a variable could not be read: it may be about any table.
             return
         for table in dict.fromkeys(name.partition(".")[0] for name in self.given):
             part = {name: given for name, given in self.given.items() if name.partition(".")[0] == table}
             try:
-                Settings(part).engine_options()
+                if table not in wrong:
+                    Settings(part).engine_options()
             except ConfigurationError as error:
                 self.refuse(next(iter(part.values())).place, table, str(error))
+        if check_server is not None and wrong.isdisjoint(SERVER):
+            self.problems += check_server(Settings(self.given))
 
 
 def _misspelt(name: str) -> str:

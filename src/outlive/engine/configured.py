@@ -13,6 +13,7 @@ from outlive.errors import InvalidSettingsError
 from outlive.errors.program import SettingProblem
 
 if TYPE_CHECKING:
+    from outlive.config.reading import ServerCheck
     from outlive.config.settings import Given, Settings
 
 # What reads files is imported where it is used: most programs give their settings themselves.
@@ -36,9 +37,15 @@ class Configured:
 
 
 def read_configuration(
-    *, file: str | os.PathLike[str] | None = None, flags: Mapping[str, Given] | None = None
+    *,
+    file: str | os.PathLike[str] | None = None,
+    flags: Mapping[str, Given] | None = None,
+    check_server: ServerCheck | None = None,
 ) -> Settings:
     """The settings of this process: of the file, of the environment and of flags.
+
+    Args:
+        check_server: what checks the settings of a server together, where one is started.
 
     Raises:
         InvalidSettingsError: it has every mistake, with its place.
@@ -51,7 +58,7 @@ def read_configuration(
         "store": lambda url: store_for(url, clock=clock.now),
         "lease.kind": lambda lease: leases_for(lease, clock=clock),
     }
-    return read_settings(file=file, flags=flags, checks=checks, check_flows=_check_flows)
+    return read_settings(file=file, flags=flags, checks=checks, check_flows=_check_flows, check_server=check_server)
 
 
 def _check_flows(table: dict[str, Any]) -> Iterable[tuple[tuple[str, ...], str]]:
