@@ -334,9 +334,7 @@ def run(
     except (StoreUrlError, ConfigurationError) as error:
         raise Mistake(as_typed(str(error))) from error
     except OutliveError as error:
-        # What a server advises comes as a note; what to request over HTTP is nothing to type.
-        notes = [note for note in getattr(error, "__notes__", ()) if "/api/v1/" not in note]
-        raise click.ClickException(as_typed("; ".join([str(error), *notes]))) from error
+        raise click.ClickException(as_typed("; ".join([str(error), *getattr(error, "__notes__", ())]))) from error
     except click.ClickException:
         raise
     except Exception:

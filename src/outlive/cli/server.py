@@ -24,7 +24,7 @@ from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
 from outlive.client.recovery import Incomplete, IncompleteKind
 from outlive.client.why import is_stopped
-from outlive.errors import RunParkedError, ServerError
+from outlive.errors import OutliveError, RunParkedError, ServerError
 from outlive.http.wire.runs import EventView, RunView
 from outlive.remote import Remote, RemoteRun, connect
 from outlive.remote.operating import worker_of
@@ -47,6 +47,10 @@ async def open_server(url: str) -> AsyncIterator[Server]:
         except ServerError as error:
             if error.status == UNAUTHENTICATED:
                 error.add_note("a command takes it from OUTLIVE_KEY")
+            raise
+        except OutliveError as error:
+            # The message says what to do, as on a store; the note of a server says what to request.
+            error.__notes__ = []
             raise
 
 
