@@ -34,6 +34,8 @@ from outlive.flow import FlowError, FlowInputError
 from outlive.http import FixedKeys, Principal
 from outlive.http.server import new_server, serve
 from outlive.remote import Remote
+from outlive.remote.refusal import raise_refusal
+from outlive.remote.transport import Answer
 
 KEY = "a-key-that-has-thirty-two-characters-or-more"
 
@@ -525,6 +527,17 @@ async def test_a_key_is_shown_and_a_wrong_one_is_refused() -> None:
             with pytest.raises(ServerError, match="401") as refused:
                 await remote.count()
     assert str(refused.value).endswith(f"; {refused.value.next}")
+
+
+def test_the_caller_of_a_server_of_another_kind_gets_one_line() -> None:
+    """A page of a proxy, or nothing at all."""
+    for body, shown in (
+        (b"<html>\n  <h1>Not Found</h1>\r\n</html>", "<html> <h1>Not Found</h1> </html>"),
+        (b"", "nothing"),
+    ):
+        with pytest.raises(ServerError) as refused:
+            raise_refusal(Answer(404, body))
+        assert str(refused.value) == f"the server answered 404: {shown}; Is this the address of `outlive serve`?"
 
 
 async def test_a_server_that_is_away_for_a_moment_is_asked_again() -> None:

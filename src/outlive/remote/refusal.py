@@ -33,7 +33,7 @@ def raise_foreign(answer: Answer, why: str) -> NoReturn:
     """
     if answer.location:
         raise ServerError(answer.status, "", f"it sends its callers to {answer.location}", "Give that address")
-    text = why or answer.body[:200].decode("utf-8", "replace") or "nothing"
+    text = why or " ".join(answer.body[:200].decode("utf-8", "replace").split()) or "nothing"
     raise ServerError(answer.status, "", text, IS_AWAY if answer.status in AGAIN else IS_IT) from None
 
 
