@@ -28,6 +28,8 @@ class Command:
             self.process = subprocess.Popen(
                 [*OUTLIVE, *args], stdout=subprocess.PIPE, stderr=log, env=environment(folder), cwd=folder, text=True
             )
+        self.notes = self._log.open()
+        """What it writes to its standard error, line by line."""
 
     @property
     def log(self) -> str:
@@ -60,6 +62,7 @@ class Command:
         self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
+        self.notes.close()
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -23,7 +23,7 @@ from outlive.dev.place import PlaceError, Places
 from outlive.dev.watch import Watch, imported_files
 from outlive.errors.program import DivergenceError, StuckError
 from outlive.http.server import free_port
-from tests.cli.conftest import Command, Ledger
+from tests.cli.conftest import Command, Ledger, until
 
 Begin = Callable[..., Command]
 
@@ -56,12 +56,20 @@ async def order(name: str) -> str:
 
 
 def says(command: Command, words: str) -> str:
-    """Wait for a line with these words on its standard output; the line."""
-    assert command.process.stdout is not None
-    for line in command.process.stdout:
-        if words in line:
-            return line
-    raise AssertionError(f"it ended without saying {words!r}\n{command.log}")
+    """Wait for the next line with these words on its standard error; the line."""
+    line = ""
+
+    def is_found() -> bool:
+        nonlocal line
+        while part := command.notes.readline():
+            line = part if line.endswith("\n") else line + part
+            if line.endswith("\n") and words in line:
+                return True
+        return command.process.poll() is not None
+
+    until(is_found)
+    assert words in line, f"it ended without saying {words!r}\n{command.log}"
+    return line
 
 
 def place_in(command: Command) -> str:
@@ -120,6 +128,8 @@ def test_a_run_goes_on_in_the_code_that_was_saved(command: Begin, tmp_path: Path
     assert "succeeded" == json.load(urlopen(f"{place}/api/v1/runs/a/result?wait=20", timeout=30))["status"]
     dev.signal(signal.SIGINT)
     assert 0 == dev.ends()
+    assert dev.process.stdout is not None
+    assert dev.process.stdout.read() == "", "the first line was all that a pipe needs"
     wait_for_end(first)
     wait_for_end(second)
 

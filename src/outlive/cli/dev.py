@@ -105,8 +105,8 @@ def dev(
             if is_found or not store.startswith("sqlite:")
             else f" (for other commands: export OUTLIVE_STORE={store})"
         )
-        click.echo(f"       store     {store}{hint}")
-        click.echo("       Ctrl-C ends it")
+        click.echo(f"       store     {store}{hint}", err=True)
+        click.echo("       Ctrl-C ends it", err=True)
         if browser:
             open_page(f"{place}/")
 
@@ -121,4 +121,4 @@ def dev(
 def _say(text: str) -> None:
     now = time.strftime("%H:%M:%S")
     for line in text.splitlines():
-        click.echo(f"{now} {line}")
+        click.echo(f"{now} {line}", err=True)
