@@ -140,6 +140,18 @@ def test_ctrl_c_has_its_exit_code_wherever_it_comes(monkeypatch: pytest.MonkeyPa
     assert CliRunner().invoke(main, ["runs", "list"]).exit_code == 130
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("runs", "why", "\udcff", "--server", "http://127.0.0.1:9"), ("check-deploy", "a.py", "--workflow", "\udcff")],
+)
+def test_bytes_that_are_no_text_are_one_line_and_exit_code_2(words: tuple[str, ...]) -> None:
+    """From a terminal with another encoding; whatever the command would do with them."""
+    result = CliRunner().invoke(main, words)
+
+    assert result.exit_code == 2
+    assert "'\\udcff' is not UTF-8" in result.stderr
+
+
 @pytest.mark.parametrize("words", [("flow", "schema"), ("flow", "new", "orders")])
 def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(words: tuple[str, ...], tmp_path: Path) -> None:
     """A folder that is not there, or one of another user."""

@@ -222,6 +222,21 @@ def test_mistakes_in_the_address_are_one_line() -> None:
         assert (result.exit_code, words in result.stderr) == (2, True), result.output
 
 
+@pytest.mark.parametrize(
+    "words", ["runs why", "runs tail", "flow history", "queues pause", "signal r", "events send", "keys create"]
+)
+async def test_a_word_that_is_empty_is_the_same_mistake_over_http(words: str, tmp_path: Path) -> None:
+    """A variable of a shell that is not set; it is no path of the server, and no request."""
+    url = f"sqlite:{tmp_path / 'served.db'}"
+    async with Engine(url, worker=False) as engine, served(engine) as address:
+        stored = await asyncio.to_thread(give, *words.split(), "", OUTLIVE_STORE=url)
+        remote = await asyncio.to_thread(give, *words.split(), "", OUTLIVE_SERVER=address)
+
+    assert (stored.exit_code, remote.exit_code) == (2, 2), remote.output
+    assert "path" not in remote.stderr
+    assert "/api/v1" not in remote.stderr
+
+
 def test_a_signal_without_a_payload_is_shown() -> None:
     """Its payload is null, on the wire and in the journal."""
     event = SignalReceived(name="paid", payload=Payload(v=msgspec.Raw(b"null")), at=1_000_000)

@@ -103,6 +103,16 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command), f"{entry.module} has no command {cmd_name}"
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; bytes that are no text are refused here, for all commands: nothing can keep or send
+        them."""
+        for word in args:
+            try:
+                word.encode()
+            except UnicodeEncodeError:
+                raise click.UsageError(f"{word!a} is not UTF-8; write it again in a terminal that is", ctx) from None
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

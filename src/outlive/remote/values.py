@@ -100,7 +100,7 @@ def target_of(operation: Operation, path: Mapping[str, str]) -> str:
     """The path of an operation, with these names in it.
 
     Raises:
-        InvalidArgumentError: it has others, or one of them is no text.
+        InvalidArgumentError: it has others, or one of them is no text: an empty one would be another path.
     """
     if set(path) != set(operation.names):
         wanted = " and ".join(f"{name}=" for name in operation.names) or "no names"
