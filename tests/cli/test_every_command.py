@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import subprocess
 import sys
@@ -150,6 +151,38 @@ def test_bytes_that_are_no_text_are_one_line_and_exit_code_2(words: tuple[str, .
 
     assert result.exit_code == 2
     assert "'\\udcff' is not UTF-8" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "runs list --since 999999999w",
+        f"runs list --since {'9' * 5_000}d",
+        "schedules backfill digest 999999w 1h",
+        "keys create ci --expires 999999999w",
+        f"keys create ci --expires {'9' * 5_000}d",
+        f"audit list --after {'9' * 30}",
+    ],
+)
+def test_what_is_too_large_is_a_mistake(words: str, tmp_path: Path) -> None:
+    """One line and exit code 2, and no traceback."""
+    url = f"sqlite:{tmp_path / 'shop.db'}"
+    with Engine(url, worker=False).sync:
+        result = CliRunner().invoke(main, [*words.split(), "--store", url])
+
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1), result.output
+
+
+@pytest.mark.parametrize("words", [("signal", "run-1", "go"), ("runs", "import")])
+def test_standard_input_that_is_no_text_is_a_mistake(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Also where Python lets such bytes pass, as in the locale C."""
+    env = os.environ | {"PYTHONIOENCODING": "utf-8:surrogateescape"}
+    line = [sys.executable, "-m", "outlive.cli", *words, "-", "--store", f"sqlite:{tmp_path / 'none.db'}"]
+
+    done = subprocess.run(line, input=b'"\xff"', capture_output=True, check=False, env=env)
+
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert b"none.db" not in done.stderr, "it is read before the store is opened"
 
 
 @pytest.mark.parametrize("words", [("flow", "schema"), ("flow", "new", "orders")])

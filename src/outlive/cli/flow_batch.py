@@ -19,6 +19,7 @@ import click
 from outlive.cli.edge import Mistake, counted, json_option, print_json, run
 from outlive.cli.flow_files import app_option, file_named, load_apps, read_file
 from outlive.cli.flow_runs import engine_for, some_store_option
+from outlive.cli.values import standard_input
 
 if TYPE_CHECKING:
     from outlive.client.batch import Batch, BatchItem
@@ -109,7 +110,7 @@ def rows_of(inputs: Path, form: str) -> Iterator[Any]:
         Mistake: a line is no JSON object, or a row has more fields than there are columns.
     """
     try:
-        with sys.stdin if str(inputs) == "-" else inputs.open(encoding="utf-8", newline="") as source:
+        with standard_input() if str(inputs) == "-" else inputs.open(encoding="utf-8", newline="") as source:
             yield from _csv_rows(source, inputs) if form == "csv" else _json_rows(source, inputs)
     except OSError as error:
         raise Mistake(f"{inputs} cannot be read: {error.strerror}") from None

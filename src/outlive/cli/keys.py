@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.values import checked_span
 
 if TYPE_CHECKING:
     from outlive.client.keys import ApiKey
@@ -91,9 +93,9 @@ def seconds_in(text: str) -> int:
         Mistake: it is no span.
     """
     number, unit = text[:-1], text[-1:]
-    if unit not in SECONDS or not number.isascii() or not number.isdigit() or not int(number):
+    if unit not in SECONDS or not re.fullmatch("[0-9]{1,12}", number) or not int(number):
         raise Mistake(f"--expires takes a whole number and one of s, m, h, d, w, for example 90d; not {text!r}")
-    return int(number) * SECONDS[unit]
+    return checked_span("--expires", text, int(number) * SECONDS[unit])
 
 
 def _day(at: Any) -> str:

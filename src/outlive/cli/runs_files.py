@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from outlive.cli.edge import (
     store_option,
 )
 from outlive.cli.filters import filter_options, filters_of
+from outlive.cli.values import standard_input
 
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._-]")
 
@@ -139,7 +139,7 @@ async def _import(url: str, texts: list[tuple[str, str]], new_id: str | None, *,
 
 def _read(name: str) -> str:
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        return standard_input().read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except OSError as error:
         raise Mistake(f"{name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

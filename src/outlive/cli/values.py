@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from datetime import UTC, datetime, timedelta
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from outlive.cli.edge import Mistake
 
 _SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _WORD = re.compile(r"[^\W\d][\w .@-]{0,80}")
-_SPAN = re.compile(r"(\d+)\s*(s|min|h|d|w)")
+_SPAN = re.compile(r"(\d{1,12})\s*(s|min|h|d|w)")
+
+
+def standard_input() -> TextIO:
+    """What comes in, as UTF-8 in every locale; reading it raises `UnicodeDecodeError` if it is not."""
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+    return sys.stdin
 
 
 def json_of(option: str, text: str) -> Any:
@@ -25,7 +33,7 @@ def json_of(option: str, text: str) -> Any:
 
     try:
         if text == "-":
-            text = sys.stdin.read()
+            text = standard_input().read()
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
         return msgspec.json.decode(text)
@@ -49,7 +57,20 @@ def seconds_of(option: str, text: str) -> int:
     match = _SPAN.fullmatch(text.strip())
     if match is None:
         raise Mistake(f"{option} {text}: write a number and a unit, for example 90min, 12h, 7d or 8w")
-    return int(match[1]) * _SECONDS[match[2]]
+    return checked_span(option, text, int(match[1]) * _SECONDS[match[2]])
+
+
+def checked_span(option: str, text: str, seconds: int) -> int:
+    """A span that is not longer than the engine takes.
+
+    Raises:
+        Mistake: it is.
+    """
+    from outlive._model.given import SECONDS_MAX
+
+    if seconds > SECONDS_MAX:
+        raise Mistake(f"{option} {text}: it is longer than 100 years")
+    return seconds
 
 
 def moment_of(option: str, text: str) -> datetime:

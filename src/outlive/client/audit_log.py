@@ -19,6 +19,8 @@ from outlive.client.finding import Page
 from outlive.errors import InvalidArgumentError
 
 PROBLEMS_MAX = 100
+NUMBER_DIGITS_MAX = 18
+"""Of the number of a row; what a store can keep has a digit more."""
 _MICROSECONDS = 1_000_000
 
 
@@ -93,7 +95,7 @@ class AuditLog:
             since_at=_at(where, "since", since),
             until_at=_at(where, "until", until),
         )
-        if after is not None and not (after.isascii() and after.isdigit()):
+        if after is not None and not (after.isascii() and after.isdigit() and len(after) <= NUMBER_DIGITS_MAX):
             raise InvalidArgumentError(where, "after", after, "give `next` of the page before")
         rows = await self._access.store.list_audit(wanted, before=None if after is None else int(after), limit=limit)
         return Page([entry_of(row) for row in rows], next=str(rows[-1].number) if len(rows) == limit else None)
