@@ -57,6 +57,9 @@ async def test_a_place_without_a_store_stays_without(folder: Path, postgres_url:
     lines = await found("sqlite:shop.db")
 
     assert lines["store"] == [f"problem: there is no file {folder / 'shop.db'}"]
+    # A worker makes a file, and no folder.
+    assert (await found("sqlite:none/shop.db"))["store"] == [f"problem: there is no folder {folder / 'none'}"]
+    assert (await found(f"sqlite:{folder}"))["store"] == [f"problem: {folder} is a folder"]
     assert list(folder.iterdir()) == []
     nowhere = f"{postgres_url}&schema=doctor_nowhere"
     lines = await found(nowhere)

@@ -42,10 +42,15 @@ def diagnose_driver() -> Finding:
 def diagnose_file(name: str) -> Iterator[Finding]:
     """What is to say of a file; the last one is about its schema if a store of this release can be opened there."""
     path = Path(name).expanduser().resolve()
+    if path.is_dir():
+        yield problem("store", f"{path} is a folder", "name a file in it in the store URL")
+        return
+    if not path.parent.is_dir():
+        yield problem("store", f"there is no folder {path.parent}", f"mkdir -p {path.parent}; or correct the store URL")
+        return
     if not path.is_file():
         yield problem("store", f"there is no file {path}", "a worker that starts makes it; or correct the store URL")
-        if path.parent.is_dir():
-            yield _disk(path)
+        yield _disk(path)
         return
     yield well("store", f"{path}, {size(path.stat().st_size)}")
     yield _permissions(path)
