@@ -226,6 +226,7 @@ async def go_silent(store: Any, worker_id: str) -> None:
     elif isinstance(store, SqliteStore):
         # Not with sqlite3: a second SQLite in this process, when it closes the file, drops the locks of the first one.
         with closing(apsw.Connection(str(store._path))) as connection:
+            connection.set_busy_timeout(5_000)  # A write of the store may be under way.
             connection.execute("UPDATE outlive_workers SET expires_at = ? WHERE id = ?", (store.now(), worker_id))
     elif isinstance(store, PostgresStore):
         session = await store.pools.shared.take()

@@ -334,12 +334,12 @@ async def test_an_engine_that_forgets_outcomes_is_found(monkeypatch: pytest.Monk
     """After a recovery it calls again what is in the journal."""
     honest = rebuild
 
-    def forgets(live: Any, run: Any, rows: list[Any], **options: Any) -> int:
+    def forgets(live: Any, run: Any, rows: list[Any], mail: list[Any], **options: Any) -> int:
         kept = [row for row in rows if b'"t":"StepSucceeded"' not in row[3]]
         if len(kept) != len(rows):
             salt = salt_of(run.nonce)
             rows = [seal(open_row(row, salt=salt, run_id=run.id), salt=salt, seq=seq) for seq, row in enumerate(kept)]
-        return honest(live, run, rows, **options)
+        return honest(live, run, rows, mail, **options)
 
     monkeypatch.setattr(workers, "rebuild", forgets)
 
