@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
@@ -21,7 +20,6 @@ from outlive._model.pause import PAUSED
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._runtime.clock import SystemClock
-from outlive._runtime.wakeup import Wakeup
 from outlive.client.asks import AskOptions
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
@@ -34,12 +32,9 @@ from outlive.errors import (
     ArgumentTypeError,
     AskFailed,
     AskTimeoutError,
-    ConfigurationError,
-    EngineClosedError,
     InvalidArgumentError,
     ResultTimeoutError,
     RunParkedError,
-    UnreachableError,
 )
 from outlive.http.operations.approvals import ApprovalView
 from outlive.http.operations.recovery import IncompleteView
@@ -59,9 +54,10 @@ from outlive.remote.flows import RemoteFlows
 from outlive.remote.following import Message, follow
 from outlive.remote.operating import RemoteAudit, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
 from outlive.remote.refusal import raise_refusal
+from outlive.remote.requests import Requests
 from outlive.remote.run import RemoteRun
 from outlive.remote.tasks import RemoteLinks, RemoteTasks
-from outlive.remote.transport import AGAIN, BROKEN, Answer, Call, Transport
+from outlive.remote.transport import Transport
 from outlive.remote.values import (
     DecideOptions,
     answer_of,
@@ -84,10 +80,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-THREADS_MAX = 64
-"""Requests at once; a caller that waits for a result has one of them."""
-TRY_SECONDS_MIN = 0.1
-PAUSE_FIRST_SECONDS, PAUSE_MAX_SECONDS = 0.05, 2.0
 WAIT_SECONDS = 20.0
 """How long the server is asked to wait for an end before it is asked again."""
 
@@ -98,36 +90,25 @@ class RemoteVerbs:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._clock = SystemClock()
-        self._threads: ThreadPoolExecutor | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._calls: set[Call] = set()
-        """What threads wait for."""
+        self._requests = Requests(transport)
         self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
         self.audit, self.keys, self.flows = RemoteAudit(self), RemoteKeys(self), RemoteFlows(self)
         self.tasks, self.links = RemoteTasks(self), RemoteLinks(self)
         self.url = transport.origin
 
     async def __aenter__(self) -> Self:
-        if self._threads is not None:
-            raise ConfigurationError("this connection is open already; call outlive.connect(...) for another one")
-        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="outlive-connect")
-        self._loop = asyncio.get_running_loop()
+        self._requests.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        threads, self._threads, self._loop = self._threads, None, None
-        if threads is not None:
-            threads.shutdown(wait=False)
-        for call in self._calls:
-            call.stop()  # Its caller finds the connection closed, and the program need not wait for its thread.
-        self._transport.close()
+        self._requests.close()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop that entered it; None while it is closed."""
-        return self._loop
+        return self._requests.loop
 
     async def operate(
         self,
@@ -154,7 +135,7 @@ class RemoteVerbs:
         sent = None if body is None else encode_plain(f"engine.operate({operation_name!r})", body)
         target = target_of(operation, path)
         send = partial(self._transport.send, operation.method, target, query=query, body=sent, key=self._clock.new_id())
-        answer = await self._answer(send, self._transport.timeout + patience)
+        answer = await self._requests.answer(send, self._transport.timeout + patience)
         if answer.status >= 400:
             raise_refusal(answer)
         return answer_of(operation, answer)
@@ -164,40 +145,8 @@ class RemoteVerbs:
     ) -> AsyncIterator[Message]:
         """The messages of an operation that sends them one by one, until it is over."""
         target = target_of(operation_of("engine.follow", operation_name), path)
-        async for message in follow(self._transport, target, query or {}, in_thread=self._in_thread):
+        async for message in follow(self._transport, target, query or {}, in_thread=self._requests.in_thread):
             yield message
-
-    async def _in_thread(self, work: Callable[[], Any], call: Call) -> Any:
-        """What a function gives that blocks; `call` stops it when its caller is cancelled, or the connection closed."""
-        if self._threads is None:
-            raise EngineClosedError("this connection", made_by="outlive.connect(...)")
-        self._calls.add(call)
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        except asyncio.CancelledError:
-            call.stop()
-            raise
-        finally:
-            self._calls.discard(call)
-
-    async def _answer(self, send: Callable[..., Answer], seconds: float) -> Answer:
-        """The answer to a request, which is sent until there is one or the time is over."""
-        loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + seconds, PAUSE_FIRST_SECONDS
-        while True:
-            left = max(deadline - loop.time(), TRY_SECONDS_MIN)
-            call, wait = Call(), pause
-            try:
-                answer: Answer = await self._in_thread(partial(send, timeout=left, call=call), call)
-                wait = max(pause, answer.wait)
-                if answer.status not in AGAIN or left <= wait:
-                    return answer
-            except BROKEN as error:
-                if left <= pause:
-                    reason = str(error) or type(error).__name__
-                    raise UnreachableError(self.url, f"gave no answer: {reason}") from error
-            await Wakeup().sleep(wait)
-            pause = min(pause * 2, PAUSE_MAX_SECONDS)
 
     # -- Starting --------------------------------------------------------------------------------------------
 
