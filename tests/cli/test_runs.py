@@ -265,6 +265,19 @@ def test_runs_travel_as_files(shop: Shop, tmp_path: Path) -> None:
     assert shop("show", "f-1", *other).stdout.splitlines()[0].split() == ["run", "f-1"]
 
 
+def test_what_is_redacted_is_exported_only_if_that_is_said(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that holds it is needed to go on elsewhere, and is not made by accident."""
+    monkeypatch.setenv("OUTLIVE_REDACT", "password,card")
+    refused = shop("export", "s-1")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "(password, card); say --unredacted" in refused.stderr
+
+    monkeypatch.delenv("OUTLIVE_REDACT")
+    whole = shop("export", "s-1").stdout
+    monkeypatch.setenv("OUTLIVE_REDACT", "password,card")
+    assert whole == shop("export", "s-1", "--unredacted").stdout
+
+
 def test_import_names_the_file_that_is_refused_and_what_it_has_brought(shop: Shop, tmp_path: Path) -> None:
     """The runs before it are here."""
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"

@@ -219,6 +219,22 @@ async def test_a_signature_covers_id_time_and_body(engine: TestEngine) -> None:
     assert 2 == await engine.count(workflow="hooked.signed")
 
 
+async def test_tokens_cannot_be_tried_for_ever(engine: TestEngine) -> None:
+    """A token that was right before still passes: its sender may share its address with the one that guesses. [S5]"""
+    app = Webhooks(engine)
+    known, other = {"x-webhook-token": NEW}, {"x-webhook-token": OLD}
+    assert 202 == (await post(app, "/hooks/token", headers=known)).status
+
+    answers = [await post(app, "/hooks/token", headers={"x-webhook-token": f"guess-{n}"}) for n in range(21)]
+
+    assert [401] * 20 == [each.status for each in answers[:20]]
+    assert (429, "2") == (answers[20].status, answers[20].headers["retry-after"])
+    assert 202 == (await post(app, "/hooks/token", headers=known)).status
+    assert 429 == (await post(app, "/hooks/token", headers=other)).status
+    engine.clock.skip_to(engine.clock.now() + 2_000_000)
+    assert 202 == (await post(app, "/hooks/token", headers=other)).status
+
+
 async def test_a_webhook_with_a_token_and_a_signature_wants_both(engine: TestEngine) -> None:
     """Either of them alone is not enough. (S9)"""
     flow.parse(HOOKS.format(name="both", more="token: key\n    hmac: key"))

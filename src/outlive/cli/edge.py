@@ -269,14 +269,14 @@ async def new_engine(url: str) -> AsyncIterator[Engine]:
     """The same on a store that is created if it is not there."""
     from outlive.engine import Engine
 
-    async with Engine(url, worker=False, redact=_redacted()) as engine:
+    async with Engine(url, worker=False, redact=redacted()) as engine:
         yield engine
 
 
-def _redacted() -> Any:
+def redacted() -> tuple[str, ...]:
     """The fields that people may not see. A configuration with mistakes is refused: it could mean to hide more."""
     try:
-        return settings_with({})["redact"]
+        return tuple(settings_with({})["redact"])
     except Mistake as error:
         look = "OUTLIVE_CONFIG=/dev/null looks without a file, and hides what OUTLIVE_REDACT names alone"
         raise Mistake(f"{error.message}\nit says which values are hidden; {look}") from error

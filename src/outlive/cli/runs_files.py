@@ -18,6 +18,7 @@ from outlive.cli.edge import (
     new_engine,
     open_engine,
     print_json,
+    redacted,
     run,
     say,
     store_option,
@@ -36,6 +37,7 @@ _UNSAFE = re.compile(rb"[^A-Za-z0-9._-]")
 @click.option(
     "--dir", "folder", type=click.Path(file_okay=False, path_type=Path), help="One file for each run in here."
 )
+@click.option("--unredacted", is_flag=True, help="Write what `redact` hides into the file too, which import needs.")
 @store_option
 @json_option
 def export(
@@ -44,14 +46,22 @@ def export(
     limit: int,
     output: Path | None,
     folder: Path | None,
+    unredacted: bool,
     url: str,
     as_json: bool,
     **filters: Any,
 ) -> None:
     """Write runs with their trees as lines of JSON: one to standard output or a file, several into a folder.
 
-    What the files hold is everything, also what is redacted elsewhere.
+    A file holds everything, so that the run can go on elsewhere. Where the configuration hides fields (`redact`), that
+    has to be asked for: --unredacted.
     """
+    hidden = redacted()
+    if hidden and not unredacted:
+        raise Mistake(
+            f"the file would hold what is hidden elsewhere ({', '.join(hidden)}); say --unredacted to write it, or use "
+            "`outlive runs show --json`, which hides it"
+        )
     wanted = filters_of(filters)
     if bool(run_ids) == bool(wanted):
         raise Mistake("name runs by their ids, or choose them by filters, for example --workflow order")

@@ -8,14 +8,12 @@ operation itself, so that no spelling of a path can look like one of these.
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from outlive._model.limit import EMPTY, Level, TokenBucket
 from outlive.http.exchange import Request
+from outlive.http.guesses import Guesses, Meter
 from outlive.http.limits import ApiLimits
 from outlive.http.operation import Operation
 from outlive.http.principal import ANONYMOUS, NO_SCOPE, Asking, Authenticate, Principal
@@ -24,37 +22,12 @@ from outlive.http.problem import Problem
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 ANY_HOST = "*"
 SAFE = ("GET", "HEAD")
-COUNTED_MAX = 10_000
-"""How many senders are counted at a time; those that have not asked for the longest time are forgotten."""
-WRONG_KEYS = TokenBucket(rate=1, burst=20)
-"""How many wrong keys one address may try."""
-_MICROSECONDS = 1_000_000
 KEY_CHARACTERS_MAX = 500
 _NO_KEY = ("this server does not know who asks", "Send a key: Authorization: Bearer ...")
 _WRONG_KEY = (
     "this server does not accept the key in the header Authorization: it is unknown, revoked or has expired",
     "Send a key that is active: Authorization: Bearer ... (`outlive keys list` shows which are)",
 )
-
-
-class Meter:
-    """How often each of many senders may do something."""
-
-    def __init__(self, bucket: TokenBucket, now: Callable[[], float]) -> None:
-        self._bucket, self._now = bucket, now
-        self._levels: OrderedDict[str, Level] = OrderedDict()
-
-    def wait(self, sender: str) -> float:
-        """How many seconds a sender has to wait; 0 if not at all."""
-        now_at = int(self._now() * _MICROSECONDS)
-        return max(0, self._bucket.earliest(self._levels.get(sender, EMPTY), 1, now_at) - now_at) / _MICROSECONDS
-
-    def count(self, sender: str) -> None:
-        """It has done it."""
-        now_at = int(self._now() * _MICROSECONDS)
-        self._levels[sender] = self._bucket.charge(self._levels.pop(sender, EMPTY), 1, now_at)
-        if len(self._levels) > COUNTED_MAX:
-            self._levels.popitem(last=False)
 
 
 class Gate:
@@ -72,10 +45,7 @@ class Gate:
         self._authenticate = authenticate
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
-        self._wrong_keys = Meter(WRONG_KEYS, now)
-        self._proven: OrderedDict[bytes, None] = OrderedDict()
-        """Hashes of what has opened the door lately. Many callers may share the address of a proxy: one of them that
-        tries keys must not shut the others out."""
+        self._guesses = Guesses(now)
         self._rate = None if limits.rate is None else Meter(limits.rate, now)
 
     def check_place(self, request: Request, operation: Operation | None) -> None:
@@ -113,20 +83,16 @@ class Gate:
         if operation is not None and operation.scope == NO_SCOPE:
             return ANONYMOUS
         given = request.headers.get("authorization")
-        proof = b"" if given is None else hashlib.sha256(given.encode("latin-1")).digest()
-        if given is not None and proof not in self._proven:
-            wait = self._wrong_keys.wait(request.address)
-            if wait:
-                raise _too_often("too many wrong keys came from this address", wait)
+        if given is not None and (wait := self._guesses.wait(given, request.address)):
+            raise _too_often("too many wrong keys came from this address", wait)
         found = await self._authenticate(Asking(request.headers, request.address, request.repeated))
         if found is None:
             if given is not None:
-                self._wrong_keys.count(request.address)
-                self._proven.pop(proof, None)
+                self._guesses.note_wrong(given, request.address)
             detail, advice = _NO_KEY if given is None else _WRONG_KEY
             raise Problem(401, "Unauthenticated", detail, advice, {"www-authenticate": "Bearer"})
         if given is not None:
-            self._remember(proof)
+            self._guesses.note_right(given)
         if self._rate is not None:
             wait = self._rate.wait(found.name)
             if wait:
@@ -137,12 +103,6 @@ class Gate:
     async def is_still(self, principal: Principal, request: Request) -> bool:
         """Whether a request that goes on for long still comes from the same principal, with the same rights."""
         return await self._authenticate(Asking(request.headers, request.address, request.repeated)) == principal
-
-    def _remember(self, proof: bytes) -> None:
-        self._proven[proof] = None
-        self._proven.move_to_end(proof)
-        if len(self._proven) > COUNTED_MAX:
-            self._proven.popitem(last=False)
 
     def check_scope(self, principal: Principal, operation: Operation) -> None:
         """See that a principal may use an operation.

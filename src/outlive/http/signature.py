@@ -26,12 +26,18 @@ from outlive.client.events.signing import (
 )
 from outlive.http.exchange import DIGITS_MAX, Refused
 
-__all__ = ["ID", "WINDOW_SECONDS", "check_signature", "check_token", "signed_headers"]
+__all__ = ["ID", "WINDOW_SECONDS", "check_signature", "check_token", "signed_headers", "token_in"]
 
 WINDOW_SECONDS = 300
 """How far the time of a signature may be from now."""
 GITHUB_SIGNATURE = "x-hub-signature-256"
 TOKEN = "x-webhook-token"
+
+
+def token_in(headers: Mapping[str, str]) -> str:
+    """The token that a request has; empty if it has none."""
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" else headers.get(TOKEN, "")
 
 
 def check_token(secret: str, headers: Mapping[str, str]) -> None:
@@ -40,8 +46,7 @@ def check_token(secret: str, headers: Mapping[str, str]) -> None:
     Raises:
         Refused: it has none, or another one.
     """
-    scheme, _, bearer = headers.get("authorization", "").partition(" ")
-    given = bearer.strip() if scheme.lower() == "bearer" else headers.get(TOKEN, "")
+    given = token_in(headers)
     if not given:
         raise Refused(401, f"give the token: Authorization: Bearer ..., or {TOKEN}")
     fits = [hmac.compare_digest(given.encode("latin-1", "replace"), own.encode()) for own in keys_in(secret)]

@@ -27,9 +27,10 @@ from outlive.errors import (
     StoreUnavailableError,
 )
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
+from outlive.http.guesses import Guesses
 from outlive.http.nesting import DEPTH_MAX, is_deeper
 from outlive.http.problem import MEDIA, Problem, title_of
-from outlive.http.signature import ID, check_signature, check_token
+from outlive.http.signature import ID, check_signature, check_token, token_in
 from outlive.telemetry import log
 
 BODY_BYTES_MAX = 1024 * 1024
@@ -70,6 +71,7 @@ class Webhooks:
         self._body_bytes_max = body_bytes_max
         self._body_seconds = body_seconds
         self._secret = secret or _find_secret
+        self._guesses = Guesses(lambda: engine.events.now() / _MICROSECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the specification of ASGI."""
@@ -111,7 +113,7 @@ class Webhooks:
             raise Refused(405, "a webhook takes POST", {"allow": "POST"})
         read = _reader_of(request.headers.get("content-type", ""))
         body = await self._body(request)
-        allowed, delivery = self._check(webhooks, request, body)
+        allowed, delivery = self._check_sender(webhooks, request, body)
         data = read(body)
         now = self._engine.events.now()
         # The path is part of the type: one id at two paths is two deliveries.
@@ -137,6 +139,28 @@ class Webhooks:
         except TimeoutError:
             late = f"the body has not arrived within {self._body_seconds:g} s"
             raise Refused(408, late, {"connection": "close"}) from None
+
+    def _check_sender(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
+        """As `_check`, and slow down an address that tries tokens. (A signature cannot be guessed.)
+
+        Raises:
+            Refused: the sender may use none of them, or has tried too many tokens.
+        """
+        token = token_in(request.headers)
+        if not token:
+            return self._check(webhooks, request, body)
+        key = f"{request.path} {token}"
+        if wait := self._guesses.wait(key, request.address):
+            again = {"retry-after": str(int(wait) + 1)}
+            raise Refused(429, "too many wrong tokens came from this address; send it again later", again)
+        try:
+            found = self._check(webhooks, request, body)
+        except Refused as refused:
+            if refused.status == 401:
+                self._guesses.note_wrong(key, request.address)
+            raise
+        self._guesses.note_right(key)
+        return found
 
     def _check(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
         """The webhooks that the sender may use, and which delivery it is.
