@@ -16,6 +16,7 @@ import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.event import RunParked, RunReleased
 from outlive.client.pausing import Pauser
+from outlive.codecs import Encryption
 from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
@@ -305,6 +306,31 @@ async def test_run_that_is_cancelled_after_a_request_that_does_not_fit_is_cancel
             await engine.settle()
             assert status == (await engine.get("both").status()).value
             assert await check_store(store_of(engine)) == []
+
+
+async def test_run_that_is_cancelled_after_a_request_that_cannot_be_read_is_cancelled(tmp_path: Path) -> None:
+    """The result that was given for its step is encrypted with a key that no worker has."""
+    url = f"sqlite:{tmp_path}/runs.db"
+    encryption = Encryption(keys={"own": bytes(32)}, current="own")
+    async with TestEngine(url) as engine:
+        run = await engine.start(pause_held, id="both")
+        await engine.settle()
+        await run.pause(by="ann")
+    async with TestEngine(url) as engine:
+        await engine.settle()  # It parks the run.
+    async with outlive.Engine(url, worker=False, codecs=[encryption]) as client:
+        await client.skip_step("both", result="given")
+        await client.cancel("both", reason="no more")
+    async with TestEngine(url) as engine:
+        await engine.settle()
+        assert await engine.get("both").status() is RunStatus.CANCELLED
+        assert await check_store(store_of(engine)) == []
+
+
+@outlive.workflow
+async def pause_held() -> str:
+    """Waits for a step that waits at the gate."""
+    return await pause_slow("held")
 
 
 @outlive.workflow

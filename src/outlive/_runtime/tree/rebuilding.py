@@ -38,7 +38,7 @@ def rebuild(
     """Replay a claimed tree, or park it with the reason why that cannot or may not be done.
 
     Steps that requests in its mail are about are skipped; returns how many. A run that is cancelled as well goes on to
-    its end, whether the requests fit or not. `worker` is the name of this one.
+    its end, whether the requests fit and can be read or not. `worker` is the name of this one.
     """
     skip_requests = [message for message in mail if message.kind is MessageKind.SKIP]
     skips: list[Skip] = []
@@ -55,7 +55,7 @@ def rebuild(
             asked = live.execution.outstanding()
             try:
                 skips = skips_of(skip_requests, asked, root_id=live.id, unpack=live.payloads.unpack)
-            except SkipRefused:
+            except (OutliveError, SkipRefused):
                 if not cancels_root(mail):
                     raise
             _skip(live, skips, skip_requests)
