@@ -13,6 +13,7 @@ from outlive._model.retention import Keep
 from outlive.config.reading import read_settings
 from outlive.config.settings import Given, Settings
 from outlive.errors import ConfigurationError, InvalidSettingsError
+from outlive.errors.program import SettingProblem
 
 Write = Callable[..., Path]
 
@@ -135,6 +136,25 @@ def test_values_that_do_not_go_together_are_named_beside_other_mistakes(write: W
 
     assert [line.partition(": ")[0] for line in mistakes()] == ["outlive.toml:5", "outlive.toml:8", "outlive.toml:2"]
     assert len(mistakes(OUTLIVE_RETENTION_FAILD="7d")) == 3, "a variable that is misspelt may be meant for any table"
+    write("[limits]\npayload_inline_bytes_max = 10\npayload_bytes_max = 5\n[limit]\n")
+    assert len(mistakes()) == 1, "so may a table"
+
+
+def test_the_settings_of_a_server_are_checked_together_if_all_of_them_are_known(write: Write) -> None:
+    """A table that is misspelt may be one of them, and so may a file that cannot be read."""
+    found = [SettingProblem("outlive.toml:2", "server.host", "it asks for no key")]
+
+    def mistakes(**environ: str) -> list[str]:
+        with pytest.raises(InvalidSettingsError) as caught:
+            read_settings(environ=environ, check_server=lambda _: found)
+        return [problem.setting for problem in caught.value.problems]
+
+    write('[server]\nhost = "0.0.0.0"\n[lease]\nseconds = 0\n')
+    assert mistakes() == ["lease.seconds", "server.host"]
+    write('[server]\nhost = "0.0.0.0"\n[auht]\nmode = "keys"\n')
+    assert mistakes() == ["auht"]
+    write("[tool]\noutlive = 3\n", "pyproject.toml")
+    assert mistakes(OUTLIVE_CONFIG="pyproject.toml", OUTLIVE_SERVER_HOST="0.0.0.0") == ["tool.outlive"]
 
 
 def test_a_password_is_in_no_message(write: Write) -> None:

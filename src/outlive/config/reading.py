@@ -172,7 +172,7 @@ class _Reader:
     def check_together(self, check_server: ServerCheck | None) -> None:
         """What each value alone does not show, table by table; what may be meant for a table has to be known first."""
         wrong = {problem.setting.partition(".")[0] for problem in self.problems}
-        if "" in wrong:  # A file or a variable could not be read: it may be about any table.
+        if wrong - {*_TREE, FLOWS}:  # A file that cannot be read, or an unknown name: it may be about any table.
             return
         for table in dict.fromkeys(name.partition(".")[0] for name in self.given):
             part = {name: given for name, given in self.given.items() if name.partition(".")[0] == table}
