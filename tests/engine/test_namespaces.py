@@ -44,7 +44,17 @@ def test_a_name_that_could_mean_another_place_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["sqlite:", "sqlite:/", "sqlite:..", "sqlite:///x.db", "sqlite::memory:", "postgresql://[::1/x", "nonsense", None],
+    [
+        "sqlite:",
+        "sqlite:/",
+        "sqlite:..",
+        "sqlite:///x.db",
+        "sqlite::memory:",
+        "postgresql://[::1/x",
+        "nonsense",
+        None,
+        Path("sqlite:x.db"),
+    ],
 )
 def test_a_url_that_names_no_store_has_no_namespace_either(url: str) -> None:
     """The error is the one that there is without a namespace."""

@@ -41,7 +41,7 @@ def in_namespace(url: str, namespace: str | None) -> str:
     if namespace is None:
         return url
     name = check_namespace(namespace)
-    scheme = str(url).partition(":")[0]
+    scheme = _scheme_of(url)
     if scheme == "sqlite":
         path = Path(path_in(url))
         return f"sqlite:{path.with_name(f'{path.stem}.{name}{path.suffix}')}"
@@ -61,7 +61,7 @@ def in_namespace(url: str, namespace: str | None) -> str:
 
 async def list_namespaces(url: str) -> list[str]:
     """The namespaces that have a store where a URL names one, by name."""
-    scheme = url.partition(":")[0]
+    scheme = _scheme_of(url)
     if scheme == "sqlite":
         names = _in_files(Path(path_in(url)))
     elif scheme in SERVERS:
@@ -74,6 +74,11 @@ async def list_namespaces(url: str) -> list[str]:
     else:
         names = []
     return sorted(name for name in names if NAME.fullmatch(name))
+
+
+def _scheme_of(url: object) -> str:
+    """How a URL begins; empty if it is no text."""
+    return url.partition(":")[0] if isinstance(url, str) else ""
 
 
 def _in_files(path: Path) -> list[str]:
