@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -169,13 +170,21 @@ async def test_a_worker_gets_and_gives_plain_json(engine: TestEngine) -> None:
     assert await run.result() == {"$": ["tuple", []]}
 
 
-async def test_what_json_has_nothing_for_comes_with_its_tags(engine: TestEngine) -> None:
+@pytest.mark.parametrize(
+    ("value", "tagged"),
+    [
+        ({(1, 2): 3}, {"$": ["dict", [[{"$": ["tuple", [1, 2]]}, 3]]]}),
+        ([math.inf, -math.inf], [{"$": ["float", "inf"]}, {"$": ["float", "-inf"]}]),
+        ({"x": math.nan}, {"x": {"$": ["float", "nan"]}}),
+    ],
+)
+async def test_what_json_has_nothing_for_comes_with_its_tags(engine: TestEngine, value: Any, tagged: Any) -> None:
     """And can be claimed."""
-    run = await engine.start(cropped_any, {(1, 2): 3})
+    run = await engine.start(cropped_any, value)
     await engine.settle()
     task = await engine.tasks.claim("cpu", ["crop_any"])
     assert task is not None
-    assert task.input == {"$": ["dict", [[{"$": ["tuple", [1, 2]]}, 3]]]}
+    assert task.input == tagged
     await engine.tasks.complete(task.id, task.lease, None)
     assert await run.result() is None
 

@@ -39,11 +39,15 @@ class ReadableCodec:
 
 
 READABLE = ReadableCodec()
+_NOT_FINITE = b'{"$":["float",'
+"""How a number begins that is infinite or none."""
 
 
 def json_of(data: Stored, what: str) -> Any:
     """What stored JSON is to a program in another language: a tuple is a list, an instant is text. With its tags, if
-    JSON has nothing for it, as for a tuple that is a key."""
+    JSON has nothing for it, as for a tuple that is a key, or infinity."""
+    if _NOT_FINITE in bytes(data):  # Otherwise it would be null.
+        return TAGGED.decode_plain(data)
     try:
         return TAGGED.decode_plain(msgspec.json.encode(_fields_of(data, what)))
     except (TypeError, ValueError, OverflowError):
