@@ -83,7 +83,8 @@ class AuditLog:
         """Actions, the newest first, a page at a time.
 
         Args:
-            target: the id of a run, the name of a workflow, a schedule, a queue or a flow, or the id of a key.
+            target: the id of a run, the name of a workflow, a schedule, a queue, a flow or a sink, the id of a key, or
+                `*` for the whole store.
             after: `next` of the page before.
         """
         where = "engine.audit.list"
