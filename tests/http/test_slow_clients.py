@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from outlive.http.connection import guarded
-from outlive.http.server import new_server, serve
+from outlive.http.server import STOP_SECONDS, new_server, serve
 
 HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
 LATE = b"HTTP/1.1 408 "
@@ -108,6 +108,42 @@ async def test_an_answer_that_is_not_read_is_given_up(protocol: Any) -> None:
             await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
             await asyncio.get_running_loop().sock_sendall(client, HEAD.replace(b"/ ", b"/large ") + b"\r\n")
             await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_an_answer_is_given_up_that_a_sender_of_half_a_body_does_not_read(protocol: Any) -> None:
+    """Its connection waits for the rest of the body, and that is no reason to keep the answer for ever. [S35]"""
+    lost = asyncio.Event()
+
+    class Watched(protocol):  # type: ignore[misc]
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            lost.set()
+
+    async def in_one_piece(scope: Any, receive: Any, send: Any) -> None:
+        length = str(len(LARGE)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": LARGE})
+
+    async with serving(Watched, in_one_piece, read_seconds=0.02) as port:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
+            half = HEAD + b"connection: close\r\ncontent-length: 9\r\n\r\nhalf"
+            await asyncio.get_running_loop().sock_sendall(client, half)
+            await asyncio.wait_for(lost.wait(), 5)
+
+
+async def test_a_server_does_not_wait_for_half_a_body_when_it_stops(protocol: Any) -> None:
+    """Of a request that was answered; its sender has a moment to read that."""
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as after:
+        async with serving(protocol) as port:
+            half = HEAD + b"content-length: 9\r\n\r\nhalf"
+            reader, _ = await after.enter_async_context(connected(port, half))
+            await reader.readuntil(b"fine")
+            asked_at = loop.time()
+        assert loop.time() - asked_at < STOP_SECONDS / 2
 
 
 async def test_a_client_in_time_is_left_alone(protocol: Any) -> None:

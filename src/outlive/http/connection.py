@@ -39,6 +39,7 @@ UNREAD_BYTES_MAX = 8 * 1024 * 1024
 AHEAD_MAX = 16
 """How many requests a sender may send before the first of them is answered."""
 LINGER_SECONDS = 1.0
+"""How long a connection that was refused, or whose server stops, stays open for its sender to read that."""
 UNREAD_SECONDS = 10.0
 """How long the rest of such a body may take, of a sender that wants the connection closed."""
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
@@ -57,6 +58,7 @@ class Guarded(_Protocol):  # type: ignore[misc]
     _read_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _is_refused = False
+    _is_stopping = False
 
     def connection_made(self, transport: Any) -> None:
         """A client is there, and should say what it wants."""
@@ -88,6 +90,11 @@ class Guarded(_Protocol):  # type: ignore[misc]
             self._cancel_head_timer()
         else:
             self._look_at_head()
+
+    def shutdown(self) -> None:
+        """The server stops, and waits for no body that was answered."""
+        self._is_stopping = True
+        super().shutdown()
 
     def pause_writing(self) -> None:
         """The reader is slower than the app."""
@@ -179,13 +186,15 @@ class Guarded(_Protocol):  # type: ignore[misc]
 
     def _linger(self) -> bool:
         """Whether the connection stays open although it is to be closed: its sender is still sending a body that was
-        answered, and most senders read the answer after that. What comes is dropped."""
+        answered, and most senders read the answer after that. What comes is dropped. A reader that does not read is
+        given up as before."""
         if self._is_refused or not self._is_idle() or not self._has_unread_body():
             return False
-        self._stop_timers()
+        self._cancel_head_timer()
         self._is_refused = True
         self.transport.write_eof()
-        self._head_timer = self.loop.call_later(UNREAD_SECONDS, self.transport.close)
+        seconds = LINGER_SECONDS if self._is_stopping else UNREAD_SECONDS
+        self._head_timer = self.loop.call_later(seconds, self.transport.close)
         return True
 
     def _cancel_head_timer(self) -> None:
