@@ -237,6 +237,21 @@ async def test_a_word_that_is_empty_is_the_same_mistake_over_http(words: str, tm
     assert "/api/v1" not in remote.stderr
 
 
+async def test_a_refusal_of_another_program_asks_for_the_address() -> None:
+    """Whatever its status: nothing that was typed is the mistake, only where it was sent."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        result = await asyncio.to_thread(give, "runs", "list", "--server", f"http://127.0.0.1:{port}")
+
+    assert "the server answered 400: <html>; Is this the address of `outlive serve`?" in result.stderr
+
+
 def test_a_signal_without_a_payload_is_shown() -> None:
     """Its payload is null, on the wire and in the journal."""
     event = SignalReceived(name="paid", payload=Payload(v=msgspec.Raw(b"null")), at=1_000_000)

@@ -24,7 +24,7 @@ from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
 from outlive.client.recovery import Incomplete, IncompleteKind
 from outlive.client.why import is_stopped
-from outlive.errors import ConfigurationError, OutliveError, RunParkedError, ServerError
+from outlive.errors import OutliveError, RunParkedError, ServerError
 from outlive.http.wire.runs import EventView, RunView
 from outlive.remote import Remote, RemoteRun, connect
 from outlive.remote.operating import worker_of
@@ -33,7 +33,7 @@ from outlive.remote.values import failure_of
 if TYPE_CHECKING:
     from outlive._journal.event import AnyEvent
 
-MALFORMED, UNAUTHENTICATED = 400, 401
+UNAUTHENTICATED = 401
 TIMEOUT_SECONDS = 10.0
 """How long a server may be away before a person hears of it."""
 
@@ -47,8 +47,6 @@ async def open_server(url: str) -> AsyncIterator[Server]:
         except ServerError as error:
             if error.status == UNAUTHENTICATED:
                 error.add_note("a command takes it from OUTLIVE_KEY")
-            elif error.status == MALFORMED:
-                raise ConfigurationError(f"the server does not take this: {error.detail}") from error
             raise
         except OutliveError as error:
             # The message says what to do, as on a store; the note of a server says what to request.
