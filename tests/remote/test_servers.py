@@ -114,6 +114,21 @@ async def test_a_stream_goes_on_when_a_proxy_has_its_server_again() -> None:
     assert "last-event-id: 0.-1;n=1" in odd.heads[2]
 
 
+async def test_a_stream_is_asked_for_again_when_the_server_says_so() -> None:
+    """As every other request; if that is too late, it is not asked for again."""
+    busy = reply("503 Service Unavailable", b"", "retry-after: 1")
+    patient, hasty = Odd(busy, OPEN_STREAM + ITEM), Odd(busy)
+    begun_at = asyncio.get_running_loop().time()
+    async with connected(patient) as remote:
+        assert await first_item(remote) == 7
+    assert asyncio.get_running_loop().time() - begun_at >= 1
+    async with connected(hasty, timeout=0.9) as remote:
+        with pytest.raises(ServerError):
+            await first_item(remote)
+
+    assert (len(patient.heads), len(hasty.heads)) == (2, 1)
+
+
 async def test_a_silent_stream_outlives_the_time_of_a_request_and_a_restart() -> None:
     """How long it was silent does not count: only how long the server is away."""
     odd = Odd(OPEN_STREAM, OPEN_STREAM + ITEM)

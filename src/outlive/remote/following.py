@@ -49,12 +49,15 @@ async def follow(
     """Since when there is no stream, whether or not there was something to say before."""
     while True:
         listening: Listening | None = None
-        call = Call()
+        call, pause = Call(), PAUSE_SECONDS
         try:
             listening = await in_thread(partial(transport.listen, path, query=query, last_id=last_id, call=call), call)
             is_refused = not listening.is_open
-            if is_refused and (listening.answer.status not in AGAIN or loop.time() - away_at > transport.timeout):
-                raise_refusal(listening.answer)
+            if is_refused:
+                again_at = loop.time() + listening.answer.wait
+                if listening.answer.status not in AGAIN or again_at - away_at > transport.timeout:
+                    raise_refusal(listening.answer)
+                pause = max(pause, listening.answer.wait)
             while not is_refused and (found := await in_thread(listening.read, call)) is not None:
                 message = Message(found.name, msgspec.json.decode(found.data), found.id)
                 last_id = message.id or last_id
@@ -71,4 +74,4 @@ async def follow(
                 listening.close()
         if listening is not None and listening.is_open:
             away_at = loop.time()
-        await Wakeup().sleep(PAUSE_SECONDS)
+        await Wakeup().sleep(pause)

@@ -94,7 +94,7 @@ class Listening:
         self.is_open = self.is_over or (status < 300 and kind == "text/event-stream")
         """Whether it is a stream at all; else `answer` says what it is."""
         body = b"" if self.is_open else self._response.read(SHOWN_BYTES_MAX if status < 400 else None)
-        self.answer = Answer(status, body, location=self._response.headers.get("location", ""))
+        self.answer = _answer(self._response, body)
 
     def read(self) -> Part | None:
         """The next message; None when the server has closed the stream. Blocks."""
@@ -115,6 +115,11 @@ class Listening:
         """Stop; a thread that reads meanwhile gets nothing more."""
         self.call.stop()
         self._connection.close()
+
+
+def _answer(response: http.client.HTTPResponse, body: bytes) -> Answer:
+    wait, location = response.headers.get("retry-after", ""), response.headers.get("location", "")
+    return Answer(response.status, body, float(wait) if wait.isdecimal() else 0.0, location)
 
 
 WHERE = "outlive.connect"
@@ -199,9 +204,7 @@ class Transport:
                 data = gzip.decompress(data)
             if response.will_close:
                 connection.close()
-            wait = response.headers.get("retry-after", "")
-            location = response.headers.get("location", "")
-            return Answer(response.status, data, float(wait) if wait.isdecimal() else 0.0, location)
+            return _answer(response, data)
 
     def listen(
         self, path: str, *, query: Mapping[str, object] | None = None, last_id: str | None = None, call: Call
