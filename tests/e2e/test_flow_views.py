@@ -179,8 +179,10 @@ def test_a_workflow_is_started_by_a_form(show: Show, site: Site) -> None:
 def test_the_states_of_a_machine_are_a_graph(show: Show, site: Site) -> None:
     """With what is selected in the URL."""
     page = show("/workflows/ticket")
+    review = page.locator(".node", has_text="REVIEW")
+    expect(review).to_be_visible()
     check_view(page, "workflow")
-    page.locator(".node", has_text="REVIEW").click()
+    review.click()
     expect(page.locator(".panel header", has_text="States")).to_contain_text("goes to WORK, CLOSED")
     assert "state=REVIEW" in page.url
 
