@@ -205,9 +205,11 @@ class View:
         """Items of a batch that have ended, behind a place: place, result as JSON, failure."""
         _, plan = await self.plan_of(batch_id)
         page = await Reader(self._client).page(batch_id, plan, after=after, limit=limit)
-        chunks = {plan.chunk_of(it.index) for it in page if it.failure is not None}
-        secrets = {chunk: await self._client.shown.secrets_of(chunk_id(batch_id, chunk)) for chunk in chunks}
-        return [await self._item(it, secrets.get(plan.chunk_of(it.index))) for it in page]
+        failed_in = {it.index: plan.chunk_of(it.index) for it in page if it.failure is not None}
+        secrets = {
+            chunk: await self._client.shown.secrets_of(chunk_id(batch_id, chunk)) for chunk in set(failed_in.values())
+        }
+        return [await self._item(it, secrets.get(failed_in.get(it.index, 0))) for it in page]
 
     async def items_as_they_finish(
         self, batch_id: str, *, after: int
@@ -220,8 +222,9 @@ class View:
         reader = Reader(self._client)
         _, plan = await self.plan_of(batch_id)
         async for item, seen_to in reader.as_they_finish(batch_id, reader.read_stored, after=after):
-            run_id = chunk_id(batch_id, plan.chunk_of(item.index))
-            secrets = set() if item.failure is None else await self._client.shown.secrets_of(run_id)
+            secrets: set[str] | None = set()
+            if item.failure is not None:
+                secrets = await self._client.shown.secrets_of(chunk_id(batch_id, plan.chunk_of(item.index)))
             yield await self._item(item, secrets), seen_to
 
     async def _item(self, it: ItemResult, secrets: set[str] | None) -> tuple[int, Any, Failure | None]:

@@ -280,10 +280,10 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
 
 
 def unlisted_env(call: Call, text: str) -> list[Problem]:
-    """The environment variables that a document names, and that the one who sends it may not have it read.
+    """A problem for each environment variable that a document names and the operator does not list.
 
-    They are those of servers and workers, and have passwords in them: a person who may publish flows is not for that
-    reason one who may know these. What is of this machine may do everything.
+    Variables of servers and workers hold passwords, and a run shows what it reads: a person who may publish flows may
+    not read all of them. A caller of a server without keys, which is on this machine, may.
 
     Raises:
         FlowError: the text cannot be read.
@@ -307,7 +307,7 @@ def unlisted_env(call: Call, text: str) -> list[Problem]:
 
 
 def _check_environment(call: Call, text: str) -> None:
-    """See that a document names no environment variable that its sender may not have it read.
+    """See that a document names no environment variable that its sender may not read.
 
     Raises:
         FlowError: it does, or is none.
