@@ -7,14 +7,27 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.exceptions import ModelHTTPError, UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.toolsets import FunctionToolset
 
 import outlive
 from outlive._journal.event import StepSucceeded
+from outlive._journal.value import codec_for
 from outlive.integrations.pydantic_ai import Durability, asks_people
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import events_of, until
@@ -311,3 +324,43 @@ async def test_toolsets_that_a_run_brings_are_refused() -> None:
         run = await engine.start(converse_with_more, "plain")
         with pytest.raises(outlive.RunFailed, match="Outlive"):
             await run.result()
+
+
+def test_messages_of_the_framework_are_arguments_and_results() -> None:
+    """A conversation with texts, tools and images can be passed to a run, and comes back with nothing lost."""
+    messages: list[ModelMessage] = [
+        ModelRequest(
+            parts=[SystemPromptPart("be brief"), UserPromptPart(content=["see", ImageUrl(url="https://x.y/z")])]
+        ),
+        ModelResponse(parts=[TextPart("hm"), ToolCallPart(tool_name="look", args={"at": 1}, tool_call_id="c1")]),
+        ModelRequest(parts=[ToolReturnPart(tool_name="look", content={"seen": [1, 2]}, tool_call_id="c1")]),
+    ]
+    cases: list[tuple[Any, Any]] = [
+        (list[ModelMessage], messages),
+        (ModelMessage, messages[0]),
+        (ModelResponse, messages[1]),
+        (dict[str, list[ModelMessage] | None], {"a": messages, "b": None}),
+    ]
+    for annotation, value in cases:
+        codec = codec_for(annotation)
+        assert value == codec.decode(codec.encode(value, "it"), "it")
+
+
+class Sight(BaseModel):
+    """What a tool returns."""
+
+    far: int
+
+
+def test_message_that_the_framework_reads_more_exactly_can_be_stored() -> None:
+    """An image and what a tool returned come back as the framework reads them, with nothing lost."""
+    image = BinaryContent(data=b"\x00\xff", media_type="image/png")
+    request = ModelRequest(
+        parts=[UserPromptPart(content=[image]), ToolReturnPart(tool_name="t", content=Sight(far=2), tool_call_id="c")]
+    )
+    codec = codec_for(list[ModelMessage])
+
+    [back] = codec.decode(codec.encode([request], "it"), "it")
+
+    assert (image.data, image.media_type) == (back.parts[0].content[0].data, back.parts[0].content[0].media_type)
+    assert {"far": 2} == back.parts[1].content

@@ -10,6 +10,7 @@ pydantic is never imported unless the user did.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import ipaddress
 import sys
@@ -37,9 +38,29 @@ def is_model(cls: Any) -> bool:
     return isinstance(cls, type) and hasattr(cls, "__pydantic_fields__") and hasattr(cls, "model_validate")
 
 
-def has_model(annotation: Any) -> bool:
-    """Whether an annotation names a model somewhere on its surface: alone, in a union, in a collection."""
-    return is_model(annotation) or any(has_model(part) for part in typing.get_args(annotation))
+def is_for_pydantic(annotation: Any, seen: set[Any] | None = None) -> bool:
+    """Whether only pydantic can tell what is meant: a model on the surface, or somewhere inside a union with a
+    discriminator, a tag or another of its marks. Frameworks describe their messages so, in plain dataclasses."""
+    seen = set() if seen is None else seen
+    if is_model(annotation) or any(type(mark).__module__.startswith("pydantic") for mark in _marks_of(annotation)):
+        return True
+    inside = list(typing.get_args(annotation))
+    if dataclasses.is_dataclass(annotation) and annotation not in seen:
+        seen.add(annotation)
+        inside += _fields_of(annotation)
+    return any(is_for_pydantic(part, seen) for part in inside if not isinstance(part, (str, list)))
+
+
+def _marks_of(annotation: Any) -> tuple[Any, ...]:
+    return getattr(annotation, "__metadata__", ())
+
+
+def _fields_of(cls: Any) -> list[Any]:
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except (NameError, TypeError):
+        return []
+    return [hints[field.name] for field in dataclasses.fields(cls)]
 
 
 def write_model(value: Any) -> Any:

@@ -28,7 +28,7 @@ from uuid import UUID
 
 import msgspec
 
-from outlive._journal.modelled import Adapter, has_model, is_model, read_model, write_model
+from outlive._journal.modelled import Adapter, is_for_pydantic, is_model, read_model, write_model
 from outlive._journal.tagged import DEPTH_MAX, NOT_AWAITED, find_unwritable, from_plain, has_plain_zone, to_plain
 from outlive.errors import UnreadableError, UnserialisableError, UnstorableTypeError
 
@@ -167,6 +167,14 @@ class AdaptedCodec(TypedCodec):
     def _decode_tagged(self, data: Stored, what: str) -> Any:
         raise UnreadableError(what, type_name(self._annotation), "no part of the type fits it")
 
+    def _check_round_trip(self, value: Any, data: bytes, what: str) -> None:
+        """Frameworks read their own messages in a more exact form, with nothing lost: that form must come back."""
+        try:
+            back = self._decode(data)
+        except Exception as error:  # It runs the user's validators.
+            raise self._mismatch(value, what, error) from error
+        super()._check_round_trip(back if _is_normal_form(back, value) else value, data, what)
+
 
 class StructCodec:
     """The codec of structs of our own, which need no look at what comes back."""
@@ -198,7 +206,7 @@ def _cached_codec(annotation: Any) -> ValueCodec:
         # A type that msgspec cannot describe (text or an instant, a Protocol): the exact untyped form still serves its
         # plain values and refuses the others by name. Unions of models are for pydantic to distinguish. JSON of one
         # dataclass can look like JSON of another, so no value of a union of them could be written.
-        if has_model(annotation):
+        if is_for_pydantic(annotation):
             return AdaptedCodec(annotation)
         if _has_record(annotation):
             raise UnstorableTypeError("it", type_name(annotation), str(error)) from error
@@ -380,6 +388,19 @@ def _first_difference(left: Any, right: Any, path: str = "$") -> tuple[str, Any,
             if (part != other or not _is_exact(other, part)) and not (_is_nan(part) and _is_nan(other)):
                 return _first_difference(part, other, inner_path)
     return path, left, right
+
+
+def _is_normal_form(back: Any, value: Any) -> bool:
+    """Whether all of a value is in what came back of it, part by part: in a subclass of its class, or, where a field
+    takes anything, in an object with the same fields. What was None may have been filled in."""
+    fields = [*_walk(value, "$")]
+    is_object = type(back) is dict and is_record(type(value)) and len(back) == len(fields)
+    if value is None or not (is_object or isinstance(back, type(value))):
+        return value is None
+    others = dict(_walk(back, "$"))
+    if not fields:
+        return bool(back == value)
+    return all(path in others and _is_normal_form(others[path], part) for path, part in fields)
 
 
 def _is_exact(back: Any, value: Any) -> bool:
