@@ -84,7 +84,12 @@ class Oracle:
         journal = change.journal or max(trees, default=0) + 1
         if change.journal == 0:
             trees[journal] = Tree()
-        elif journal not in trees or trees[journal].tail != change.after or trees[journal].has_ended != change.reopens:
+        elif (
+            journal not in trees
+            or trees[journal].tail != change.after
+            or trees[journal].has_ended != change.reopens
+            or change.prior not in (None, trees[journal].rows[-1][2])
+        ):
             raise Conflict
         tree = trees[journal]
         if any(self.world.find(run.id) for run in change.runs if run.number not in tree.runs):
@@ -355,9 +360,10 @@ class Oracle:
         fold = Fold(root.root_id)
         fold.runs[0] = root
         fold.apply(event)
-        tree.rows.append(seal(event, salt=salt_of(root.nonce), seq=seq))
+        prior, row = tree.rows[-1][2], seal(event, salt=salt_of(root.nonce), seq=seq)
+        tree.rows.append(row)
         tree.runs[0] = fold.root
-        return Claim(fold.root, seq, interrupted=event.interrupted)
+        return Claim(fold.root, seq, prior=prior, crc=row[2], interrupted=event.interrupted)
 
     # -- Reading -------------------------------------------------------------------------------------------
 

@@ -295,7 +295,7 @@ async def test_log_says_once_that_the_store_is_away_and_once_that_it_is_back(
     assert 3 == len(heard.answers)
     first, last = [record.getMessage() for record in caplog.records]
     assert first.endswith("it is down; 3 changes wait and will be tried again")
-    assert "the store is back; nothing was lost" == last
+    assert "the store is back; what waited is written" == last
     assert "" == committer.trouble
 
 

@@ -67,12 +67,27 @@ def test_merged_change_forgets_what_its_last_snapshot_stands_for() -> None:
     assert (whole.forgets, whole.is_guarded) == (Forgotten(2, 4), True)
 
 
+def test_change_behind_another_row_is_not_merged() -> None:
+    """It follows by its seq, and builds on a row that this worker has discarded since."""
+    first, second = change(1, 0), replace(change(1, 1), prior=change(1, 0).rows[-1][2] ^ 1)
+
+    assert [first, second] == merged([first, second])[0]
+
+
+def test_merged_change_names_the_row_before_the_first() -> None:
+    """The fence of all of them."""
+    (whole,), _ = merged([replace(change(1, 0), prior=7), change(1, 1)])
+
+    assert (0, 7) == (whole.after, whole.prior)
+
+
 def test_nothing_of_a_change_is_left_out() -> None:
     """Whatever a change may carry has a place in the merged one; a successor and one that begins at once
     are new trees, and only a client reopens one: none of them is merged."""
     assert {field.name for field in fields(Change)} == {
         "journal",
         "after",
+        "prior",
         "rows",
         "runs",
         "retagged",

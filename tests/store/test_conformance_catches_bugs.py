@@ -28,6 +28,15 @@ class AppendsAnywhere(Defective):
         return self._state.trees.get(change.journal) or super()._find_writable(change)
 
 
+class AppendsBehindAnyRow(Defective):
+    """Looks at the seq of the last row, and not at whose row it is."""
+
+    found_by = "test_append_behind_another_row_with_the_same_seq_conflicts"
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        return super()._find_writable(replace(change, prior=None))
+
+
 class AppendsAfterTheEnd(Defective):
     """Looks at the seq only."""
 

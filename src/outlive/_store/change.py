@@ -191,6 +191,10 @@ class Change(msgspec.Struct, kw_only=True):
     after: int
     """The seq of the last event that the writer knows; -1 for a new journal, whose first row may have any seq: a tree
     that was brought here from another store may begin with a snapshot."""
+    prior: int | None = None
+    """The checksum of that event, which must be that of the row in the store: the seq alone does not say whose row it
+    is when the store has gone back to an earlier state. None only where `after` is -1, or where the writer has not seen
+    the row."""
     rows: list[Row]
     """At least one: every change proves by the next seq that it may be written."""
     runs: list[Run] = []

@@ -7,7 +7,9 @@ sentence of a docstring checked by `outlive.testing.conformance` on every backen
 Why writing is safe
 -------------------
 A journal row has the key (journal, seq). A change states the seq after which it appends (`after`), and commits only
-if the journal ends exactly there and its tree has not ended (or has, for a change that `reopens` it). Taking a run over
+if the journal ends exactly there, with the row whose checksum it states (`prior`), and its tree has not ended (or has,
+for a change that `reopens` it). A store that went back to an earlier state, and has given the seq or the handle to
+other events since, therefore takes nothing from those who remember what it has forgotten. Taking a run over
 appends `RunClaimed`, so a former owner, however long it was paused, finds its next seq taken and commits nothing: the
 compare-and-swap is the fence, and no clock takes part in it. Leases only decide who tries.
 
@@ -139,6 +141,10 @@ class Claim(msgspec.Struct, frozen=True):
     """The root row after the claim."""
     seq: int
     """The seq of the `RunClaimed` event; the journal ends there."""
+    prior: int
+    """The checksum of the event before it."""
+    crc: int
+    """Its own checksum."""
     interrupted: bool = False
     """Whether an earlier owner was lost without releasing it: it was an orphan."""
 

@@ -76,7 +76,7 @@ class Pauser:
         assert parked is not None
         seq = rows[-1][0] + 1
         row = seal(event, salt=salt_of(root.nonce), seq=seq)
-        change = Change(journal=root.journal, after=seq - 1, rows=[row], runs=[parked])
+        change = Change(journal=root.journal, after=seq - 1, prior=rows[-1][2], rows=[row], runs=[parked])
         if (await store.commit([change]))[0][0] is Outcome.CONFLICT:
             return False
         self._announce(parked)

@@ -87,6 +87,7 @@ class Retrier:
         return Change(
             journal=root.journal,
             after=after,
+            prior=rows[-1][2],
             rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(retries, after + 1)],
             runs=[run for run in runs if run is not None],
             consumed=[message.id for message in mail if message.kind in _REQUESTS],

@@ -372,7 +372,8 @@ def _change_of(run: Run, fold: Fold, rows: list[Row], event: AnyEvent, blob: Blo
     moved = fold.apply(event)
     row = seal(event, salt=salt_of(run.nonce), seq=after + 1)
     runs = [] if moved is None else [msgspec.structs.replace(moved, journal=run.journal)]
-    change = Change(journal=run.journal, after=after, rows=[row], runs=runs, blobs=[] if blob is None else [blob])
+    blobs = [] if blob is None else [blob]
+    change = Change(journal=run.journal, after=after, prior=rows[-1][2], rows=[row], runs=runs, blobs=blobs)
     if run.parent_id is not None and isinstance(event, Ending):
         end = Ended(
             run_id=run.id,

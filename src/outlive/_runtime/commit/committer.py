@@ -350,7 +350,7 @@ def merged(changes: list[Change]) -> tuple[list[Change], list[int]]:
 
 def _builds_on(first: Change, second: Change) -> bool:
     """Whether the second follows the first; not if this worker lost the tree and claimed it again between them."""
-    return second.after == first.after + len(first.rows)
+    return second.after == first.after + len(first.rows) and second.prior in (None, first.rows[-1][2])
 
 
 def _joined(group: list[Change]) -> Change:
@@ -358,6 +358,7 @@ def _joined(group: list[Change]) -> Change:
     return Change(
         journal=group[0].journal,
         after=group[0].after,
+        prior=group[0].prior,
         rows=[row for change in group for row in change.rows],
         runs=list(runs.values()),
         renames=[run for change in group for run in change.renames],

@@ -110,7 +110,7 @@ class CommitRetry:
     def log_recovery(self) -> None:
         """The store has answered: log it, if it was away before."""
         if self.trouble:
-            log.warning("the store is back; nothing was lost")
+            log.warning("the store is back; what waited is written")
             self.trouble = ""
 
 

@@ -464,8 +464,9 @@ def reclaiming(run: Run, rows: list[Row], *, worker_id: str, at: int) -> tuple[C
     root = root_after(run, event)
     seq = rows[-1][0] + 1
     row = seal(event, salt=salt_of(run.nonce), seq=seq)
-    claim = Claim(root, seq, interrupted=_was_orphan(run, rows))
-    return Change(journal=run.journal, after=seq - 1, rows=[row], runs=[root]), claim
+    prior = rows[-1][2]
+    claim = Claim(root, seq, prior=prior, crc=row[2], interrupted=_was_orphan(run, rows))
+    return Change(journal=run.journal, after=seq - 1, prior=prior, rows=[row], runs=[root]), claim
 
 
 def _was_orphan(run: Run, rows: list[Row]) -> bool:

@@ -175,10 +175,10 @@ class Worker:
             log_taken_over(claim.run)
         mail = found.mail.get(claim.run.journal, [])
         if live is not None:
-            live.reclaimed(claim.run)
+            live.reclaimed(claim)
         else:
             live = self._new_live(claim.run.id, nonce=claim.run.nonce, journal=claim.run.journal)
-            live.seq = claim.seq
+            live.seq, live.crc = claim.seq, claim.crc
             self._listen(live, claim.run)
         self.trees.add(claim.run.journal, live)
         if self.mail.is_paused(claim.run.workflow):

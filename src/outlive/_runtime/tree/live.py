@@ -75,7 +75,7 @@ from outlive._runtime.tree.run_log import NOTABLE
 from outlive._runtime.tree.stream_lines import line_of
 from outlive._runtime.tree.translating import event_of_command, snapshot_of
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
-from outlive._store.contract import Change, Inbound, MessageKind, Refusal
+from outlive._store.contract import Change, Claim, Inbound, MessageKind, Refusal
 from outlive._store.streams import StreamLines
 from outlive.errors import HistoryTooLongError, OutliveError, StreamFullError
 from outlive.telemetry import log, run_fields
@@ -97,6 +97,7 @@ class LiveTree:
         "begun",
         "cancelled_turns",
         "clock",
+        "crc",
         "deferred",
         "draft",
         "execution",
@@ -142,6 +143,8 @@ class LiveTree:
         self.tracer = environment.tracer
         self.seq = -1
         """The seq of the last event, durable or not."""
+        self.crc: int | None = None
+        """The checksum of that event; None if there is none."""
         self.draft: Draft | None = None
         self.in_flight = 0
         """Changes handed to the committer and not answered."""
@@ -184,12 +187,12 @@ class LiveTree:
             assert phase in FOLLOWS[self.phase], f"{phase} after {self.phase}"
             self.phase = phase
 
-    def reclaimed(self, run: Run) -> None:
+    def reclaimed(self, claim: Claim) -> None:
         """Claimed again while it was still in memory."""
-        self.seq += 1
+        self.seq, self.crc = claim.seq, claim.crc
         self.execution.events += 1
         self.fold.events += 1
-        self.fold.runs[0] = run
+        self.fold.runs[0] = claim.run
         self.enter(TreePhase.MOVING)
 
     def discard(self) -> None:
@@ -216,7 +219,9 @@ class LiveTree:
     def open_draft(self) -> Draft:
         """The draft of the next change, a new one if there is none."""
         if self.draft is None:
-            self.draft = Draft(Change(journal=self.journal, after=self.seq, rows=[], is_guarded=self.execution.forgets))
+            forgets = self.execution.forgets
+            change = Change(journal=self.journal, after=self.seq, prior=self.crc, rows=[], is_guarded=forgets)
+            self.draft = Draft(change)
         return self.draft
 
     def take_draft(self) -> Draft | None:
@@ -241,8 +246,9 @@ class LiveTree:
     def record(self, event: AnyEvent) -> None:
         """Write an event into the draft, and fold it into the run rows."""
         draft = self.draft or self.open_draft()
-        draft.change.rows.append(seal(event, salt=self._salt, seq=self.seq + 1))
-        self.seq += 1
+        row = seal(event, salt=self._salt, seq=self.seq + 1)
+        draft.change.rows.append(row)
+        self.seq, self.crc = row[0], row[2]
         if self.observers is not None:
             self.observers.note(event)
         if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
@@ -292,7 +298,7 @@ class LiveTree:
     def reset_to(self, run: Run) -> None:
         """Undo what a replay did to the draft and to the row of the root: the next event is about that row alone."""
         if self.draft is not None:
-            self.seq = self.draft.change.after
+            self.seq, self.crc = self.draft.change.after, self.draft.change.prior
             self.draft = None
         self.fold.runs[0] = run
 

@@ -136,7 +136,7 @@ class LiveTrees:
     def take(self, claim: Claim) -> LiveTree | None:
         """The claimed tree, if it is cached and is just as the journal was before the claim."""
         live = self._cached.pop(claim.run.journal, None)
-        if live is not None and live.seq != claim.seq - 1:
+        if live is not None and (live.seq, live.crc) != (claim.seq - 1, claim.prior):
             live.discard()
             return None
         return live

@@ -140,9 +140,9 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
                 return None
         if change.journal == 0:
             return tree
-        if tree.rows[-1][0] != change.after or tree.root.status.is_terminal != change.reopens:
+        if tree.rows[-1][0] != change.after or change.prior not in (None, tree.rows[-1][2]):
             return None
-        return tree
+        return tree if tree.root.status.is_terminal == change.reopens else None
 
     def _list_taken(self, change: Change) -> Container[str] | None:
         """The ids that are taken after the renames of a change; None if one of these has no room."""
@@ -312,7 +312,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         return sorted((tree.root.wake_at, tree.journal, tree) for tree in ours if tree.root.wake_at is not None)
 
     def _claim(self, tree: Tree, worker_id: str, now: int) -> Claim:
-        change, claim = claim_change(tree.root, tree.rows[-1][0], worker_id=worker_id, now=now)
+        change, claim = claim_change(tree.root, tree.rows[-1], worker_id=worker_id, now=now)
         tree.rows += change.rows
         self._put_run(tree, claim.run)
         return claim

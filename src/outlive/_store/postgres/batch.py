@@ -37,8 +37,10 @@ def plan_rows(changes: Sequence[Change]) -> Values | None:
     rows = plain_rows(changes, with_guarded=False)
     if rows is None:
         return None
-    journal, seq, after, format_, crc, _, body = columns_of(sorted(rows, key=_journal_and_seq), len(EVENT_COLUMNS))
-    return [journal, seq, after, format_, crc, body]
+    journal, seq, after, prior, format_, crc, _, body = columns_of(
+        sorted(rows, key=_journal_and_seq), len(EVENT_COLUMNS)
+    )
+    return [journal, seq, after, prior, format_, crc, body]
 
 
 def _journal_and_seq(row: Sequence[Any]) -> tuple[int, int]:

@@ -152,18 +152,19 @@ async def _find_stale(session: Session, changes: Sequence[Change]) -> list[int]:
     for index, change in enumerate(changes):
         if not change.journal or change.reopens:
             continue  # Whether a tree has ended that is to go on is looked at when it is written.
-        if tails.get(change.journal) != change.after:
+        seq, crc = tails.get(change.journal, (None, None))
+        if seq != change.after or change.prior not in (None, crc):
             stale.append(index)
         else:
             # A second change of the same tree builds on this one.
-            tails[change.journal] = change.rows[-1][0]
+            tails[change.journal] = change.rows[-1][0], change.rows[-1][2]
     return stale
 
 
-async def find_tails(session: Session, journals: set[int]) -> dict[int, int]:
-    """Where these journals end; those that nothing can follow are left out."""
+async def find_tails(session: Session, journals: set[int]) -> dict[int, tuple[int, int]]:
+    """Where these journals end, each as a seq and a checksum; those that nothing can follow are left out."""
     rows = await session.fetch("find_tails", sorted(journals))
-    return {journal: seq for journal, seq, is_last in rows if not is_last}
+    return {journal: (seq, crc) for journal, seq, is_last, crc in rows if not is_last}
 
 
 # -- Carefully -----------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ MIGRATIONS = Path(__file__).with_name("migrations")
 CONFLICT = "OU001"
 """The SQLSTATE by which our functions say that a change conflicts."""
 
-EVENT_COLUMNS = ("journal", "seq", "after", "format", "crc", "is_last", "body")
+EVENT_COLUMNS = ("journal", "seq", "after", "prior", "format", "crc", "is_last", "body")
 BLOB_COLUMNS = ("journal", "message", "id", "data")
 
 _WORD = re.compile(r"\{(\w+)\}")

@@ -52,7 +52,7 @@ async def take_over(
             (first,) = await session.fetch("read_rows", root.journal, -1, 1)
             if has_other_nonce(root, tuple(first)):
                 continue
-        change, claim = claim_change(root, tail[0], worker_id=worker_id, now=now)
+        change, claim = claim_change(root, tail, worker_id=worker_id, now=now)
         batch.add(change)
         claims.append(claim)
     if claims:

@@ -29,7 +29,7 @@ def take_over(session: Session, keys: list[int], *, worker_id: str, now: int) ->
             first: Any = session.fetch("read_rows", key, -1, 1)
             if has_other_nonce(roots[key], first):
                 continue
-        change, claim = claim_change(roots[key], tails[key][0], worker_id=worker_id, now=now)
+        change, claim = claim_change(roots[key], tails[key], worker_id=worker_id, now=now)
         changes.append(change)
         claims.append(claim)
     batch = Batch(session)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from outlive._journal.claiming import claim_of
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.codec import Row, salt_of, seal
 from outlive._model import Run
 from outlive._model.queue import QueueState, queue_in
 from outlive._store.contract import Change, Claim, Claims, Declared
@@ -94,9 +94,10 @@ def pick(
     return picked._replace(later_at=min(counted, default=None))
 
 
-def claim_change(root: Run, seq: int, *, worker_id: str, now: int) -> tuple[Change, Claim]:
-    """The change that makes a tree, whose journal ends at `seq`, this worker's, and what it brings."""
+def claim_change(root: Run, tail: Row, *, worker_id: str, now: int) -> tuple[Change, Claim]:
+    """The change that makes a tree, whose journal ends with `tail`, this worker's, and what it brings."""
     event, run = claim_of(root, worker_id=worker_id, at=now)
+    seq, _, prior, _ = tail
     row = seal(event, salt=salt_of(run.nonce), seq=seq + 1)
-    change = Change(journal=root.journal, after=seq, rows=[row], runs=[run])
-    return change, Claim(run, seq + 1, interrupted=event.interrupted)
+    change = Change(journal=root.journal, after=seq, prior=prior, rows=[row], runs=[run])
+    return change, Claim(run, seq + 1, prior=prior, crc=row[2], interrupted=event.interrupted)

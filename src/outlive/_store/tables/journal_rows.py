@@ -1,8 +1,8 @@
 """The rows that a batch of changes appends to journals, each with its fence.
 
 A batch is written as if nothing conflicted; the fence in commit_rows.sql makes the whole of it fail if something does.
-All rows of a tree have one fence: the last event from before the batch, which must be there and must not have ended the
-tree.
+All rows of a tree have one fence: the last event from before the batch, which must be there, with the checksum that
+the writer knows, and must not have ended the tree.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from outlive._store.contract import Change
 _ENDED = -2
 """Instead of the last seq of a tree that ends within the batch: no `after` is equal to it."""
 
-FencedRow = tuple[int, int, int, int, int, bool, bytes]
-"""Journal, seq, the seq of the fence, format, checksum, whether the tree ends with it, and the event."""
+FencedRow = tuple[int, int, int, int | None, int, int, bool, bytes]
+"""Journal, seq, the seq and the checksum of the fence, format, checksum, whether the tree ends with
+it, and the event."""
 
 
 class Conflict(Exception):
@@ -29,7 +30,8 @@ class JournalRows:
 
     def __init__(self) -> None:
         self.rows: list[FencedRow] = []
-        self._tails: dict[int, tuple[int, int]] = {}
+        self._tails: dict[int, tuple[int, int | None, int, int | None]] = {}
+        """Of each tree: the fence, and where it ends with what was added, each as a seq and a checksum."""
 
     def add(self, change: Change, journal: int, *, is_last: bool = False) -> None:
         """Append the rows of a change; a second change of a tree must build on the first one.
@@ -40,17 +42,18 @@ class JournalRows:
         assert change.rows, "a change without a row proves nothing"
         if change.journal and change.after < 0:
             raise Conflict("every journal that has a handle has an event")
-        fence, tail = self._tails.get(journal, (change.after, change.after))
-        if tail != change.after:
+        known = self._tails.get(journal)
+        fence, prior, tail, crc = known or (change.after, change.prior, change.after, change.prior)
+        if tail != change.after or (change.prior is not None and crc != change.prior):
             raise Conflict("two changes of one tree that do not follow each other")
         if not change.journal:
             tail = change.rows[0][0] - 1
         last = change.rows[-1][0]
-        for seq, format_, crc, body in change.rows:
+        for seq, format_, crc, body in change.rows:  # The last one is the tail.
             tail += 1
             assert seq == tail, "a gap in the rows of a change"
-            self.rows.append((journal, seq, fence, format_, crc, is_last and seq == last, body))
-        self._tails[journal] = fence, _ENDED if is_last else tail
+            self.rows.append((journal, seq, fence, prior, format_, crc, is_last and seq == last, body))
+        self._tails[journal] = fence, prior, _ENDED if is_last else tail, crc
 
 
 def plain_rows(changes: Iterable[Change], *, with_guarded: bool) -> list[FencedRow] | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunFailed, RunReleased
 from outlive._model import Failure
 from outlive._store.contract import Outcome, Store
 from outlive.testing.conformance.builders import (
+    DEFINITION,
     begin,
     blob,
+    hire,
     message,
     new_tree,
     read_events,
@@ -71,6 +74,52 @@ class JournalConformance(Facet):
 
         assert outcome is Outcome.CONFLICT
         assert len(await store.read_journal(tree.journal)) == 1
+
+    async def test_append_behind_another_row_with_the_same_seq_conflicts(self, store: Store) -> None:
+        """A store that went back has other events at the seqs that a writer knows, and takes nothing behind them."""
+        tree = await begin(store)
+        ghost = tree.twin()
+        await tree.step("what the store has now")
+        forgotten = seal(stepped(store, "what it has forgotten"), salt=salt_of(tree.nonce), seq=1)
+        ghost.seq += 1
+        rows = await store.read_journal(tree.journal)
+        changes = [
+            ghost.change(stepped(store, "later")),
+            ghost.change(RunFailed(at=store.now(), failure=Failure("builtins.ValueError"))),
+        ]
+        for change in changes:
+            change.prior = forgotten[2]
+
+        outcomes = [await store.commit([change]) for change in changes]
+
+        assert outcomes == [[(Outcome.CONFLICT, tree.journal)]] * 2
+        assert await store.read_journal(tree.journal) == rows
+        changes[0].prior = rows[-1][2]
+        assert await store.commit(changes[:1]) == [(Outcome.COMMITTED, tree.journal)]
+
+    async def test_second_change_behind_another_row_conflicts(self, store: Store) -> None:
+        """Within one commit too, a change builds on the very row that it names."""
+        tree = await begin(store)
+        first = tree.change(stepped(store, "a"))
+        ahead = tree.twin()
+        ahead.seq += 1
+        second = ahead.change(stepped(store, "b"))
+        second.prior = first.rows[-1][2] ^ 1
+
+        outcomes = await store.commit([first, second])
+
+        assert outcomes == [(Outcome.COMMITTED, tree.journal), (Outcome.CONFLICT, tree.journal)]
+        assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1]
+
+    async def test_claim_names_its_row_and_the_one_before(self, store: Store) -> None:
+        """So that the owner's next change names it, and a tree in memory is known to be the one that was claimed."""
+        tree = await begin(store)
+        await tree.write(RunReleased(at=store.now()))
+        await hire(store, "w")
+
+        (claim,) = (await store.claim_runs("w", [DEFINITION], limit=1)).claims
+
+        assert [row[2] for row in await store.read_journal(tree.journal)][-2:] == [claim.prior, claim.crc]
 
     async def test_append_to_an_unknown_journal_conflicts(self, store: Store) -> None:
         """A handle that no commit gave out ends nowhere."""

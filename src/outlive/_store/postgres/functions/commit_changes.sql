@@ -13,6 +13,7 @@ CREATE FUNCTION {commit_changes}(
     p_event_journal bigint[],
     p_event_seq integer[],
     p_event_after integer[], -- The last event from before the call; -1 in a new journal.
+    p_event_prior bigint[], -- Its checksum; NULL: whatever it is.
     p_event_format smallint[],
     p_event_crc bigint[],
     p_event_is_last boolean[],
@@ -224,8 +225,8 @@ BEGIN
         PERFORM {put_children}({run_arrays}, lost, true);
     END IF;
 
-    -- The fence. `format` comes through the event that the change builds on. If that event does not exist, or ended its
-    -- tree, `format` is NULL and the call fails as a whole; so it does when `seq` is taken already.
+    -- The fence. `format` comes through the event that the change builds on. If that event does not exist, has another
+    -- checksum than `prior`, or ended its tree, `format` is NULL and the call fails as a whole; so it does when `seq` is taken already.
     INSERT INTO {schema}.events (journal, crc, seq, format, is_last, body)
     SELECT
         new.journal,
@@ -237,13 +238,15 @@ BEGIN
                 SELECT new.format
                 FROM {schema}.events AS prior
                 WHERE prior.journal = new.journal AND prior.seq = new.after AND NOT prior.is_last
+                    AND prior.crc = coalesce(new.prior, prior.crc)
             )
         END,
         new.is_last,
         new.body
     FROM unnest(
-        p_event_journal, p_event_seq, p_event_after, p_event_format, p_event_crc, p_event_is_last, p_event_body
-    ) AS new (journal, seq, after, format, crc, is_last, body)
+        p_event_journal, p_event_seq, p_event_after, p_event_prior, p_event_format, p_event_crc, p_event_is_last,
+        p_event_body
+    ) AS new (journal, seq, after, prior, format, crc, is_last, body)
     WHERE lost IS NULL OR new.journal <> ALL (lost)
     ORDER BY new.journal, new.seq;
 

@@ -8,8 +8,9 @@ SELECT
         SELECT new.format
         FROM {schema}.events AS prior
         WHERE prior.journal = new.journal AND prior.seq = new.after AND NOT prior.is_last
+            AND prior.crc = coalesce(new.prior, prior.crc)
     ),
     false,
     new.body
-FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::smallint[], $5::bigint[], $6::bytea[])
-    AS new (journal, seq, after, format, crc, body)
+FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bytea[])
+    AS new (journal, seq, after, prior, format, crc, body)

@@ -1,2 +1,2 @@
 -- Where a journal ends, and whether anything may follow.
-SELECT seq, is_last FROM outlive_events WHERE journal = ?1 ORDER BY seq DESC LIMIT 1
+SELECT seq, is_last, crc FROM outlive_events WHERE journal = ?1 ORDER BY seq DESC LIMIT 1
