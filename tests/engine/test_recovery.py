@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import outlive
 from outlive import Limits, RunStatus
+from outlive._journal.codec import FORMAT, checksum, salt_of
 from outlive._journal.event import RunClaimed, StepSucceeded, TimerFired
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
@@ -279,3 +283,25 @@ async def until_signals(*engines: outlive.Engine, signals: int) -> None:
 @outlive.workflow
 async def recovering_twice() -> list[str]:
     return [await outlive.wait_for_signal("go", str), await outlive.wait_for_signal("go", str)]
+
+
+async def test_a_remembered_run_is_rebuilt_if_its_store_has_other_events(tmp_path: Path) -> None:
+    """A store that went back may have other values at the same seqs: the journal counts, and not what is in memory."""
+    file = tmp_path / "runs.db"
+    async with outlive.Engine(f"sqlite:{file}") as engine:
+        run = await engine.start(recovering_cached, "a")
+        await waits(run)
+        info = await run.info()
+        with closing(apsw.Connection(str(file))) as connection:
+            rows = list(connection.execute("SELECT seq, body FROM outlive_events WHERE journal = ?", (info.journal,)))
+            for seq, body in rows:
+                other = body.replace(b"a before", b"b before").replace(b'"at":', b'"at": ')
+                crc = checksum(seq, FORMAT, other, salt_of(info.nonce))
+                connection.execute(
+                    "UPDATE outlive_events SET body = ?, crc = ? WHERE journal = ? AND seq = ?",
+                    (other, crc, info.journal, seq),
+                )
+        await run.signal("go", "late")
+
+        assert "b before late a after" == await in_time(run.result())
+        assert 1 == engine.counters.runs_replayed
