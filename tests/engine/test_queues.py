@@ -65,6 +65,13 @@ async def queued_nap(name: str) -> str:
 
 
 @outlive.workflow
+async def begun_and_over() -> tuple[datetime, datetime]:
+    begun = outlive.now()
+    await asyncio.sleep(1800)
+    return begun, outlive.now()
+
+
+@outlive.workflow
 async def queued_wait(name: str) -> str:
     await outlive.wait_for_signal("go")
     return await visit_queued(name)
@@ -261,6 +268,26 @@ async def test_run_begins_when_its_time_has_come() -> None:
 
         assert stage.calls == ["past", "instant", "delay", "queued"]
         assert engine.now() >= now + timedelta(seconds=90)
+
+
+async def test_clock_of_a_run_begins_when_a_worker_begins_it() -> None:
+    """A delay or time in line spends nothing of its first wait; a fork sees the time of its origin."""
+    async with TestEngine() as engine:
+        created = engine.now()
+        delayed = await engine.start(begun_and_over, delay=3600)
+        begun, over = await delayed.result()
+        fork = await engine.fork(delayed.id)
+
+        assert timedelta(seconds=3600) <= begun - created < timedelta(seconds=3610)
+        assert timedelta(seconds=1800) <= over - begun < timedelta(seconds=1810)
+        assert (await fork.result())[0] == begun
+
+        created = engine.now()
+        runs = [await engine.start(begun_and_over, queue=single) for _ in range(2)]
+        (_, first_over), (begun, over) = [await run.result() for run in runs]
+
+        assert begun >= first_over >= created + timedelta(seconds=1800)
+        assert timedelta(seconds=1800) <= over - begun < timedelta(seconds=1810)
 
 
 async def test_runs_begin_no_more_often_than_the_rate_says() -> None:

@@ -15,7 +15,9 @@ from outlive.telemetry import damaged_rows
 
 def claim_of(root: Run, *, worker_id: str, at: int) -> tuple[RunClaimed, Run]:
     """The claim of a tree by a worker, and the root as it is then; a worker that owns it now was interrupted."""
-    event = RunClaimed(at=at, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
+    event = RunClaimed(
+        at=at, worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner), begins=root.epoch == 0
+    )
     return event, root_after(root, event)
 
 

@@ -69,6 +69,8 @@ class RunCreated(Event, frozen=True, tag=True):
     """Whether it has the slot of the run that it goes on for."""
     before: int = 0
     """How many first events it has taken the place of: of starts that became one run with this one."""
+    begun_at: int = 0
+    """When a worker began it, in a fork, whose journal has no claim of its origin. Else the first claim says it."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):
@@ -78,6 +80,9 @@ class RunClaimed(Event, frozen=True, tag=True):
     epoch: int
     interrupted: bool = False
     """Whether an earlier owner lost it without letting go."""
+    begins: bool = False
+    """Whether no worker had the tree before: the clock of its root begins here. False in journals that are older than
+    this field: their clock began with `RunCreated`."""
 
 
 class RunSuspended(Event, frozen=True, tag=True):

@@ -27,7 +27,7 @@ from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed
 from outlive._replay.frame import step_of
-from outlive._replay.lookahead import first_number, undone_in
+from outlive._replay.lookahead import begun_at, first_number, undone_in
 from outlive._replay.serving import call_to_origin
 from outlive._replay.taking_back import is_asked_for
 
@@ -115,6 +115,9 @@ class Copier:
         """
         before = [(number, _left_to_origin(event)) for number, event in numbered[1:] if number < until]
         ended = {(event.run, event.call) for _, event in before if isinstance(event, _OUTCOMES)}
+        if isinstance(first, journal.RunCreated):
+            # The claim that began it is not copied, and the code of the copy is to see the same time.
+            first = replace(first, begun_at=begun_at([event for _, event in numbered]))
         self._execution.look_ahead([first, *(event for _, event in before)])
         self._take(first)
         for number, event in before:

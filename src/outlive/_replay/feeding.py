@@ -122,6 +122,8 @@ def _check_not_stuck(execution: Execution) -> None:
 def _on_created(execution: Execution, event: journal.RunCreated) -> None:
     if event.run == 0:
         execution.events = execution.base = event.before
+        # Time in line, a delay or a missing worker spend nothing of its waits.
+        execution.loop.now_at = max(execution.loop.now_at, execution.ahead.begun_at)
         _start(execution, event, _begin_root(execution, event))
         return
     call = execution.find(

@@ -1,11 +1,12 @@
 """What an execution must know of a journal before it is fed with it: how far the run has come already.
 
-Everything else of a replay follows from one event after the other. Four things ask for more. Code that reaches a mark
-(`outlive.patched`) which the journal does not have must know whether it walks where older code has been before, and
-takes the old way, or whether it is the first one here. And code that takes a message must know whether the run has set
-it aside or refused it, which the journal says behind the message (see `set_aside` and `serving`). And what a retry
-has taken back (`RunRetried.undone`) must not reach the code. And a call that names a workflow without a version must
-mean the version that the child has.
+Everything else of a replay follows from one event after the other. Five things ask for more. The clock of a run begins
+when a worker begins it, and the claim that says when stands behind the event that the code begins with. Code that
+reaches a mark (`outlive.patched`) which the journal does not have must know whether it walks where older code has been
+before, and takes the old way, or whether it is the first one here. And code that takes a message must know whether the
+run has set it aside or refused it, which the journal says behind the message (see `set_aside` and `serving`). And what
+a retry has taken back (`RunRetried.undone`) must not reach the code. And a call that names a workflow without a version
+must mean the version that the child has.
 """
 
 from __future__ import annotations
@@ -37,11 +38,24 @@ wrote it had come to rest beyond every event before."""
 class Lookahead:
     """What lies ahead of a replay; of a run that is just beginning, nothing does."""
 
-    __slots__ = ("answered", "children", "last", "passed", "patches", "seen", "set_aside", "undone", "written")
+    __slots__ = (
+        "answered",
+        "begun_at",
+        "children",
+        "last",
+        "passed",
+        "patches",
+        "seen",
+        "set_aside",
+        "undone",
+        "written",
+    )
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.undone = undone_in(events)
         """What retries have taken back: see `undone_in`."""
+        self.begun_at = begun_at(events)
+        """When a worker began the run, if that was later than its creation; else 0."""
         valid = standing(events, self.undone) if self.undone else events
         self.patches = {(event.run, event.call) for event in valid if isinstance(event, PatchTaken)}
         self.set_aside = {(event.run, event.message): event for event in valid if isinstance(event, MessageSetAside)}
@@ -80,6 +94,22 @@ def first_number(events: Sequence[AnyEvent]) -> int:
         return 0
     first = events[0]
     return first.events if isinstance(first, SnapshotTaken) else first.before if isinstance(first, RunCreated) else 0
+
+
+def begun_at(events: Sequence[AnyEvent]) -> int:
+    """When a worker began the run that a journal is of, as its first claim says; 0 if that says nothing else than its
+    first event."""
+    if not events or not isinstance(first := events[0], RunCreated):
+        return 0
+    if first.begun_at:
+        return first.begun_at
+    for event in events:
+        # The history of a fork is that of a run that had begun before.
+        if isinstance(event, RunForked):
+            break
+        if isinstance(event, RunClaimed):
+            return event.at if event.begins else 0
+    return 0
 
 
 def undone_in(events: Sequence[AnyEvent]) -> dict[int, int]:
