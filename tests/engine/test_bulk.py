@@ -9,6 +9,7 @@ import pytest
 
 import outlive
 from outlive import RunStatus
+from outlive.client.bulk import AT_ONCE, side_by_side
 from outlive.errors import InvalidArgumentError, RunFailed, RunNotRetriableError
 from outlive.testing import TestEngine
 
@@ -148,3 +149,18 @@ async def test_child_runs_are_acted_on_as_they_are_listed() -> None:
         # Of a verb that is for the whole tree, one run of each.
         again = await engine.retry(workflow="bulk_leaf", dry_run=True, roots_only=False)
         assert [it.id for it in again] == listed[:1]
+
+
+async def test_a_verb_is_under_way_for_many_runs_at_once() -> None:
+    """None of them has to wait for the end of the one before; their answers come in their order."""
+    begun: list[int] = []
+    all_begun = asyncio.Event()
+
+    async def act(number: int) -> int:
+        begun.append(number)
+        if len(begun) == AT_ONCE:
+            all_begun.set()
+        await asyncio.wait_for(all_begun.wait(), 5)
+        return number
+
+    assert [number async for number in side_by_side(range(AT_ONCE), act)] == list(range(AT_ONCE))

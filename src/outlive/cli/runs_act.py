@@ -147,16 +147,17 @@ def _preview(found: list[Run], choice: Choice, act: Act) -> None:
 
 
 async def _do_all(engine: Engine, run_ids: list[str], act: Act, *, as_json: bool) -> int:
+    from outlive.client.bulk import side_by_side
+
     outcomes: list[dict[str, Any]] = []
     refused, next_at = 0, time.monotonic() + PROGRESS_SECONDS
-    for number, run_id in enumerate(run_ids):
-        outcome = await _do(engine, run_id, act)
+    async for outcome in side_by_side(run_ids, lambda run_id: _do(engine, run_id, act)):
         outcomes.append(outcome)
         refused += "error" in outcome
         if not as_json:
             _print(outcome, act)
         if time.monotonic() >= next_at and sys.stderr.isatty():
-            click.echo(f"{number + 1:,} of {len(run_ids):,}", err=True)
+            click.echo(f"{len(outcomes):,} of {len(run_ids):,}", err=True)
             next_at = time.monotonic() + PROGRESS_SECONDS
     if as_json:
         print_json({"done": len(outcomes) - refused, "refused": refused, "preview": False, "runs": outcomes})

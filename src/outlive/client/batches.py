@@ -17,6 +17,7 @@ from outlive._define.workflow import Workflow
 from outlive._journal.codec import creation_in
 from outlive._journal.packing import Packer, mail_mark
 from outlive._model import check_run_id, given
+from outlive._model.payload import Blob
 from outlive._model.queue import Place, queue_cell, queue_in
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._store.contract import Store
@@ -31,6 +32,8 @@ from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError
 WHERE = "engine.start_batch"
 CHUNK_BYTES_MAX = 1024 * 1024
 """A chunk is in memory as a whole while it runs."""
+BLOBS_MAX = 256
+"""Chunks that are stored in one commit."""
 QUEUED_CHUNK_ITEMS_MAX = 32
 """Items of a chunk with a queue: it holds its slot until the last of them has ended."""
 ROUNDS = 4
@@ -212,29 +215,36 @@ async def cut(
     lanes: int = 0,
 ) -> list[Chunk]:
     """Store the arguments of items in chunks of up to so many; where the chunks lie. With `lanes` they begin small: one
-    has at most as many items as each of so many lanes had before it."""
+    has at most as many items as each of so many lanes had before it. Small chunks are stored together: a commit for
+    each of them would cost more than all the rest."""
     chunks: list[Chunk] = []
     waiting: list[bytes] = []
-    first = size = 0
+    blobs: list[Blob] = []
+    first = size = held = 0
 
-    async def store_chunk() -> None:
+    def close_chunk() -> None:
         data = b"[%d,[%s]]" % (first, b",".join(waiting))
         what = f"rows {first} to {first + len(waiting) - 1}"
         payload, blob = packer.pack(data, what, of=mail_mark(batch_id), as_blob=True)
         assert blob is not None
-        await store.put_blobs([blob])
+        blobs.append(blob)
         chunks.append(Chunk(msgspec.json.encode(payload).decode(), len(waiting)))
 
     async for row in arguments:
         items_max = min(most, max(1, first // lanes)) if lanes else most
         if waiting and (len(waiting) >= items_max or size + len(row) > CHUNK_BYTES_MAX):
-            await store_chunk()
-            first, size = first + len(waiting), 0
+            close_chunk()
+            first, size, held = first + len(waiting), 0, held + size
             waiting.clear()
+            if held > CHUNK_BYTES_MAX or len(blobs) >= BLOBS_MAX:
+                await store.put_blobs(blobs)
+                blobs, held = [], 0
         waiting.append(row)
         size += len(row)
     if waiting:
-        await store_chunk()
+        close_chunk()
+    if blobs:
+        await store.put_blobs(blobs)
     return chunks
 
 

@@ -1,11 +1,16 @@
-"""One verb for many runs: those that pass a filter, oldest first, at most so many at a time, and a preview before."""
+"""One verb for many runs: those that pass a filter, oldest first, at most so many at a time, and a preview before.
+
+The verb is called for many of them side by side: stores write what comes together in one transaction, and workers that
+have to intervene do so for many runs at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -15,8 +20,13 @@ from outlive.errors import InvalidArgumentError
 
 LIMIT = 100
 """How many runs one call is for unless it says so."""
+AT_ONCE = 64
+"""For how many runs a verb is under way at once."""
 ENDED_BADLY = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class BulkFilters(TypedDict, total=False):
@@ -91,7 +101,30 @@ async def for_each(
     wanted_runs = replace(wanted_runs, statuses=wanted_runs.statuses or statuses, roots_only=roots_only)
     found = await finder.page(where, wanted_runs, order="created_at", limit=limit, after=None)
     runs = acted_on(found, is_for_trees=is_for_trees)
-    return [_outcome(run) if is_preview else await _done(run, verb) for run in runs]
+    if is_preview:
+        return [_outcome(run) for run in runs]
+    return [outcome async for outcome in side_by_side(runs, lambda run: _done(run, verb))]
+
+
+async def side_by_side(items: Sequence[T], do: Callable[[T], Awaitable[R]]) -> AsyncIterator[R]:
+    """Do something to each, `AT_ONCE` of them under way; what came of each in their order, as soon as it is known.
+
+    What `do` raises is raised here, when those under way have ended.
+    """
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def done(item: T) -> R:
+        async with slots:
+            return await do(item)
+
+    tasks = [asyncio.ensure_future(done(item)) for item in items]
+    try:
+        for task in tasks:
+            yield await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def acted_on(found: Iterable[Run], *, is_for_trees: bool) -> list[Run]:

@@ -16,7 +16,7 @@ import msgspec
 import outlive.errors as e
 from outlive._model import TERMINAL, RunStatus
 from outlive._model.instant import instant_of
-from outlive.client.bulk import RunOutcome
+from outlive.client.bulk import RunOutcome, side_by_side
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done
@@ -87,7 +87,7 @@ async def for_each(
     if plan is None:
         chosen = await verb(**options, **(filters | {"dry_run": True})) or ()
         plan = await call.plans.keep(call.request, [PlannedRun(it.id, it.workflow, it.status.value) for it in chosen])
-    return Outcomes([await _done_to(call, run, verb, options) for run in plan])
+    return Outcomes([it async for it in side_by_side(plan, lambda run: _done_to(call, run, verb, options))])
 
 
 async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[Any]], options: Any) -> OutcomeView:
