@@ -34,7 +34,6 @@ from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, titl
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
-from outlive.http.stopping import StoppableServer, server_around, until_stopping
 from outlive.http.webhooks import Webhooks
 from outlive.http.wire.runs import AskRun, SendSignal
 from outlive.telemetry import log
@@ -95,7 +94,6 @@ class Api:
         self._live = LivePages()
         self._places = Places(self._limits.followers_max)
         self._closing: asyncio.Future[None] | None = None
-        self._watching: asyncio.Task[None] | None = None
 
     def close(self) -> None:
         """The server stops: requests that wait or follow end now. Call it on the event loop."""
@@ -105,13 +103,7 @@ class Api:
     def _until_closing(self) -> asyncio.Future[None]:
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_future()
-            if (server := server_around()) is not None:
-                self._watching = own_task(self._close_with(server), name="outlive-http-closing")
         return self._closing
-
-    async def _close_with(self, server: StoppableServer) -> None:
-        await until_stopping(server)
-        self.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the specification of ASGI."""
@@ -278,6 +270,10 @@ class Api:
         except OutliveError as error:
             # The answer has begun: all that is left is to end it, and its reader comes again.
             log.info("%s ends: %s", request.path, error)
+            await send({"type": "http.response.body", "body": b""})
+        except asyncio.CancelledError:
+            # The server stops and waits no longer: that is how a follower ends, and it is not a failure of the app.
+            log.info("%s ends: the server has cancelled it", request.path)
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._places.leave(principal)
