@@ -192,7 +192,7 @@ class Counters:
         "Trees in memory that the store gives to another worker, or that were ended from outside, and were discarded."
     )
     runs_declined: int = counted("Claimed runs that were released because newer code had moved them.")
-    calls_changed: int = counted("Calls that the code made in a replay with other arguments than the journal has.")
+    calls_changed: int = counted("Facts that the code would record otherwise in a replay than the journal has.")
     runs_deleted: int = counted("Runs that retention deleted here, without their children.")
     runs_archived: int = counted("Runs that retention wrote to an archive here, before it deleted them.")
     archive_failures: int = counted("How often an archive could not be written, so that nothing was deleted.")

@@ -91,9 +91,11 @@ class Code:
             raise WorkflowNotFoundError(name, version, [f"{known}@{number}" for known, number in self._specs])
         return spec
 
-    def execution(self, *, turns_max: int = TURNS_MAX) -> Execution:
+    def execution(self, *, turns_max: int = TURNS_MAX, compares_arguments: bool = True) -> Execution:
         """An execution of a run `r` that has seen nothing yet."""
-        return Execution("r", resolve=self.resolve, unpack=unpack, turns_max=turns_max)
+        execution = Execution("r", resolve=self.resolve, unpack=unpack, turns_max=turns_max)
+        execution.compares_arguments = compares_arguments
+        return execution
 
 
 def pack(json: bytes) -> Payload:
@@ -121,6 +123,7 @@ def created(of: Workflow[..., Any], *args: Any, timeout_at: int | None = None, *
         input=pack(of.spec.signature.encode(args, kwargs)),
         nonce=NONCE,
         timeout_at=timeout_at,
+        spends_names=True,
     )
 
 

@@ -71,6 +71,9 @@ class RunCreated(Event, frozen=True, tag=True):
     """How many first events it has taken the place of: of starts that became one run with this one."""
     begun_at: int = 0
     """When a worker began it, in a fork, whose journal has no claim of its origin. Else the first claim says it."""
+    spends_names: bool = False
+    """For the root: whether a call of this tree that is refused for its arguments uses up its identity. Journals of
+    earlier releases have calls that do not, so their replay must encode arguments to know which call is which."""
 
 
 class RunClaimed(Event, frozen=True, tag=True):

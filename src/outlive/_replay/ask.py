@@ -15,6 +15,7 @@ from zlib import crc32
 
 from msgspec import structs
 
+from outlive._journal.arguments import Signature
 from outlive._journal.event import DetachedCancelled, DetachedEnded
 from outlive._journal.value import ValueCodec
 from outlive._model import Payload
@@ -31,7 +32,7 @@ from outlive._replay.command import (
     WorkflowSpec,
 )
 from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE, Frame, Received
+from outlive._replay.frame import SCOPE, Frame, Received, Scope
 from outlive._replay.loop import RunLoop
 from outlive._replay.saga import SAGA, Saga, find_saga
 from outlive._replay.set_aside import read_or_set_aside
@@ -82,13 +83,38 @@ def ask_step(
         default = scope.frame.spec.retry or execution.retry
         if default is not None:
             options = structs.replace(options, retry=default)
-    arguments = step.signature.encode(args, kwargs)
-    run, name = scope.frame.number, scope.call(step.name)
-    command = RunStep(run, name, step, arguments, crc32(arguments), options)
+    run = scope.frame.number
+    name, arguments, digest = _named(execution, scope, step.name, step.signature, args, kwargs)
+    command = RunStep(run, name, step, arguments, digest, options)
     call = StepCall(command, asyncio.Future(loop=execution.loop))
     execution.calls[run, name] = call
     execution.commands.append(command)
     return call
+
+
+def _named(
+    execution: Execution, scope: Scope, name: str, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, bytes, int]:
+    """The identity of the next call of `name`, its arguments as JSON, and the digest of these.
+
+    Arguments are not identity. A call that the journal answers for good needs none: they are not encoded, which for a
+    conversation that grows would cost the square of its length, and count as those that the journal has.
+
+    Raises:
+        WrongArgumentsError: the function does not take these arguments.
+        UnserialisableError: one of them has no exact stored form.
+    """
+    if not execution.spends_names:
+        # A journal of an earlier release: a call that was refused for its arguments has left its identity to the next.
+        arguments = signature.encode(args, kwargs)
+        return scope.call(name), arguments, crc32(arguments)
+    call = scope.call(name)
+    frame = scope.frame
+    digest = execution.ahead.digests.get((frame.number, call))
+    if digest is not None and not (execution.compares_arguments or frame.spec.strict_arguments):
+        return call, b"", digest
+    arguments = signature.encode(args, kwargs)
+    return call, arguments, crc32(arguments)
 
 
 async def _run_booked(execution: Execution, saga: Saga, call: StepCall, undo: StepSpec) -> Any:
@@ -127,10 +153,9 @@ def start_child(
 ) -> ChildCall:
     """Start a run in this tree; the call is known by the name of its workflow unless `name` is given."""
     execution.refuse_if_dropped()
-    arguments = spec.signature.encode(args, kwargs)
+    called = _named(execution, SCOPE.get(), name or spec.name, spec.signature, args, kwargs)
     seconds = spec.timeout_seconds if timeout_seconds is None else timeout_seconds
-    call = SCOPE.get().call(name or spec.name)
-    return _ask_child(execution, spec, call, arguments, seconds=seconds, saga=SAGA.get())
+    return _ask_child(execution, spec, *called, seconds=seconds, saga=SAGA.get())
 
 
 def _ask_child(
@@ -138,6 +163,7 @@ def _ask_child(
     spec: WorkflowSpec,
     name: str,
     arguments: bytes,
+    digest: int,
     *,
     seconds: float | None,
     saga: Saga | None = None,
@@ -150,7 +176,7 @@ def _ask_child(
         call=name,
         workflow=spec,
         arguments=arguments,
-        digest=crc32(arguments),
+        digest=digest,
         timeout_at=None if seconds is None else execution.loop.now_at + round(seconds * 1_000_000),
         item=item,
     )
@@ -185,7 +211,7 @@ async def run_item(execution: Execution, spec: StepSpec | WorkflowSpec, argument
     execution.has_items = True
     name = f"{spec.name}[{index}]"
     if isinstance(spec, WorkflowSpec):
-        child = _ask_child(execution, spec, name, arguments, seconds=spec.timeout_seconds, item=index)
+        child = _ask_child(execution, spec, name, arguments, crc32(arguments), seconds=spec.timeout_seconds, item=index)
         return await child_result(execution, child)
     run, options = SCOPE.get().frame.number, spec.options
     if options.retry is None and execution.retry is not None:
@@ -217,15 +243,18 @@ async def start_detached(
     that of its workflow unless given, and the call is known by the name of its workflow unless `name` is given."""
     execution.refuse_if_dropped()
     scope = SCOPE.get()
-    arguments = spec.signature.encode(args, kwargs) if payload is None else b""
-    run, called = scope.frame.number, scope.call(name or spec.name)
+    run = scope.frame.number
+    if payload is None:
+        called, arguments, digest = _named(execution, scope, name or spec.name, spec.signature, args, kwargs)
+    else:
+        called, arguments, digest = scope.call(name or spec.name), b"", crc32(payload.blob.encode())
     command = StartDetached(
         run=run,
         call=called,
         run_id=run_id or _detached_id(execution, spec, run, called),
         workflow=spec,
         arguments=arguments,
-        digest=crc32(arguments if payload is None else payload.blob.encode()),
+        digest=digest,
         tags=tags or {},
         timeout_seconds=spec.timeout_seconds if timeout_seconds is None else timeout_seconds,
         payload=payload,

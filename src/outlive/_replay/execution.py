@@ -57,6 +57,11 @@ class Execution:
 
     park_facts: dict[str, Any]
     """Set when it is parked: the attributes of the error, such as what the journal has and what the code asks for."""
+    compares_arguments: bool = False
+    """Whether a replay encodes the arguments of calls that the journal has answered, to see if they are others now
+    (`differences`). A worker does so only for workflows with `strict_arguments`."""
+    spends_names: bool = False
+    """As the first event of the journal says: see `RunCreated.spends_names`."""
 
     def __init__(
         self,

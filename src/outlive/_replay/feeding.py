@@ -467,6 +467,7 @@ def _begin_root(execution: Execution, event: journal.RunCreated) -> WorkflowSpec
     execution.nonce = event.nonce
     execution.seed = execution.loop.nonce = event.seed or event.nonce
     execution.generation = event.generation
+    execution.spends_names = event.spends_names
     spec = execution.resolve(event.workflow, event.version)
     execution.forgets = spec.forgets
     return spec

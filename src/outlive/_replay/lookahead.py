@@ -1,12 +1,12 @@
 """What an execution must know of a journal before it is fed with it: how far the run has come already.
 
-Everything else of a replay follows from one event after the other. Five things ask for more. The clock of a run begins
+Everything else of a replay follows from one event after the other. Six things ask for more. The clock of a run begins
 when a worker begins it, and the claim that says when stands behind the event that the code begins with. Code that
 reaches a mark (`outlive.patched`) which the journal does not have must know whether it walks where older code has been
 before, and takes the old way, or whether it is the first one here. And code that takes a message must know whether the
 run has set it aside or refused it, which the journal says behind the message (see `set_aside` and `serving`). And what
 a retry has taken back (`RunRetried.undone`) must not reach the code. And a call that names a workflow without a version
-must mean the version that the child has.
+must mean the version that the child has. And a call that the journal answers needs no arguments (`Lookahead.digests`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from outlive._journal.event import (
     AnyEvent,
     AskAnswered,
     AskReceived,
+    DetachedStarted,
     MessageSetAside,
     PatchTaken,
     RunClaimed,
@@ -28,6 +29,8 @@ from outlive._journal.event import (
     RunRetried,
     SignalReceived,
     SnapshotTaken,
+    StepFailed,
+    StepSucceeded,
 )
 
 _SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed, RunRetried, RunForked)
@@ -42,6 +45,7 @@ class Lookahead:
         "answered",
         "begun_at",
         "children",
+        "digests",
         "last",
         "passed",
         "patches",
@@ -57,14 +61,32 @@ class Lookahead:
         self.begun_at = begun_at(events)
         """When a worker began the run, if that was later than its creation; else 0."""
         valid = standing(events, self.undone) if self.undone else events
-        self.patches = {(event.run, event.call) for event in valid if isinstance(event, PatchTaken)}
-        self.set_aside = {(event.run, event.message): event for event in valid if isinstance(event, MessageSetAside)}
+        self.patches: set[tuple[int, str]] = set()
+        self.set_aside: dict[tuple[int, str], MessageSetAside] = {}
         """Messages that the code of their time could not read, by their run and their place in the journal."""
-        self.answered = {(event.run, event.call): event for event in valid if isinstance(event, AskAnswered)}
+        self.answered: dict[tuple[int, str], AskAnswered] = {}
         """Asks that the code of their time has answered, by their run and the call of the answer."""
-        self.children = {(each.parent, each.call): each.version for each in valid if type(each) is RunCreated}
+        self.children: dict[tuple[int, str], int] = {}
         """The versions of the children that were started, by their parent and their call: code that names a workflow
         without a version means the one that it meant the first time."""
+        self.digests: dict[tuple[int, str], int] = {}
+        """The digests of the arguments of steps, children and detached runs that the journal answers for good, by run
+        and call: nothing needs their arguments again."""
+        for event in valid:
+            match event:
+                case StepSucceeded() | StepFailed() | DetachedStarted():
+                    self.digests[event.run, event.call] = event.digest
+                case RunCreated():
+                    self.children[event.parent, event.call] = event.version
+                    self.digests[event.parent, event.call] = event.digest
+                case PatchTaken():
+                    self.patches.add((event.run, event.call))
+                case MessageSetAside():
+                    self.set_aside[event.run, event.message] = event
+                case AskAnswered():
+                    self.answered[event.run, event.call] = event
+                case _:
+                    pass
         last = len(events) - 1
         while last >= 0 and isinstance(events[last], _SAYS_NOTHING):
             last -= 1

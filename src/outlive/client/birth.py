@@ -42,6 +42,7 @@ def created(
         headers=headers or {},
         worker=worker,
         notify=notify,
+        spends_names=True,
     )
     if place is None and workflow.queue:
         place = own_place(workflow)

@@ -194,6 +194,7 @@ class Starter:
             timeout_at=None if seconds is None else at + round(seconds * 1_000_000),
             tags=given.tags(where, tags),
             headers=given.headers(where, headers),
+            spends_names=True,
         )
         if place is not None or described.queue:
             event = put(event, await self.place(where, place, described.queue or None))

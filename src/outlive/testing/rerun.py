@@ -56,6 +56,7 @@ class Rerun:
         # A tree that made room for another one of its id was renamed; it was run under the name before the mark.
         root_id = root_id.partition("~")[0]
         self._execution = Execution(root_id, resolve=resolve, unpack=unpack)
+        self._execution.compares_arguments = True
         self._fold = Fold(root_id)
         self._unpack = unpack
         self._endings: dict[int, EndRun] = {}

@@ -58,6 +58,7 @@ def next_generation(
             lead=created.lead,
             frees_slot=created.frees_slot,
             has_slot=bool(created.queue),
+            spends_names=True,
         )
     ]
     events += [SignalReceived(at=at, name=name, payload=payload) for name, payload in signals]

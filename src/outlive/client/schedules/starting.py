@@ -38,6 +38,7 @@ def start_of(
         queue_key=schedule.key,
         lead=target.lead,
         frees_slot=target.frees_slot,
+        spends_names=True,
     )
     return birth(run_id, event, [blob] if blob else [])
 

@@ -181,6 +181,7 @@ class Judge:
         )
 
     def _replay(self, tree: Tree, execution: Execution, events: list[AnyEvent]) -> Iterator[Finding]:
+        execution.compares_arguments = True
         execution.look_ahead(events)
         # What the code says to the world behind the last event, it says again when a worker takes the run.
         execution.ahead.seen = sys.maxsize
