@@ -1,76 +1,41 @@
-"""A bell: a sleeper wakes up when it rings or when its time is over, and no ring is lost."""
+"""What a reader waits for: each wait ends with a ring of its own, or with its own time."""
 
 from __future__ import annotations
 
 import asyncio
 
-from outlive._runtime.wakeup import Wakeup
-from tests.engine.support import in_time, turns_of_the_loop
+import pytest
+
+from outlive.client.followers import Bell
+
+TURNS = 50
 
 
-def sleeps(bell: Wakeup) -> bool:
-    """Whether a caller does now."""
-    return bell.has_sleeper
+async def is_done_within_turns(waiting: asyncio.Task[None]) -> bool:
+    """Whether a task ends within some turns of the event loop."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    return waiting.done()
 
 
-async def test_ring_wakes_the_sleeper() -> None:
-    """At once, and only this once."""
-    bell = Wakeup()
-    assert not sleeps(bell)
-    sleeping = asyncio.ensure_future(bell.sleep(None))
-    await turns_of_the_loop(2)
-    assert sleeps(bell)
+@pytest.mark.parametrize("rings", [1, 0])
+async def test_wait_after_an_ended_wait_waits_again(rings: int) -> None:
+    """A loop around `wait` that does not clear the bell would otherwise never give way to the event loop again."""
+    bell = Bell()
+    for _ in range(rings):
+        bell.ring()
+    await asyncio.wait_for(bell.wait(3600 if rings else 0), 10)
+
+    second = asyncio.create_task(bell.wait(3600))
+    is_done = await is_done_within_turns(second)
+
+    second.cancel()
+    assert not is_done
+
+
+async def test_ring_between_two_waits_ends_the_second() -> None:
+    """What came during a look is not missed."""
+    bell = Bell()
     bell.ring()
-    bell.ring()
-    assert not sleeps(bell)
-    await in_time(sleeping)
-    again = asyncio.ensure_future(bell.sleep(None))
-    await turns_of_the_loop(3)
-    assert not again.done()
-    again.cancel()
-    await asyncio.wait([again])
-    assert not sleeps(bell)
 
-
-async def test_ring_without_a_sleeper_is_kept_for_the_next_one() -> None:
-    """For one of them, who does not sleep at all."""
-    bell = Wakeup()
-    bell.ring()
-    await in_time(bell.sleep(None))
-    sleeping = asyncio.ensure_future(bell.sleep(1_000))
-    await turns_of_the_loop(3)
-    assert not sleeping.done()
-    bell.ring()
-    await in_time(sleeping)
-
-
-async def test_sleep_ends_when_its_time_is_over() -> None:
-    """A sleep of no time is none, and takes no turn of the loop; a ring of before is spent all the same."""
-    bell = Wakeup()
-    await in_time(bell.sleep(0.001))
-    loop = asyncio.get_running_loop()
-    turned: list[bool] = []
-    loop.call_soon(turned.append, True)
-    await bell.sleep(0)
-    assert [] == turned
-    bell.ring()
-    await bell.sleep(0)
-    sleeping = asyncio.ensure_future(bell.sleep(1_000))
-    await turns_of_the_loop(3)
-    assert not sleeping.done()
-    bell.ring()
-    await in_time(sleeping)
-
-
-async def test_sleeper_that_is_woken_leaves_no_alarm() -> None:
-    """The alarm of a sleep that a ring has ended does not end the next one."""
-    bell = Wakeup()
-    first = asyncio.ensure_future(bell.sleep(0.01))
-    await turns_of_the_loop(2)
-    bell.ring()
-    await in_time(first)
-    second = asyncio.ensure_future(bell.sleep(1_000))
-    await asyncio.sleep(0.02)
-    assert not second.done()
-    bell.ring()
-    await in_time(second)
+    await asyncio.wait_for(bell.wait(3600), 10)

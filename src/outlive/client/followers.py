@@ -15,7 +15,7 @@ from outlive.errors import EngineClosedError
 
 
 class Bell:
-    """What one reader waits for. A ring while it does not wait ends the next wait at once."""
+    """What one reader waits for. A ring while it does not wait ends the next wait at once, and that one only."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
@@ -25,17 +25,20 @@ class Bell:
         self._rung.set()
 
     def clear(self) -> None:
-        """From now on only what comes later rings: call it before a look."""
+        """From now on only what comes later rings: call it before a look that no wait precedes."""
         self._rung.clear()
 
     async def wait(self, seconds: float) -> None:
-        """Return when it rings, or after a while."""
+        """Return when it rings, or after a while; the next wait is for what comes later.
+
+        A wait that left the bell rung would make a loop around it spin, and an event loop with it."""
         loop = asyncio.get_running_loop()
         timer = loop.call_later(seconds, self._rung.set)
         try:
             await self._rung.wait()
         finally:
             timer.cancel()
+        self._rung.clear()
 
 
 class Followers:
