@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +22,7 @@ from outlive.client.followers import Bell
 from outlive.client.streams import Rest
 from outlive.engine import Engine
 from outlive.errors import StandstillError
+from outlive.testing.fake_steps import FakeSteps
 from outlive.testing.skip_clock import SkipClock
 from outlive.testing.skipper import Skipper
 from outlive.testing.watched_store import WatchedStore
@@ -83,6 +84,7 @@ class TestEngine(Engine):
         patience_seconds: in real seconds, how long a step that runs holds the time, and how long a `result()` waits
             when nothing moves and nothing is due before it raises `StandstillError` with what the run waits for.
         schedules: whether schedules fire while time skips; they do not unless this is True.
+        steps: functions to call in the place of steps, `{charge: fake_charge}`, with what the workflow gave to them.
         options: as `Engine` takes them.
     """
 
@@ -97,11 +99,14 @@ class TestEngine(Engine):
         clock: SkipClock | None = None,
         patience_seconds: float = PATIENCE_SECONDS,
         schedules: bool = False,
+        steps: Mapping[Any, Callable[..., Any]] | None = None,
         **options: Any,
     ) -> None:
         if clock is None:
             clock = SkipClock() if url.startswith("memory:") else _clock_for_old_store()
         usual = {"tune": False, "poll_seconds": POLL_SECONDS, "grace_seconds": GRACE_SECONDS}
+        if steps:  # Innermost: the test's own middleware is around a fake as it is around a step.
+            options["middleware"] = [*options.get("middleware", ()), FakeSteps(steps)]
         super().__init__(url, **(usual | options), schedules=schedules, clock=clock)
         if "lease_seconds" not in options:
             self._lease_seconds = LEASE_SECONDS
