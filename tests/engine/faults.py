@@ -111,6 +111,10 @@ class FaultyTransaction:
         self._store.calls["rollback"] += 1
         await self._inner.rollback()
 
+    def gave_way(self, error: BaseException) -> bool:
+        """As the store says."""
+        return self._inner.gave_way(error)
+
 
 class FaultyBeat:
     """The beat of a faulty store: down when that is down."""

@@ -88,6 +88,11 @@ class StepTransaction:
         """Note it."""
         self.rollbacks += 1
 
+    def gave_way(self, error: BaseException) -> bool:
+        """Never."""
+        del error
+        return False
+
 
 class Heard:
     """Who was told what, in order."""

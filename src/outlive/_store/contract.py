@@ -220,6 +220,10 @@ class Transaction(Protocol):
     async def rollback(self) -> None:
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
 
+    def gave_way(self, error: BaseException) -> bool:
+        """Whether the user's code raised this because the database ended the transaction to let another one go on (a
+        deadlock, a serialization failure), so that the same code may well succeed in a new transaction."""
+
 
 T = TypeVar("T")
 CellChange = Callable[[bytes | None, int], tuple[bytes | None, T]]

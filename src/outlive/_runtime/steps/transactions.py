@@ -5,10 +5,12 @@ A transaction begins, the function runs in it, and the open transaction goes to 
 of what the function wrote can be seen, and an exception, a timeout, a cancel, a crash or another owner leaves nothing
 of it.
 
-A store that is away fails no attempt: the function runs again when the store is back. What a database refuses only when
-it is to be committed (a deferred constraint) is the function's own failure. By then the run has gone on in memory as if
-the step had succeeded; the worker discards it and rebuilds it from its journal, and the attempt raises the refusal that
-is kept here.
+A store that is away fails no attempt: the function runs again when the store is back. So does one whose transaction the
+database has ended so that another one could go on (a deadlock, a serialization failure), up to a limit.
+
+What a database refuses only when it is to be committed (a deferred constraint) is the function's own failure. By then
+the run has gone on in memory as if the step had succeeded; the worker discards it and rebuilds it from its journal, and
+the attempt raises the refusal that is kept here.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ from outlive._runtime.commit.retry import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SEC
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.wakeup import Wakeup
+from outlive._store.contract import Transaction
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import log, run_fields
 
+GIVE_WAYS_MAX = 10
+"""How often an attempt begins again because its transaction gave way, in about 20 s; then what was raised fails it."""
 REFUSALS_KEPT_MAX = 1_000
 """Refusals whose runs have not been rebuilt yet."""
 
@@ -51,18 +56,24 @@ class TransactionSteps:
         number, refusal = self._refusals.pop((journal, command.run, command.call), (0, None))
         if refusal is not None and number == command.attempt:
             raise refusal
-        pause = BACKOFF_FIRST_SECONDS
+        pause, gave_way = BACKOFF_FIRST_SECONDS, 0
         while True:
+            transaction: Transaction | None = None
             try:
-                return await self._run_once(attempt, call)
-            except StoreUnavailableError as error:
+                transaction = await self._begin()
+                return await self._run_in(transaction, attempt, call)
+            except Exception as error:
+                if not isinstance(error, StoreUnavailableError):
+                    gave_way += 1
+                    if transaction is None or not transaction.gave_way(error) or gave_way > GIVE_WAYS_MAX:
+                        raise
                 step = attempt.context()
                 extra = run_fields(step.run_id, step.workflow, step=step.name, attempt=step.attempt)
                 log.warning("step %s of run %s is done again: %s", command.call, step.run_id, error, extra=extra)
-                await Wakeup().sleep(pause)
-                pause = min(BACKOFF_MAX_SECONDS, pause * 2)
+            await Wakeup().sleep(pause)
+            pause = min(BACKOFF_MAX_SECONDS, pause * 2)
 
-    async def _run_once(self, attempt: Attempt, call: Callable[[Attempt, Any], Awaitable[bytes]]) -> bytes:
+    async def _begin(self) -> Transaction:
         # Waiting for a transaction is not the step's time.
         transaction = await self._committer.begin(seconds_max=self._seconds_max)
         while not self._lease.is_held:
@@ -70,6 +81,11 @@ class TransactionSteps:
             await asyncio.shield(rolled_back(transaction))
             await self._lease.until_held()
             transaction = await self._committer.begin(seconds_max=self._seconds_max)
+        return transaction
+
+    async def _run_in(
+        self, transaction: Transaction, attempt: Attempt, call: Callable[[Attempt, Any], Awaitable[bytes]]
+    ) -> bytes:
         try:
             handle = transaction.handle
             result = await call(attempt, handle if attempt.command.step.is_async else handle.sync)

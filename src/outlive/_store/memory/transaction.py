@@ -110,6 +110,10 @@ class MemoryTransaction:
         """See `Transaction`."""
         self.abandon("it was rolled back")
 
+    def gave_way(self, error: BaseException) -> bool:
+        """See `Transaction`: never, because one transaction at a time writes."""
+        return False
+
     def abandon(self, reason: str) -> None:
         """Roll back, if it is not over yet."""
         with self._lock:

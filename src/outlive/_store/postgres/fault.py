@@ -49,6 +49,17 @@ def sqlstate_of(error: BaseException) -> str:
     return (error.sqlstate or "") if isinstance(error, asyncpg.PostgresError) else ""
 
 
+def made_way(error: BaseException) -> bool:
+    """Whether the server chose us to make way, and this is what became of it: SQLAlchemy, and many a program, raise an
+    error of their own that names the server's as its cause."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if sqlstate_of(cause) in RETRIED:
+            return True
+        cause = cause.__cause__
+    return False
+
+
 def is_lost(error: BaseException) -> bool:
     """Whether the connection is of no use any more, and so what it was doing is not known."""
     if isinstance(error, asyncpg.PostgresError):

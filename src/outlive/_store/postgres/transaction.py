@@ -21,7 +21,7 @@ from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import ERRORS, is_lost, is_useless, sqlstate_of, translate
+from outlive._store.postgres.fault import ERRORS, is_lost, is_useless, made_way, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.pool import Pool
 from outlive._store.postgres.read import read_journal
@@ -173,6 +173,10 @@ class PostgresTransaction:
         """See `Transaction`."""
         if self._session is not None:
             await self._let_go(self._take("it was rolled back"))
+
+    def gave_way(self, error: BaseException) -> bool:
+        """See `Transaction`."""
+        return made_way(error)
 
     async def _let_go(self, session: Session) -> None:
         try:

@@ -101,6 +101,10 @@ class SqliteTransaction:
         with suppress(TransactionOverError):
             await asyncio.wrap_future(self._submit(End(())).future)
 
+    def gave_way(self, error: BaseException) -> bool:
+        """See `Transaction`: never, because one transaction at a time writes."""
+        return False
+
     def abandon(self) -> None:
         """Roll back soon; no caller waits for it."""
         self._submit(End(()))

@@ -187,6 +187,10 @@ class MortalTransaction:
         """See `Transaction`."""
         await self._inner.rollback()
 
+    def gave_way(self, error: BaseException) -> bool:
+        """See `Transaction`."""
+        return self._inner.gave_way(error)
+
 
 def _title(change: Change) -> str:
     return " + ".join(title(event_of(row)) for row in change.rows)
