@@ -137,6 +137,31 @@ async def test_worker_begins_a_new_session_when_its_loop_turns_again(caplog: pyt
     assert "has lost its lease (the event loop has not turned" in caplog.text
 
 
+async def test_an_engine_without_a_worker_says_where_its_loop_is_blocked(caplog: pytest.LogCaptureFixture) -> None:
+    """It is what a web application has whose workers are processes of their own. It goes on, and so does its engine."""
+    async with outlive.Engine("memory:", worker=False) as engine:
+        with caplog.at_level(logging.ERROR, logger="outlive"):
+            time.sleep(STALL_SECONDS + 3 * MARK_SECONDS)  # noqa: ASYNC251 (the very thing)
+        assert [] == await engine.list()
+
+    assert engine.counters.stalls == 1
+    assert "time.sleep(STALL_SECONDS" in caplog.text
+
+
+async def test_without_a_session_to_end_a_long_stall_is_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """However long it lasts, and the watchdog goes on watching."""
+    clock, counters = HandClock(), Counters()
+    watchdog = Watchdog(clock=clock, counters=counters)
+    watchdog.start()
+    for _ in range(round(100 * STALL_SECONDS / MARK_SECONDS)):
+        assert clock.tick()
+    watchdog.stop()
+
+    assert counters.stalls == 1
+
+
 def test_worker_process_ends_itself(tmp_path: Path) -> None:
     """With a code that says why, so that its supervisor starts it again."""
     program = (

@@ -42,9 +42,9 @@ from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
 from outlive._runtime.services.flow_loader import FlowLoader
-from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
+from outlive._runtime.session.watchdog import Watchdog
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
@@ -77,7 +77,7 @@ from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.secured import Secured
-from outlive.engine.services import declare_code, load_flows, services_of
+from outlive.engine.services import declare_code, load_flows, start_services
 from outlive.engine.serving import Served
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
@@ -201,6 +201,7 @@ class Engine(Served, Secured, Configured):
         self._sessions: WorkerSessions | None = None
         self._services: Services | None = None
         self._describer: Describer | None = None
+        self._watchdog: Watchdog | None = None  # Without a worker; the sessions of a worker have their own.
         self._process, self._running = 0, threading.Lock()
         self._sync = SyncEngine(self)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -243,7 +244,8 @@ class Engine(Served, Secured, Configured):
                 batch_max=self.limits.commit_batch_max,
                 overlaps=is_server(self.url),
             )
-            self._waiters = Waiters(self._store, pause=self._pause, pause_seconds=self._poll_seconds)
+            seconds = self._poll_seconds
+            self._waiters = Waiters(self._store, pause=lambda: Wakeup().sleep(seconds), pause_seconds=seconds)
             if self._has_worker:
                 if self._tunes:
                     tune_interpreter()
@@ -257,6 +259,8 @@ class Engine(Served, Secured, Configured):
                 self._store.watch(self._on_ring)
                 self._describer = Describer(self._store, self._registry)
                 self._describer.start()
+            else:
+                self._watchdog = Watchdog(clock=self._clock, counters=self.counters).start()
             self._client = self._new_client()
             if self._has_worker:
                 await self._start_services()
@@ -305,6 +309,8 @@ class Engine(Served, Secured, Configured):
         await self._close(client)
 
     async def _close(self, client: Client | None) -> None:
+        if self._watchdog is not None:
+            self._watchdog.stop()
         if self._sessions is not None:
             self._sessions = None
             await self._resources.close()
@@ -329,9 +335,6 @@ class Engine(Served, Secured, Configured):
             self._services.ring(FlowLoader.name)
         elif self._sessions is not None:
             self._sessions.ring(cell)
-
-    async def _pause(self) -> None:
-        await Wakeup().sleep(self._poll_seconds)
 
     def _environment(self) -> Environment:
         return Environment(
@@ -374,13 +377,9 @@ class Engine(Served, Secured, Configured):
         assert self._client is not None
         environment, schedules = self._environment(), self._has_schedules
         await declare_code(self._store, environment, queues=self._queues, schedules=schedules)
-        found = services_of(
+        self._services = start_services(
             self._client, environment, retention=self._retention, schedules=schedules, flow_loader=self._flow_loader
         )
-        services = self._services = Services(found, clock=self._clock, counters=self.counters)
-        self._client.ring_schedules = lambda: services.ring(Scheduler.name)
-        self._client.ring_flows = lambda: services.ring(FlowLoader.name)
-        services.start()
 
     def _new_client(self) -> Client:
         assert self._waiters is not None

@@ -13,6 +13,7 @@ from outlive._runtime.services.flow_loader import FlowLoader, Redefine
 from outlive._runtime.services.pruner import Pruner
 from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
+from outlive._runtime.services.supervisor import Services
 from outlive._store.contract import Store
 from outlive.client.client import Client
 from outlive.client.events.triggers import declare as declare_triggers
@@ -47,26 +48,30 @@ async def declare_code(
         await declare_schedules(registry, store, began_at=store.now(), nonce=environment.clock.nonce)
 
 
-def services_of(
+def start_services(
     client: Client,
     environment: Environment,
     *,
     retention: Sequence[Keep | KeepAudit],
     schedules: bool,
     flow_loader: FlowLoader | None,
-) -> list[Service]:
-    """What this worker does now and then for the whole store."""
+) -> Services:
+    """Begin what this worker does now and then for the whole store; its client rings for what cannot wait."""
     store, clock, counters = client.access.own_store, environment.clock, environment.counters
-    services: list[Service] = []
+    found: list[Service] = []
     if flow_loader is not None:
-        services.append(flow_loader)
+        found.append(flow_loader)
     if schedules:
         has_own = bool(environment.registry.schedules())
-        services.append(Scheduler(client, clock=clock, counters=counters, looks_at_once=has_own))
-    services += [AuditPruner(store, keep) for keep in retention if isinstance(keep, KeepAudit)]
+        found.append(Scheduler(client, clock=clock, counters=counters, looks_at_once=has_own))
+    found += [AuditPruner(store, keep) for keep in retention if isinstance(keep, KeepAudit)]
     if rules := [keep for keep in retention if isinstance(keep, Keep)]:
         rate = environment.limits.deletes_per_second_max
-        services.append(Pruner(store, rules, clock=clock, counters=counters, deletes_per_second_max=rate))
-        services.append(BlobCollector(store, packer=environment.packer, counters=counters))
-        services.append(CellCollector(store, counters=counters))
+        found.append(Pruner(store, rules, clock=clock, counters=counters, deletes_per_second_max=rate))
+        found.append(BlobCollector(store, packer=environment.packer, counters=counters))
+        found.append(CellCollector(store, counters=counters))
+    services = Services(found, clock=clock, counters=counters)
+    client.ring_schedules = lambda: services.ring(Scheduler.name)
+    client.ring_flows = lambda: services.ring(FlowLoader.name)
+    services.start()
     return services

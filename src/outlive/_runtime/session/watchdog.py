@@ -4,7 +4,8 @@ A sync call in an async step, or a workflow that computes for minutes, stops eve
 keeper goes on renewing the lease: no other worker may take its runs, and no log says why. So the loop writes a mark
 four times a second, and a thread reads it. When the mark is old, the thread logs the stacks of all threads; the line
 that blocks is among them. When the mark is as old as a lease, the thread ends the session: other workers take the runs
-over, and a worker process that has nothing else to do ends itself.
+over, and a worker process that has nothing else to do ends itself. An engine without a worker has no session to end:
+there the log is all, and it is what a web application needs that was frozen by one of its handlers.
 
 If the whole process was stopped (SIGSTOP, a laptop that slept), the thread was stopped too and reads the mark late.
 Then the lease decides, and the loop gets the time to write its next mark.
@@ -13,11 +14,13 @@ Then the lease decides, and the loop gets the time to write its next mark.
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Generator
 from contextvars import Context
+from typing import Self
 
 from outlive._runtime.clock import Clock
 from outlive.telemetry import Counters, log
@@ -32,7 +35,12 @@ class Watchdog:
     """Watches one event loop."""
 
     def __init__(
-        self, *, clock: Clock, counters: Counters, stall_seconds_max: float, end_session: Callable[[str], None]
+        self,
+        *,
+        clock: Clock,
+        counters: Counters,
+        stall_seconds_max: float = math.inf,
+        end_session: Callable[[str], None] | None = None,
     ) -> None:
         self._clock = clock
         self._counters = counters
@@ -44,10 +52,11 @@ class Watchdog:
         self._mark: asyncio.TimerHandle | None = None
         self._stop: Callable[[], None] | None = None
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Begin to watch."""
         self._leave_mark()
         self._stop = self._clock.pulse(self._looks(), name="outlive-watchdog")
+        return self
 
     def stop(self) -> None:
         """Watch no more."""
@@ -78,7 +87,7 @@ class Watchdog:
                 reported_at = marked_at
                 self._counters.stalls += 1
                 log.error("the event loop has not turned for %.1f s; it stands here:\n%s", lag, self._stacks())
-            if lag >= self._stall_seconds_max:
+            if self._end_session is not None and lag >= self._stall_seconds_max:
                 self._end_session(f"the event loop has not turned for {lag:.1f} s")
                 return
 
