@@ -25,6 +25,7 @@ from outlive.errors import (
     TaskOutputError,
 )
 from outlive.testing import TestEngine
+from tests.engine.inside import store_of
 from tests.engine.support import Place
 
 
@@ -216,6 +217,54 @@ async def test_a_lease_that_has_run_out_gives_the_task_to_another(place: Place) 
         with pytest.raises(TaskEndedError):
             await engine.tasks.complete(first.id, first.lease, {"width": 1})
         assert await run.result() == 2
+
+
+async def test_end_under_the_lease_of_another_task_is_refused(engine: TestEngine) -> None:
+    """A program that mixes up its tasks ends neither of them."""
+    runs = [await engine.start(thumbnail, url) for url in ("a.png", "b.png")]
+    tasks = [await claimed(engine), await claimed(engine)]
+    wrong = [(tasks[0].id, tasks[1].lease), (tasks[1].id, tasks[0].lease), (tasks[0].id, "")]
+
+    for task_id, lease in wrong:
+        for end in (
+            engine.tasks.complete(task_id, lease, {"width": 1}),
+            engine.tasks.fail(task_id, lease, "no"),
+            engine.tasks.heartbeat(task_id, lease),
+        ):
+            with pytest.raises(TaskLeaseLostError):
+                await end
+
+    for width, task in enumerate(tasks):
+        await engine.tasks.complete(task.id, task.lease, {"width": width})
+    with pytest.raises(TaskEndedError):
+        await engine.tasks.complete(tasks[0].id, tasks[1].lease, {"width": 0})
+    assert sorted([await run.result() for run in runs]) == [0, 1]
+
+
+async def test_heartbeat_of_a_session_that_ends_meanwhile_is_refused(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task is the program's when the heartbeat looks, and no longer when it renews the lease."""
+    await engine.start(thumbnail, "a.png")
+    task = await claimed(engine)
+    store = store_of(engine)
+    open_beat = store.open_beat
+
+    class LateBeat:
+        """Renews a lease after its session has ended, as that of a program that was lost does."""
+
+        def renew(self, *, lease_seconds: float) -> bool:
+            asyncio.run_coroutine_threadsafe(store.retire_worker(task.lease), loop).result(10)
+            return open_beat(task.lease).renew(lease_seconds=lease_seconds)
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(store, "open_beat", lambda _: LateBeat())
+
+    with pytest.raises(TaskLeaseLostError):
+        await engine.tasks.heartbeat(task.id, task.lease)
 
 
 async def test_the_first_end_counts(engine: TestEngine) -> None:

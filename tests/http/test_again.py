@@ -56,6 +56,36 @@ async def test_a_key_is_the_key_of_one_principal(engine: TestEngine) -> None:
     )
 
 
+async def test_key_names_one_kind_of_request_to_one_run(api: Caller, engine: TestEngine) -> None:
+    """A client that uses its key for the next request too gets that done, and not the answer to the first one."""
+    for name in ("p-1", "p-2"):
+        await engine.start(shop.api_patient, id=name)
+    await engine.settle()
+    answers = []
+    for verb in ("pause", "resume"):
+        answers += [await api.post(f"/api/v1/runs/{name}/{verb}", headers=KEY) for name in ("p-1", "p-2")]
+        await engine.settle()
+
+    assert [202] * 4 == [it.status for it in answers]
+    still_paused = [await api.post(f"/api/v1/runs/{name}/resume") for name in ("p-1", "p-2")]
+    assert [409, 409] == [it.status for it in still_paused]
+
+
+async def test_runs_started_with_one_key_by_two_principals_are_two(engine: TestEngine) -> None:
+    """The id of such a run is made of the key, and of who sends it."""
+    await engine.start(shop.api_patient, id="known")  # The store knows the workflow from now on.
+    both = FixedKeys({name * 40: Principal(name, frozenset({"operator"})) for name in ("x", "y")})
+    started = [
+        await Caller(Api(engine, auth=both), key=name * 40).post(
+            "/api/v1/runs", {"workflow": "api_patient"}, headers=KEY
+        )
+        for name in ("x", "y", "x")
+    ]
+
+    first, other, again = [it.data["id"] for it in started]
+    assert first == again != other
+
+
 async def test_a_deleted_run_stays_deleted(api: Caller, engine: TestEngine) -> None:
     """Its deed is in the audit log, which outlives it."""
     await engine.start(shop.api_order, 5, id="o-1")

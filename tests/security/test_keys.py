@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,36 @@ async def test_a_key_expires(engine: TestEngine) -> None:
     assert [key.status for key in await engine.keys.list()] == ["expired"]
     with pytest.raises(InvalidArgumentError, match="it is in the past"):
         await engine.keys.create("late", expires=datetime(2000, 1, 1, tzinfo=UTC))
+
+
+async def test_a_revoked_key_with_an_expiry_ahead_is_refused(engine: TestEngine) -> None:
+    """It is revoked, though it has not expired, and stays so when it has expired too. [S3]"""
+    made = await engine.keys.create("ci", expires=timedelta(hours=1))
+    await engine.keys.revoke(made.key.id)
+
+    assert await engine.keys.find(made.secret) is None
+    await engine.skip(timedelta(hours=2))
+    assert await engine.keys.find(made.secret) is None
+    assert [key.status for key in await engine.keys.list()] == ["revoked"]
+
+
+async def test_a_use_that_is_noted_late_does_not_undo_a_revocation(engine: TestEngine) -> None:
+    """A request reads the key, a person revokes it, and then the request notes its use. [S3]"""
+    made = await engine.keys.create("ci")
+    store = store_of(engine)
+    change_cell = store.change_cell
+
+    async def revoke_before_the_note(name: str, *rest: Any, **options: Any) -> Any:
+        store.change_cell = change_cell  # type: ignore[method-assign]
+        await engine.keys.revoke(made.key.id)
+        return await store.change_cell(name, *rest, **options)
+
+    store.change_cell = revoke_before_the_note  # type: ignore[method-assign]
+    await engine.keys.find(made.secret)
+
+    (key,) = await engine.keys.list()
+    assert (key.status, key.last_used is not None) == ("revoked", True)
+    assert await engine.keys.find(made.secret) is None
 
 
 async def test_the_last_use_of_a_key_is_known_to_the_minute(engine: TestEngine) -> None:
