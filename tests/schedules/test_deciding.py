@@ -132,6 +132,9 @@ def test_ticks_that_were_missed(catch_up: str, started: list[int], missed: int) 
 
     assert (started, missed) == (decision.starts, decision.state.missed)
     assert NOW + 11 * HOUR == decision.next_at
+    again = life.look(NOW + 10 * HOUR + LATE + 2 * SECOND)
+    assert ([], missed) == (again.starts, again.state.missed), "a tick is missed or started once"
+    assert hours(11) == life.look(NOW + 11 * HOUR).starts
 
 
 def test_a_late_tick_is_not_a_missed_one() -> None:

@@ -72,7 +72,7 @@ class QueuesConformance(Facet):
         assert await claim(store, "worker-b") == []
 
     async def test_no_more_slots_than_one_worker_may_have(self, store: Store) -> None:
-        """Another worker may have as many."""
+        """Another worker may have as many. What a claim takes over and what it takes from the line count together."""
         await limit(store, per_worker=1)
         await line_up(store, "a", "b", "c")
         await hire(store, "worker-a")
@@ -81,6 +81,8 @@ class QueuesConformance(Facet):
         assert await claim(store, "worker-a") == ["a"]
         assert await claim(store, "worker-a") == []
         assert await claim(store, "worker-b") == ["b"]
+        await (await follow(store, "a")).suspend(wake_at=store.now())
+        assert await claim(store, "worker-a") == ["a"]
 
     async def test_worker_with_all_its_slots_takes_over_no_other_run_of_the_queue(self, store: Store) -> None:
         """A run that holds a slot and is due waits for a worker that has room, and no time is named for that."""
