@@ -1,0 +1,238 @@
+"""Every way of running that the guides show, as real processes for 20 seconds, with readers that follow runs.
+
+They run at the same time, so that all of them together take as long as one. What is watched is what a person would
+notice: memory that grows, a processor that is busy while nothing happens, a request that takes long, a reader that is
+thrown out, a process that does not stop.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from outlive.testing.postgres import PostgresServer
+from proof.http.malformed import cpu_seconds, memory_mb
+from tests.docs.page import DOCS, ROOT, blocks_of
+
+WATCH_SECONDS = 20.0
+READERS = 3
+START_SECONDS, STOP_SECONDS = 60.0, 30.0
+CPU_MAX = 0.25
+"""Of one processor, of all processes of one way: a reader that spins takes all, a watcher of files some percent."""
+GROWTH_MAX_MB = 30.0
+PING_TYPICAL_SECONDS_MAX, PING_SECONDS_MAX = 0.25, 5.0
+
+PYTHON = sys.executable
+UVICORN = (PYTHON, "-m", "uvicorn", "--timeout-graceful-shutdown", "2", "--port", "{port}")
+OUTLIVE = (PYTHON, "-m", "outlive.cli")
+MANAGE = (PYTHON, "manage.py")
+STORE = ("--port", "{port}", "--store", "sqlite:shop.db")
+log = logging.getLogger(__name__)
+
+
+class Way(msgspec.Struct, frozen=True):
+    """One way of running: a command, and what can be asked of it."""
+
+    name: str
+    command: tuple[str, ...]
+    ping: str
+    follow: str | None = "/outlive/api/v1/follow/runs"
+    """None where the guide mounts no API: then nothing can follow through it."""
+
+
+WAYS = (
+    Way("serve", (*OUTLIVE, "serve", *STORE), "/health/live", "/api/v1/follow/runs"),
+    Way("dev", (*OUTLIVE, "dev", "shop.py", *STORE), "/health/live", "/api/v1/follow/runs"),
+    Way("FastAPI", (*UVICORN, "web:app"), "/orders/1"),
+    Way("FastAPI, two processes", (*UVICORN, "web:app", "--workers", "2"), "/orders/1"),
+    Way("FastAPI, reloading", (*UVICORN, "web:app", "--reload"), "/orders/1"),
+    Way("Starlette", (*UVICORN, "web_starlette:app"), "/outlive/health/live"),
+    Way("Litestar", (*UVICORN, "web_litestar:app"), "/outlive/health/live"),
+    Way("Flask", (PYTHON, "-m", "flask", "--app", "flask_shop", "run", "--port", "{port}"), "/orders/1", None),
+    Way("Django", (*MANAGE, "runserver", "{port}"), "/orders/1", None),
+    Way(
+        "Django's worker", (PYTHON, "manage.py", "outlive", "worker", "--metrics-port", "{port}"), "/health/live", None
+    ),
+)
+
+
+class Running:
+    """A way that runs, and what was seen of it."""
+
+    def __init__(self, way: Way, folder: Path, port: int, process: subprocess.Popen[bytes]) -> None:
+        self.way, self._folder, self._port, self._process = way, folder, port, process
+        self._readers: list[socket.socket] = []
+        self._pings: list[float] = []
+
+    def wait_until_ready(self) -> None:
+        """Return when it answers."""
+        ends_at = time.monotonic() + START_SECONDS
+        while time.monotonic() < ends_at and self._process.poll() is None:
+            try:
+                self._ask()
+            except OSError:
+                time.sleep(0.1)
+            else:
+                return
+        raise AssertionError(f"{self.way.name} does not answer:\n{self._log()}")
+
+    def follow(self) -> None:
+        """Open readers that stay."""
+        for _ in range(READERS if self.way.follow is not None else 0):
+            reader = socket.create_connection(("127.0.0.1", self._port), timeout=START_SECONDS)
+            self._readers.append(reader)
+            reader.sendall(f"GET {self.way.follow} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+            seen = b""
+            while b"event: list" not in seen:
+                part = reader.recv(65_536)
+                assert part, f"{self.way.name} closed a reader: {seen!r}"
+                seen += part
+
+    def begin(self) -> None:
+        """From here on it is watched."""
+        self._cpu, self._memory, self._began = self._used(), self._size(), time.monotonic()
+
+    def ping(self) -> None:
+        """Ask for something small, and note how long that takes."""
+        asked_at = time.monotonic()
+        self._ask()
+        self._pings.append(time.monotonic() - asked_at)
+
+    def findings(self) -> Iterator[str]:
+        """What a person would complain about."""
+        cpu = (self._used() - self._cpu) / (time.monotonic() - self._began)
+        grown, typical, worst = self._size() - self._memory, statistics.median(self._pings), max(self._pings)
+        log.info("%s: %.3f of a processor, %+.1f MB, ping %.3f/%.3f s", self.way.name, cpu, grown, typical, worst)
+        if cpu > CPU_MAX:
+            yield f"{self.way.name} takes {cpu:.0%} of a processor at rest"
+        if grown > GROWTH_MAX_MB:
+            yield f"{self.way.name} has grown by {grown:.0f} MB"
+        if typical > PING_TYPICAL_SECONDS_MAX or worst > PING_SECONDS_MAX:
+            yield f"{self.way.name} answers in {typical:.2f} s, {worst:.2f} s at worst"
+        if thrown_out := sum(self._is_closed(reader) for reader in self._readers):
+            yield f"{self.way.name} has closed {thrown_out} readers"
+
+    def stop(self) -> Iterator[str]:
+        """Ask it to stop while its readers follow."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            yield f"{self.way.name} does not stop:\n{self._log()}"
+        for reader in self._readers:
+            reader.close()
+        if "Exception in ASGI application" in self._log():
+            yield f"{self.way.name} logs a failure:\n{self._log()}"
+
+    def _ask(self) -> None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self._port}{self.way.ping}", timeout=START_SECONDS).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code != 404:  # There is no such order.
+                raise
+
+    @staticmethod
+    def _is_closed(reader: socket.socket) -> bool:
+        reader.setblocking(False)
+        try:
+            while reader.recv(65_536):
+                pass
+        except BlockingIOError:
+            return False
+        return True
+
+    def _used(self) -> float:
+        return sum(cpu_seconds(pid) for pid in _tree(self._process.pid))
+
+    def _size(self) -> float:
+        return sum(memory_mb(pid) for pid in _tree(self._process.pid))
+
+    def _log(self) -> str:
+        return (self._folder / "log").read_text("utf-8", "replace")[-4_000:]
+
+
+def _tree(pid: int) -> list[int]:
+    """A process and all that it has started."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text("utf-8", "replace").rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue  # It has ended meanwhile.
+        parents.setdefault(parent, []).append(int(entry.parent.name))
+    found, left = [], [pid]
+    while left:
+        found.append(left.pop())
+        left += parents.get(found[-1], [])
+    return found
+
+
+@contextmanager
+def running(way: Way, folder: Path, database_url: str) -> Iterator[Running]:
+    """The processes of a way, in a folder with what the guides show."""
+    shutil.copytree(ROOT / "examples" / "django_shop", folder)
+    shutil.copy(ROOT / "examples" / "flask_shop.py", folder)
+    for block in blocks_of(DOCS / "guides" / "fastapi.md"):
+        first = block.text.partition("\n")[0]
+        if first.endswith(".py") and not way.name.startswith("Django"):
+            (folder / first.removeprefix("# ")).write_text(block.text, "utf-8")
+            shutil.rmtree(folder / "shop", ignore_errors=True)  # The app of Django has the name of the module.
+    environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1"}
+    if way.name == "Django":
+        subprocess.run([*MANAGE, "migrate"], cwd=folder, env=environment, check=True, capture_output=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [part.format(port=port) for part in way.command]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield Running(way, folder, port, process)
+    finally:
+        for pid in _tree(process.pid) if process.poll() is None else []:
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_documented_way_of_running_rests_while_readers_follow(
+    tmp_path: Path, postgres_server: PostgresServer, postgres_database: str
+) -> None:
+    """Nothing grows, spins or waits, no reader is thrown out, and it stops when it is asked to."""
+    database_url = postgres_server.store_url(postgres_database)
+    with ExitStack() as stack:
+        all_of_them = [
+            stack.enter_context(running(way, tmp_path / f"way-{number}", database_url))
+            for number, way in enumerate(WAYS)
+        ]
+        for each in all_of_them:
+            each.wait_until_ready()
+            each.follow()
+        for each in all_of_them:
+            each.begin()
+        ends_at = time.monotonic() + WATCH_SECONDS
+        while time.monotonic() < ends_at:
+            for each in all_of_them:
+                each.ping()
+            time.sleep(0.2)
+        found = [line for each in all_of_them for line in each.findings()]
+        found += [line for each in all_of_them for line in each.stop()]
+
+    assert found == []
