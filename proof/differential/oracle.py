@@ -356,7 +356,13 @@ class Oracle:
     def _claim(self, journal: int, worker_id: str) -> Claim:
         tree = self.world.trees[journal]
         root, seq = tree.runs[0], tree.tail + 1
-        event = RunClaimed(at=self.now(), worker=worker_id, epoch=root.epoch + 1, interrupted=bool(root.owner))
+        event = RunClaimed(
+            at=self.now(),
+            worker=worker_id,
+            epoch=root.epoch + 1,
+            interrupted=bool(root.owner),
+            begins=root.epoch == 0,
+        )
         fold = Fold(root.root_id)
         fold.runs[0] = root
         fold.apply(event)

@@ -41,7 +41,7 @@ class ClaimsConformance(Facet):
         (taken,) = (await store.claim_runs("worker-a", [DEFINITION], limit=10)).claims
 
         await tree.catch_up()
-        assert (await read_events(tree))[-1] == RunClaimed(at=store.now(), worker="worker-a", epoch=1)
+        assert (await read_events(tree))[-1] == RunClaimed(at=store.now(), worker="worker-a", epoch=1, begins=True)
         assert taken.seq == tree.seq == 1
         assert taken.run == await get_run(store, "run-1")
         assert (taken.run.status, taken.run.owner, taken.run.epoch) == (RunStatus.RUNNING, "worker-a", 1)
