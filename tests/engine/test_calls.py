@@ -76,7 +76,7 @@ async def count_calls(engine: Engine, workflow: Callable[[int], Any]) -> float:
     return min(counts)
 
 
-@pytest.mark.parametrize(("store", "run_max", "step_max"), [("memory:", 206, 51), ("sqlite:", 197, 47)])
+@pytest.mark.parametrize(("store", "run_max", "step_max"), [("memory:", 207, 52), ("sqlite:", 198, 48)])
 async def test_a_run_and_a_step_cost_no_more_calls_than_they_did(
     store: str, run_max: float, step_max: float, tmp_path: Path
 ) -> None:

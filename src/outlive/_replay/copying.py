@@ -98,6 +98,8 @@ class Copier:
         """`execution` is that of the new run. `pack` packs the values of an event for the new tree, and `pack_result`
         the result of a step; `results` are the edits, by the name or the call of a step."""
         self._execution = execution
+        # A call with other arguments than in the origin is another call: its outcome is not copied.
+        execution.compares_arguments = True
         self._pack = pack
         self._results = results
         self._pack_result = pack_result

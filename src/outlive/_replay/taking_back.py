@@ -170,6 +170,8 @@ class Search:
     def _try(self, taken: dict[int, int]) -> _Trial:
         trial = _Trial(set(taken), since=min(taken.values()))
         execution = self._make()
+        # A call with other arguments was made only because of the failure.
+        execution.compares_arguments = True
         execution.look_ahead([*self._events, self._retried(trial.left_out, trial.since)])
         try:
             for number, event in self._numbered:
