@@ -328,6 +328,134 @@ async def test_timed_out_run_has_its_time_again(engine: TestEngine) -> None:
     assert 40 <= (engine.now() - begun_at).total_seconds() < 41
 
 
+# -- What an end closes is open again ----------------------------------------------------------------------------------
+
+
+@outlive.workflow
+async def back_asking() -> str:
+    """Asks people beside a step that fails."""
+    asked = asyncio.ensure_future(outlive.wait_for_approval("pay", assignees=["ann"]))
+    shipped = await back_ship("parcel")
+    return f"{shipped}, {(await asked).by}"
+
+
+@outlive.workflow
+async def back_asking_in_group() -> str:
+    """The same, and the failure cancels the wait."""
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(outlive.wait_for_approval("pay", assignees=["ann"], deadline=timedelta(hours=1)))
+        shipped = group.create_task(back_ship("parcel"))
+    return f"{shipped.result()}, {asked.result().by}"
+
+
+@outlive.workflow
+async def back_asking_parent() -> str:
+    """A child asks, and its parent fails."""
+    asked = asyncio.ensure_future(outlive.wait_for_approval("pay", assignees=["ann"]))
+    child = asyncio.ensure_future(back_asking())
+    try:
+        return await child
+    finally:
+        asked.cancel()
+
+
+@pytest.mark.parametrize("asking", [back_asking, back_asking_in_group])
+async def test_approval_that_a_failure_closed_is_open_again(engine: TestEngine, asking: Any) -> None:
+    """Its people find it again, and their decision is taken."""
+    run = await engine.start(asking, id="r")
+    await fail(run)
+    assert [entry.status for entry in await run.approvals()] == ["closed"]
+    await engine.skip(timedelta(hours=2))
+    world.is_repaired = True
+    await run.retry()
+
+    (entry,) = await engine.approvals(assignee="ann")
+    assert (entry.run_id, entry.status, entry.closed_at, entry.reason) == ("r", "pending", None, "")
+    assert await engine.approve("r", "pay", by="ann")
+    assert await run.result() == "parcel of parcel, ann"
+
+
+async def test_approval_of_a_child_is_open_again(engine: TestEngine) -> None:
+    """With its child, which goes on too."""
+    run = await engine.start(back_asking_parent, id="r")
+    await fail(run)
+    world.is_repaired = True
+    await run.retry()
+    assert {entry.run_id for entry in await engine.approvals(assignee="ann", roots_only=False)} == {"r", "r~1"}
+    await engine.approve("r~1", "pay", by="ann")
+    assert await run.result() == "parcel of parcel, ann"
+    assert not await engine.approvals()
+
+
+async def test_approval_that_was_decided_before_the_failure_stays_decided(engine: TestEngine) -> None:
+    """The run that goes on has the decision."""
+    run = await engine.start(back_asking, id="r")
+    await engine.approve("r", "pay", by="bob")
+    await fail(run)
+    world.is_repaired = True
+    await run.retry()
+    assert not await engine.approvals()
+    assert await run.result() == "parcel of parcel, bob"
+
+
+async def test_fork_of_a_retried_run_asks_what_its_origin_asks(engine: TestEngine) -> None:
+    """Each request has a decision of its own."""
+    run = await engine.start(back_asking, id="r")
+    await fail(run)
+    world.is_repaired = True
+    await run.retry()
+    await outlive_waits(run)
+    await engine.fork("r", id="f")
+    assert [entry.run_id for entry in await engine.approvals()] == ["f", "r"]
+    for run_id in ("f", "r"):
+        await engine.approve(run_id, "pay", by=run_id)
+        assert await engine.get(run_id).result() == f"parcel of parcel, {run_id}"
+
+
+@outlive.workflow
+async def back_promising() -> str:
+    """Waits for a program, and for one that asks, beside a step that fails."""
+    made = outlive.promise(str)
+    outlive.publish(promise=made.id)
+    shipped = await back_ship("parcel")
+    async for question in outlive.asks("more", str):
+        question.reply(f"{shipped} and {question.body}")
+        break
+    return await made
+
+
+async def test_promises_and_asks_that_a_failure_closed_are_open_again(engine: TestEngine) -> None:
+    """The promise has the same id, and the ask the same key."""
+    run = await engine.start(back_promising, id="r")
+    with pytest.raises(RunFinishedError):
+        await run.ask("more", "paper", key="k")
+    await fail(run)
+    promise = (await run.published())["promise"]
+    with pytest.raises(RunFinishedError):
+        await engine.resolve(promise, "too early")
+    world.is_repaired = True
+    await run.retry()
+    assert await engine.resolve(promise, "kept")
+    assert await run.ask("more", "paper", key="k") == "parcel of parcel and paper"
+    assert await run.result() == "kept"
+
+
+async def test_run_that_was_cancelled_before_a_worker_had_it_begins(tmp_path: Path) -> None:
+    """Nothing asked its code to stop: its end is all that is taken back."""
+    url = f"sqlite:{tmp_path}/runs.db"
+    async with TestEngine(url, worker=False) as client:
+        run = await client.start(back_order, "book", id="r")
+        await run.cancel(reason="a mistake")
+        assert await run.status() is outlive.RunStatus.CANCELLED
+        await run.retry()
+        assert await run.status() is outlive.RunStatus.PENDING
+        assert await check_store(store_of(client)) == []
+    world.is_repaired = True
+    async with TestEngine(url) as engine:
+        await engine.get("r").result()
+    assert world.calls[0] == "reserve book"
+
+
 # -- What cannot go on -------------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from typing import get_args
 import msgspec
 
 from outlive._model import Failure, Payload, RunStatus, Wait
+from outlive._model.approval import OpenRequest
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_field="t"):
@@ -132,6 +133,9 @@ class RunRetried(Event, frozen=True, tag=True):
     keeps its number."""
     timeout_at: int | None = None
     """The new deadline of the run."""
+    approvals: tuple[OpenRequest, ...] | None = None
+    """Requests for approval that are open again: the end of the run had closed them. None in older journals, and in the
+    history of a fork."""
     reason: str = ""
 
 

@@ -133,9 +133,11 @@ class Fold(msgspec.Struct, eq=False):
 
     def _retry(self, event: journal.RunRetried) -> Run:
         is_root = event.run == 0
+        before = self.runs[event.run].approvals
         return self._set(
             event.run,
             event,
+            approvals=before if event.approvals is None else event.approvals,
             status=RunStatus.PENDING if is_root else RunStatus.RUNNING,
             wake_at=event.at if is_root else None,
             finished_at=None,

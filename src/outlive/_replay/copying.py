@@ -175,7 +175,7 @@ class Copier:
         elif isinstance(event, journal.MessageSetAside):
             changes["message"] = self._places.get(event.message, event.message)
         elif isinstance(event, journal.RunRetried):
-            changes |= {"undone": (), "since": 0, "next_number": 0}
+            changes |= {"undone": (), "since": 0, "next_number": 0, "approvals": None}
         return self._pack(replace(event, **changes))
 
     # -- Edits -----------------------------------------------------------------------------------------------

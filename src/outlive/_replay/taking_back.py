@@ -27,6 +27,7 @@ from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.fold import STATUS
 from outlive._model import Failure, RunStatus
+from outlive._model.approval import OpenRequest
 from outlive._replay.call import ChildCall, SnapshotCall, StepCall
 from outlive._replay.command import Park, RunStep
 from outlive._replay.ending import DEADLINE
@@ -60,6 +61,8 @@ class TakenBack(msgspec.Struct, frozen=True):
     """The numbers of the children that go on."""
     approvals: tuple[tuple[int, str], ...]
     """Requests for approval that were taken back although they were decided, by run and call."""
+    requests: dict[int, tuple[OpenRequest, ...]]
+    """Requests for approval that are open again, by run."""
 
 
 class _Trial(msgspec.Struct):
@@ -74,6 +77,8 @@ class _Trial(msgspec.Struct):
     is_lost: bool = False
     """Whether the code does not ask for a step whose failure was left out: it has caught an earlier one."""
     children: tuple[int, ...] = ()
+    requests: dict[int, tuple[OpenRequest, ...]] = {}
+    """The approvals that the code waits for at the end of the trial, by run."""
 
 
 class Search:
@@ -107,10 +112,11 @@ class Search:
             CannotRetry: nothing would help, or a roll-back stands in the way.
         """
         end = {self._end: self._last_ends}
-        only_end = self._try(end)
-        if isinstance(self._ending, journal.RunFailed) and self._is_good(only_end):
-            return self._found(only_end)
         requests = {number: number for number, event in self._life if self._is_request(event)}
+        only_end = self._try(end)
+        # No event asked for the cancel of a run that was not in motion: all that there is to take back is its end.
+        if not requests and self._is_good(only_end):
+            return self._found(only_end)
         failures = {number: event for number, event in self._life if _is_failure(event)}
         for taken, is_careful in self._choices(end | requests, failures):
             trial = self._try(taken)
@@ -192,6 +198,10 @@ class Search:
             root = execution.frames.get(0)
             trial.is_open = root is not None and (root.outcome is None or root.outcome.status in _WELL)
             trial.children = tuple(sorted(number for number in execution.frames if number))
+            trial.requests = {
+                number: tuple(OpenRequest(asked.call, asked.assignees) for asked in frame.approvals.values())
+                for number, frame in execution.frames.items()
+            }
             failed = [event for number, event in self._numbered if number in trial.left_out]
             trial.is_lost = any(
                 isinstance(event, journal.StepFailed) and (event.run, event.call) not in execution.calls
@@ -222,11 +232,14 @@ class Search:
 
     def _found(self, trial: _Trial) -> TakenBack:
         undone = trial.left_out | {*trial.dropped}
-        gone = {
-            (event.run, event.call)
+        asked = {
+            number: (event.run, event.call)
             for number, event in self._numbered
-            if number in undone and isinstance(event, journal.ApprovalRequested)
+            if isinstance(event, journal.ApprovalRequested)
         }
+        gone = {key for number, key in asked.items() if number in undone}
+        # What the code asks for only now, it has yet to write down.
+        written = {key for number, key in asked.items() if number not in undone and number not in self._before}
         decided = [
             (event.run, event.approval) for _, event in self._standing if isinstance(event, journal.ApprovalDecided)
         ]
@@ -236,6 +249,10 @@ class Search:
             next_number=self._next_number,
             children=trial.children,
             approvals=tuple(each for each in decided if each in gone),
+            requests={
+                number: tuple(request for request in requests if (number, request.call) in written)
+                for number, requests in trial.requests.items()
+            },
         )
 
     def _same_end(self) -> str:

@@ -21,6 +21,8 @@ from outlive._journal.event import (
     ApprovalRequested,
     Ending,
     MessageSetAside,
+    RunForked,
+    RunRetried,
 )
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run, child_id
@@ -33,6 +35,7 @@ from outlive.errors import UnreadableError
 T = TypeVar("T")
 
 ApprovalStatus = Literal["pending", "approved", "rejected", "closed"]
+ENDED = "the run has ended"
 Unpack = Callable[[Payload], Stored]
 Key = tuple[int, str]
 """The number of a run and the call of its request."""
@@ -103,11 +106,33 @@ class Audit:
                 self._set_aside(event)
             case ApprovalClosed():
                 self._close((event.run, event.approval), instant_of(event.at), "the run no longer waits for it")
+            case RunRetried():
+                self._reopen(event)
+            case RunForked():
+                self._put_off(event.rested)
             case _:
                 if isinstance(event, Ending):
                     for key in list(self.entries):
                         if event.run in (0, key[0]):
-                            self._close(key, instant_of(event.at), "the run has ended")
+                            self._close(key, instant_of(event.at), ENDED)
+
+    def _reopen(self, event: RunRetried) -> None:
+        """The run goes on: its open requests are open again, with as much time left as they had."""
+        if event.run == 0:
+            self._put_off(event.rested)
+        own = {key: entry for key, entry in self.entries.items() if key[0] == event.run and entry.status == "closed"}
+        if event.approvals is None:  # Of an earlier release.
+            reopened = [key for key, entry in own.items() if entry.reason == ENDED]
+        else:
+            reopened = [(event.run, request.call) for request in event.approvals]
+        for key in reopened:
+            if key in own:
+                self._change(key, status="pending", closed_at=None, reason="")
+
+    def _put_off(self, time: int) -> None:
+        for key, entry in self.entries.items():
+            if entry.deadline is not None and entry.decision is None:
+                self._change(key, deadline=entry.deadline + timedelta(microseconds=time))
 
     def _request(self, event: ApprovalRequested) -> None:
         asked = _read(self._unpack(event.payload), ApprovalRequest, event.call)

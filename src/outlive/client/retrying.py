@@ -146,10 +146,16 @@ def _retries(events: list[AnyEvent], taken: TakenBack, *, at: int, reason: str) 
             rested=max(0, at - events[-1].at),
             next_number=taken.next_number,
             timeout_at=_later(at, spans.get(0)),
+            approvals=taken.requests.get(0, ()),
             reason=reason,
         )
     ]
-    retries += [RunRetried(at=at, run=number, timeout_at=_later(at, spans.get(number))) for number in taken.children]
+    retries += [
+        RunRetried(
+            at=at, run=number, timeout_at=_later(at, spans.get(number)), approvals=taken.requests.get(number, ())
+        )
+        for number in taken.children
+    ]
     return retries
 
 
