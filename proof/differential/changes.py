@@ -60,6 +60,8 @@ class Known:
 
     tail: int
     runs: dict[int, Run]
+    crc: int | None
+    """The checksum of the row there."""
     births: int
     """The highest number that a child has had: no other one gets it again, also when it is forgotten."""
 
@@ -82,12 +84,13 @@ class Drafter:
         if tree is None:
             lost = StepSucceeded(at=now, call="step", result=value("lost"))
             rows = [seal(lost, salt=salt_of(write.tree), seq=1)]
-            return Draft(change=Change(journal=write.tree, after=0, rows=rows))
+            return Draft(change=Change(journal=write.tree, after=0, prior=0, rows=rows))
         after = max(-1, tree.tail + write.lag)
         known = self._ahead.get(write.tree)
         if known is None or known.tail != after or write.lag <= 0:
-            known = Known(after, dict(tree.runs), tree.births)
-        change = Change(journal=write.tree, after=after, rows=[], is_guarded=write.is_guarded)
+            known = Known(after, dict(tree.runs), _crc_of(tree, after), tree.births)
+        prior = _named(write, tree, known)
+        change = Change(journal=write.tree, after=after, prior=prior, rows=[], is_guarded=write.is_guarded)
         change.reopens, change.freed_keys = write.reopens, list(write.freed)
         change.answers = [answer_of(key, number) for key, number in write.answers]
         _move(change, write, known, now)
@@ -112,6 +115,24 @@ class Drafter:
         )
 
 
+def _crc_of(tree: Tree, seq: int) -> int | None:
+    """The checksum of a row, or of the last one for a row that is not there yet."""
+    return next((row[2] for row in reversed(tree.rows) if row[0] <= seq), None)
+
+
+def _named(write: Write, tree: Tree, known: Known) -> int | None:
+    """The checksum that a change states."""
+    match write.names:
+        case "another":
+            return (known.crc or 0) ^ 1
+        case "none":
+            return None
+        case "earlier":
+            return _crc_of(tree, known.tail - 1)
+        case _:
+            return known.crc
+
+
 def _move(change: Change, write: Write, known: Known, now: int) -> None:
     """Put what happens into a change, and go on with it."""
     fold = Fold(known.runs[0].root_id)
@@ -125,7 +146,8 @@ def _move(change: Change, write: Write, known: Known, now: int) -> None:
             event: AnyEvent = _snapshot(fold.root, known.tail, now)
         else:
             kept, event = {}, event_of(move, fold, known.births, now)
-        change.rows.append(seal(event, salt=salt_of(fold.root.nonce), seq=known.tail))
+        change.rows.append(row := seal(event, salt=salt_of(fold.root.nonce), seq=known.tail))
+        known.crc = row[2]
         if isinstance(event, RunTagged):
             change.retagged.append(event.run)
         if (run := fold.apply(event)) is not None:

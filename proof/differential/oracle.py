@@ -88,7 +88,7 @@ class Oracle:
             journal not in trees
             or trees[journal].tail != change.after
             or trees[journal].has_ended != change.reopens
-            or change.prior not in (None, trees[journal].rows[-1][2])
+            or change.prior != trees[journal].rows[-1][2]
         ):
             raise Conflict
         tree = trees[journal]

@@ -49,6 +49,7 @@ class Author:
         """A list changes nothing, so what it asks for must not change what happens after it."""
         self._talk = Random(f"{seed} talk")
         self._purges = Random(f"{seed} purges")
+        self._ghosts = Random(f"{seed} ghosts")
         self._oracle = oracle
         self._trees = 0
         self._names = 0
@@ -155,6 +156,7 @@ class Author:
             is_guarded=self._chance(0.8 if "forget" in moves else 0.2),
             answers=self._answers(tree),
             lines=tuple(self._line(is_numbered=True) for _ in range(self._talk.choice([0, 0, 0, 1, 3]))),
+            names=self._ghosts.choice(("another", "none", "earlier")) if self._ghosts.random() < 0.08 else "",
         )
 
     def _free_name(self, id: str) -> str:

@@ -124,6 +124,8 @@ class Write(Part):
     reopens: bool = False
     freed: tuple[str, ...] = ()
     """Keys that it takes back."""
+    names: str = ""
+    """Which row it says that it follows: its own, "another" with the same seq, "none", or the "earlier" one."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -69,6 +69,14 @@ class RenamesTheLiving(Defective):
         return [run for run in change.renames if run.journal in trees and run.number in trees[run.journal].runs]
 
 
+class AppendsBehindAnyRow(Defective):
+    """Looks at the seq of the last row, and not at whose row it is."""
+
+    def _find_writable(self, change: Change) -> Tree | None:
+        tree = self._state.trees.get(change.journal)
+        return super()._find_writable(replace(change, prior=tree.rows[-1][2] if tree else None))
+
+
 class ForgetsChildrenOnLists(Defective):
     """Lists the children of a root only if nobody asks for their status."""
 

@@ -36,6 +36,11 @@ HAPPENS_MIN = {
     "guarded": 265,
     "guarded, refused": 80,
     "guarded, two of one tree in one call": 10,
+    # Changes that say that they follow another row than the last one of their journal.
+    "names another row": 15,
+    "names no row": 15,
+    "names an earlier row": 15,
+    "names another row, in a transaction": 3,
     # Transactions.
     "transacts behind the row that it knows": 15,
     "transacts, refused: another row is there": 2,
@@ -49,7 +54,7 @@ HAPPENS_MIN = {
     "refuses, of another worker": 30,
     "says": 70,
     "says, there already": 19,
-    "says, late": 3,
+    "says, late": 2,
     "says, lost": 50,
     "says, full": 1,
     "a workflow says": 90,
@@ -150,6 +155,12 @@ def list_changes(operation: Operation, truth: Any, before: World, after: World) 
     if writes and operation.numbers == (0,) and not writes[0][0].lag and not trees[writes[0][0].tree].has_ended:
         yield "transacts, refused: another row is there"
     for write, is_refused in writes:
+        if write.names and is_refused and not write.lag and not trees[write.tree].has_ended:
+            yield {"another": "names another row", "none": "names no row", "earlier": "names an earlier row"}[
+                write.names
+            ]
+            if operation.verb == "transact":
+                yield "names another row, in a transaction"
         if write.is_guarded:
             yield "guarded"
         if write.is_guarded and is_refused:

@@ -13,7 +13,7 @@ from outlive._store.streams import StreamLines
 def change(journal: int, after: int, *, rows: int = 1) -> Change:
     """A change with this many rows."""
     body = [(seq, 1, 0, b"") for seq in range(after + 1, after + 1 + rows)]
-    return Change(journal=journal, after=after, rows=body, blobs=[Blob(f"{journal}-{after}", b"")])
+    return Change(journal=journal, after=after, prior=0, rows=body, blobs=[Blob(f"{journal}-{after}", b"")])
 
 
 def test_changes_of_different_trees_stay_as_they_are() -> None:

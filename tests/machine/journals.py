@@ -20,7 +20,8 @@ async def put_run(place: Place, machine: outlive.Machine[Any, Any], data: Any, e
         run = await (await client.start(machine, data, id="run-1")).info()
         fold = Fold("run-1")
         fold.runs[0] = run
-        change = Change(journal=run.journal, after=0, rows=[], runs=[])
+        prior = (await store_of(client).read_journal(run.journal))[0][2]
+        change = Change(journal=run.journal, after=0, prior=prior, rows=[], runs=[])
         claimed = RunClaimed(at=run.created_at, worker="gone", epoch=1)
         told = [event for event in events if not isinstance(event, RunCreated)]
         for seq, event in enumerate([claimed, *told], 1):

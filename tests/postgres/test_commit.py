@@ -14,7 +14,7 @@ from outlive._model import Run
 from outlive._store.contract import ItemResult, Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.batch import Batch
-from outlive._store.postgres.commit import DEADLOCK_TRIES_MAX
+from outlive._store.postgres.commit import DEADLOCK_TRIES_MAX, Writing, commit
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.query import statements
 from outlive.errors import StoreUnavailableError
@@ -33,7 +33,7 @@ from outlive.testing.conformance.builders import (
     stepped,
     value,
 )
-from tests.postgres.support import connected, count_statements, in_time, is_waiting_for_lock, until
+from tests.postgres.support import connected, count_statements, in_time, is_waiting_for_lock, until, writer_session
 
 
 async def test_batch_of_rows_is_one_insert(store: PostgresStore) -> None:
@@ -265,3 +265,28 @@ async def test_commit_that_has_to_make_way_is_tried_again_a_few_times(
             await tree.step()
 
     assert sent == DEADLOCK_TRIES_MAX
+
+
+async def test_handle_of_a_server_that_went_back_does_not_come_back(
+    store: PostgresStore, other: PostgresStore, postgres_url: str
+) -> None:
+    """Its sequence forgets what it has given out; those who remember it must not meet it in another journal."""
+    remembered = [(await begin(store, f"run-{number}")).journal for number in range(6)]
+    async with connected(postgres_url) as one:
+        await one.execute("SELECT setval(pg_get_serial_sequence('place.runs', 'key'), 1, false)")
+
+    tree = await begin(other, "another")
+
+    assert tree.journal not in remembered
+
+
+async def test_start_that_meets_a_taken_handle_takes_another_one(store: PostgresStore) -> None:
+    """It is not the id that is taken."""
+    taken = [(await begin(store, f"run-{number}")).journal for number in range(3)]
+    session = await writer_session(store)
+
+    ((outcome, journal),) = await commit(session, [new_tree(store, "another")], Writing(lambda: None, None, [*taken]))
+
+    assert outcome is Outcome.COMMITTED
+    assert journal == (await get_run(store, "another")).journal
+    assert journal not in taken

@@ -99,7 +99,8 @@ async def test_rows_alone_need_no_transaction_around_them(store: SqliteStore) ->
 async def test_one_job_that_raises_hurts_no_other(store: SqliteStore) -> None:
     """It gets its exception; the others are done again without it."""
     trees = [await begin(store, f"run-{number}") for number in range(5)]
-    broken = Change(journal=trees[0].journal, after=0, rows=[(1, 1, 1, object())])  # type: ignore[list-item]
+    prior = (await store.read_journal(trees[0].journal))[0][2]
+    broken = Change(journal=trees[0].journal, after=0, prior=prior, rows=[(1, 1, 1, object())])  # type: ignore[list-item]
     with writer_held(store):
         jobs = asyncio.gather(
             trees[1].step(),
@@ -283,6 +284,7 @@ async def test_sole_user_leaves_one_file_behind(store: SqliteStore, path: Path) 
 async def twin(store: SqliteStore, run_id: str, journal: int) -> Writer:
     """The writer of a tree that was created by hand."""
     writer = Writer(store, run_id)
-    writer.journal, writer.seq = journal, 0
+    writer.journal = journal
+    await writer.catch_up()
     writer.fold.runs[0] = await get_run(store, run_id)
     return writer

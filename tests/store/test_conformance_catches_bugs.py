@@ -34,7 +34,8 @@ class AppendsBehindAnyRow(Defective):
     found_by = "test_append_behind_another_row_with_the_same_seq_conflicts"
 
     def _find_writable(self, change: Change) -> Tree | None:
-        return super()._find_writable(replace(change, prior=None))
+        tree = self._state.trees.get(change.journal)
+        return super()._find_writable(replace(change, prior=tree.rows[-1][2] if tree else None))
 
 
 class AppendsAfterTheEnd(Defective):

@@ -193,8 +193,8 @@ class Change(msgspec.Struct, kw_only=True):
     that was brought here from another store may begin with a snapshot."""
     prior: int | None = None
     """The checksum of that event, which must be that of the row in the store: the seq alone does not say whose row it
-    is when the store has gone back to an earlier state. None only where `after` is -1, or where the writer has not seen
-    the row."""
+    is when the store has gone back to an earlier state. None where `after` is -1, and nowhere else: a change that
+    follows a row and does not name it conflicts."""
     rows: list[Row]
     """At least one: every change proves by the next seq that it may be written."""
     runs: list[Run] = []

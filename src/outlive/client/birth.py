@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.codec import Row, salt_of, seal
 from outlive._journal.event import RunCreated
 from outlive._journal.fold import Fold
 from outlive._journal.packing import Packer, tree_mark
@@ -90,14 +90,16 @@ def birth(run_id: str, event: RunCreated, blobs: list[Blob], audit: Action | Non
     return Change(journal=0, after=-1, rows=[row], runs=[fold.root], blobs=blobs, audit=[audit] if audit else [])
 
 
-def rebirth(run: Run, event: RunCreated, blobs: list[Blob], *, after: int) -> Change:
+def rebirth(run: Run, event: RunCreated, blobs: list[Blob], *, first: Row) -> Change:
     """The change that puts another first event in the place of the one of a run that has not begun. The journal begins
     with it then: a claim that was made of the old one finds its next seq taken, or what it stands on gone."""
+    after, _, prior, _ = first
     fold = Fold(run.id)
     fold.apply(event := msgspec.structs.replace(event, before=after + 1))
     return Change(
         journal=run.journal,
         after=after,
+        prior=prior,
         rows=[seal(event, salt=salt_of(event.nonce), seq=after + 1)],
         runs=[msgspec.structs.replace(fold.root, journal=run.journal)],
         blobs=blobs,

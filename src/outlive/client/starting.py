@@ -359,7 +359,7 @@ class Starter:
         first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
         last, blobs = self.created(wanted, nonce=run.nonce)
         again = beginning_at(msgspec.structs.replace(first, input=last.input, headers=event.headers), begins_at)
-        ((outcome, _),) = await store.commit([rebirth(run, again, blobs, after=rows[0][0])])
+        ((outcome, _),) = await store.commit([rebirth(run, again, blobs, first=rows[0])])
         return outcome
 
     # -- When the id is taken --------------------------------------------------------------------------------

@@ -350,7 +350,7 @@ def merged(changes: list[Change]) -> tuple[list[Change], list[int]]:
 
 def _builds_on(first: Change, second: Change) -> bool:
     """Whether the second follows the first; not if this worker lost the tree and claimed it again between them."""
-    return second.after == first.after + len(first.rows) and second.prior in (None, first.rows[-1][2])
+    return second.after == first.after + len(first.rows) and second.prior == first.rows[-1][2]
 
 
 def _joined(group: list[Change]) -> Change:

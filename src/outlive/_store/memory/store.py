@@ -140,7 +140,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
                 return None
         if change.journal == 0:
             return tree
-        if tree.rows[-1][0] != change.after or change.prior not in (None, tree.rows[-1][2]):
+        if tree.rows[-1][0] != change.after or change.prior != tree.rows[-1][2]:
             return None
         return tree if tree.root.status.is_terminal == change.reopens else None
 

@@ -66,6 +66,11 @@ class Batch:
         self._eager: dict[int, dict[str, Any]] = {}
         """The queues of new runs that want to begin at once, and whether one that gets in line comes before them."""
 
+    @property
+    def creates(self) -> bool:
+        """Whether there are new trees in it."""
+        return bool(self._new_roots)
+
     def add(self, change: Change) -> None:
         """Take a change."""
         self._journals.append(self._add(change))

@@ -130,7 +130,12 @@ async def write_at_once(session: Session, changes: Sequence[Change], writing: Wr
 
 async def _write(session: Session, batch: Batch, writing: Writing) -> tuple[list[int] | None, list[str] | None]:
     values = batch.values(now=writing.time(), channel=writing.channel, rings_channel=writing.rings_channel)
-    ((lost, deliveries),) = await session.put("commit_changes", *values)
+    try:
+        ((lost, deliveries),) = await session.put("commit_changes", *values)
+    except Conflict:
+        if batch.creates:
+            writing.handles.clear()  # In case one of them is taken: the next try has others.
+        raise
     return lost, deliveries
 
 
@@ -153,7 +158,7 @@ async def _find_stale(session: Session, changes: Sequence[Change]) -> list[int]:
         if not change.journal or change.reopens:
             continue  # Whether a tree has ended that is to go on is looked at when it is written.
         seq, crc = tails.get(change.journal, (None, None))
-        if seq != change.after or change.prior not in (None, crc):
+        if seq != change.after or change.prior != crc:
             stale.append(index)
         else:
             # A second change of the same tree builds on this one.

@@ -37,6 +37,9 @@ from outlive._store.tables.journal_rows import Conflict, JournalRows
 from outlive._store.tables.order import all_of, can_write_at_once
 from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
 
+HANDLE_MILLISECONDS = 2**42
+HANDLE_BITS = 21
+
 
 class Batch:
     """Collects changes, then writes them."""
@@ -75,7 +78,8 @@ class Batch:
         if newcomers:
             eager = {change.eager for change in changes if change.eager}
             self._closed = {queue for queue in eager if not _is_open(self._session, queue)}
-            key, taken = self._session.fetch("find_taken_ids", to_json([root.id for root in newcomers])) or (0, "[]")
+            ids, first = to_json([root.id for root in newcomers]), first_handle(self._session.clock())
+            key, taken = self._session.fetch("find_taken_ids", ids, first) or (0, "[]")
             assert isinstance(key, int)
             assert isinstance(taken, str)
             self._key, self._taken = key, set(decode_strings(taken))
@@ -268,6 +272,11 @@ class Batch:
 def rename(session: Session, run: Run) -> None:
     """Give a run of an ended tree another id."""
     session.execute("rename_run", run.journal, run.number, run.id, run.root_id, run.parent_id)
+
+
+def first_handle(now: int) -> int:
+    """The lowest handle of a journal that is created at this instant: its millisecond, and room to count from there."""
+    return (now // 1_000 % HANDLE_MILLISECONDS) << HANDLE_BITS
 
 
 def root_of(change: Change) -> Run:

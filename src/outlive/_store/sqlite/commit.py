@@ -71,7 +71,7 @@ def _commit_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
 def _write_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     if change.journal:
         seq, is_last, crc = session.fetch("find_tail", change.journal) or (None, None, None)
-        if (seq, is_last) != (change.after, int(change.reopens)) or change.prior not in (None, crc):
+        if (seq, is_last) != (change.after, int(change.reopens)) or change.prior != crc:
             raise Conflict
     if change.reopens:
         session.execute("reopen_journal", change.journal, change.after)

@@ -40,11 +40,11 @@ class JournalRows:
             Conflict: it does not.
         """
         assert change.rows, "a change without a row proves nothing"
-        if change.journal and change.after < 0:
-            raise Conflict("every journal that has a handle has an event")
+        if change.journal and (change.after < 0 or change.prior is None):
+            raise Conflict("every journal that has a handle has an event, and the change must name its last one")
         known = self._tails.get(journal)
         fence, prior, tail, crc = known or (change.after, change.prior, change.after, change.prior)
-        if tail != change.after or (change.prior is not None and crc != change.prior):
+        if tail != change.after or crc != change.prior:
             raise Conflict("two changes of one tree that do not follow each other")
         if not change.journal:
             tail = change.rows[0][0] - 1

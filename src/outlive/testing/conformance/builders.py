@@ -74,11 +74,13 @@ class Writer:
         self.fold = Fold(run_id)
         self.journal = 0
         self.seq = -1
+        self._crcs: dict[int, int] = {}
+        """The checksums of the rows that it has sealed or read, by their seqs."""
 
     def twin(self, store: Store | None = None) -> Writer:
         """A second writer that knows what this one knows now."""
         twin = Writer(store or self.store, self.run_id, nonce=self.nonce)
-        twin.journal, twin.seq = self.journal, self.seq
+        twin.journal, twin.seq, twin._crcs = self.journal, self.seq, dict(self._crcs)
         twin.fold.runs, twin.fold.events = dict(self.fold.runs), self.fold.events
         twin.fold.frees_slot = self.fold.frees_slot
         return twin
@@ -92,9 +94,17 @@ class Writer:
                 runs[run.number] = run
         salt = salt_of(self.nonce)
         rows = [seal(event, salt=salt, seq=seq) for seq, event in enumerate(events, self.seq + 1)]
-        retagged = [event.run for event in events if isinstance(event, RunTagged)]
+        # A test that goes on to a row which this writer has not seen (`seq += 1`) names no row that there is.
+        prior = self._crcs.get(self.seq, 0) if self.journal else None
+        self._crcs |= {row[0]: row[2] for row in rows}
         return Change(
-            journal=self.journal, after=self.seq, rows=rows, runs=list(runs.values()), retagged=retagged, **parts
+            journal=self.journal,
+            after=self.seq,
+            prior=prior,
+            rows=rows,
+            runs=list(runs.values()),
+            retagged=[event.run for event in events if isinstance(event, RunTagged)],
+            **parts,
         )
 
     async def try_write(self, *events: AnyEvent, **parts: Unpack[Parts]) -> Outcome:
@@ -111,8 +121,10 @@ class Writer:
 
     async def catch_up(self) -> None:
         """Read the whole journal, and verify every row of it."""
-        events = await read_events(self)
+        rows = await self.store.read_journal(self.journal)
+        events = open_journal(rows, nonce=self.nonce, run_id=self.run_id)
         self.fold, self.seq = Fold(self.run_id), first_number(events) - 1
+        self._crcs = {row[0]: row[2] for row in rows}
         self._learn(self.journal, events)
 
     def _learn(self, journal: int, events: Sequence[AnyEvent]) -> None:

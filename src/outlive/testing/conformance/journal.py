@@ -97,6 +97,18 @@ class JournalConformance(Facet):
         changes[0].prior = rows[-1][2]
         assert await store.commit(changes[:1]) == [(Outcome.COMMITTED, tree.journal)]
 
+    async def test_append_that_names_no_row_conflicts(self, store: Store) -> None:
+        """A change that follows a row proves that its writer has seen that row."""
+        tree = await begin(store)
+        plain = tree.change(stepped(store))
+        ending = tree.change(RunFailed(at=store.now(), failure=Failure("builtins.ValueError")))
+        plain.prior = ending.prior = None
+
+        outcomes = [await store.commit([change]) for change in (plain, ending)]
+
+        assert outcomes == [[(Outcome.CONFLICT, tree.journal)]] * 2
+        assert len(await store.read_journal(tree.journal)) == 1
+
     async def test_second_change_behind_another_row_conflicts(self, store: Store) -> None:
         """Within one commit too, a change builds on the very row that it names."""
         tree = await begin(store)

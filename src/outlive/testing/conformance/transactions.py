@@ -63,18 +63,20 @@ class TransactionsConformance(Facet):
         assert len(await store.read_journal(tree.journal)) == 3
 
     async def test_what_comes_after_a_change_that_was_refused_conflicts(self, store: Store) -> None:
-        """Another row stands where the one should that it comes after, and its seq alone would fit. [OL-T2]"""
+        """Another row stands where the one should that it comes after, and the change itself would fit. [OL-T2]"""
         tree = await begin(store)
         await write_note(tree, None)
         late = tree.twin()
         refused = late.change(stepped(store, "refused"))
         late.seq += 1
         await tree.step()
+        zombie = late.change(stepped(store))
+        zombie.prior = (await store.read_journal(tree.journal))[-1][2]
         transaction = await begin_noting(store, "zombie")
         given = asyncio.create_task(store.commit([refused]))
         await asyncio.sleep(0)
 
-        outcomes = await transaction.commit([late.change(stepped(store))], behind=refused.rows[-1])
+        outcomes = await transaction.commit([zombie], behind=refused.rows[-1])
 
         assert outcomes == [(Outcome.CONFLICT, tree.journal)]
         assert await given == [(Outcome.CONFLICT, tree.journal)]

@@ -238,7 +238,7 @@ BEGIN
                 SELECT new.format
                 FROM {schema}.events AS prior
                 WHERE prior.journal = new.journal AND prior.seq = new.after AND NOT prior.is_last
-                    AND prior.crc = coalesce(new.prior, prior.crc)
+                    AND prior.crc = new.prior
             )
         END,
         new.is_last,

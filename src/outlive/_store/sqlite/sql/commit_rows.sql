@@ -10,7 +10,7 @@ SELECT
         SELECT new.column5
         FROM outlive_events AS prior
         WHERE prior.journal = new.column1 AND prior.seq = new.column3 AND NOT prior.is_last
-            AND prior.crc = coalesce(new.column4, prior.crc)
+            AND prior.crc = new.column4
     )),
     new.column6,
     new.column7,
