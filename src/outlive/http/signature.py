@@ -26,7 +26,7 @@ from outlive.client.events.signing import (
 )
 from outlive.http.exchange import DIGITS_MAX, Refused
 
-__all__ = ["ID", "WINDOW_SECONDS", "check_signature", "check_token", "signed_headers", "token_in"]
+__all__ = ["ID", "WINDOW_SECONDS", "Refused", "check_signature", "check_token", "signed_headers", "token_in"]
 
 WINDOW_SECONDS = 300
 """How far the time of a signature may be from now."""

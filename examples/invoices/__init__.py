@@ -1,0 +1,1 @@
+"""An application that sells, collects money and writes letters, and survives the death of its processes."""
