@@ -1,8 +1,10 @@
 """`make malformed`: bad requests by the thousand, beside clients that behave.
 
 A server of its own (`outlive serve`, on SQLite) gets requests that are malformed, oversized or cut off, 150 a second by
-plain sockets, while 200 connections send theirs byte by byte. Each has to be answered with a status from 400 to 499
-that says what is wrong, or with nothing if its sender went away first; none with one from 500 on.
+plain sockets, while 200 connections send bodies byte by byte. Each has to be answered with a status from 400 to 499,
+or with nothing if its sender went away first; none with one from 500 on. What reaches the app says what is wrong; what
+is not HTTP is refused by uvicorn, with its own words. (Slow heads, and heads without an end, are limited by a reverse
+proxy, and are not sent.)
 
 Clients that behave, in a process of their own (`good_clients`), ask for a page of runs 200 times a second over ten
 connections: first alone, then beside the bad requests. They have to get 90 % of the answers a second that they got
@@ -40,6 +42,8 @@ MEMORY_MAX_MB = 40.0
 """Bodies of 4 MB come and go by the dozen, and the allocator keeps some of their pages."""
 QUIET_SECONDS = 2.0
 _REASON = re.compile(rb'"error":"[^"]+"')
+_NO_HTTP = b"\r\n\r\nInvalid HTTP request received."
+"""How uvicorn refuses what no app sees."""
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -132,7 +136,7 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
     with suppress(ConnectionError, asyncio.IncompleteReadError):
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.findall(rb"content-length: (\d+)", head)
-        body = await reader.readexactly(int(length[0])) if length else b""
+        body = await (reader.readexactly(int(length[0])) if length else reader.read())
     return head + body
 
 
@@ -140,6 +144,8 @@ def _judged(answer: bytes) -> str:
     if not answer:
         return "closed"
     status = answer[9:12].decode("latin-1")
+    if answer.endswith(_NO_HTTP):
+        return "no HTTP"
     if status.startswith("4") and _REASON.search(answer) is None:
         return f"{status} without a reason"
     return status

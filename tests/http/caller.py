@@ -1,13 +1,30 @@
-"""One request, given to an ASGI app as a server would give it; cheaper than any client."""
+"""One request, given to an ASGI app as a server would give it, which is cheaper than any client; and a real server."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
+
+from outlive.http.server import new_server, serve
+
+
+@asynccontextmanager
+async def served(app: Any, *, http: str = "auto", **options: Any) -> AsyncIterator[int]:
+    """The port of a real server of an app, with this parser."""
+    server = new_server(app, port=0, **options)
+    server.config.http = http
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(serve(server, ready=ready.set_result))
+    try:
+        yield int((await ready).rpartition(":")[2])
+    finally:
+        server.should_exit = True
+        await task
 
 
 class Answer(msgspec.Struct):

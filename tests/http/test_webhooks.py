@@ -75,9 +75,10 @@ async def post(
         said.append(message)
 
     await app(scope, receive, send)
-    start, end = said
+    start, *parts_said = said
     given = {name.decode(): value.decode() for name, value in start["headers"]}
-    return Answer(start["status"], given, msgspec.json.decode(end["body"]))
+    given = {name.decode(): value.decode() for name, value in start["headers"]}
+    return Answer(start["status"], given, msgspec.json.decode(b"".join(each["body"] for each in parts_said)))
 
 
 @pytest.fixture(autouse=True)

@@ -121,8 +121,15 @@ def serve(
     run(_serve(engine, app, server, stop), is_service=True, new_loop=new_loop)
 
 
-CONNECTION_LIMITS = ("connections_max", "keep_alive_seconds", "header_seconds", "read_seconds")
-REQUEST_LIMITS = ("body_bytes_max", "body_seconds", "wait_seconds_max", "followers_max", "check_again_seconds")
+CONNECTION_LIMITS = ("connections_max", "keep_alive_seconds")
+REQUEST_LIMITS = (
+    "body_bytes_max",
+    "body_seconds",
+    "read_seconds",
+    "wait_seconds_max",
+    "followers_max",
+    "check_again_seconds",
+)
 
 
 def _api_limits(settings: Settings) -> ApiLimits:

@@ -341,14 +341,13 @@ SETTINGS: tuple[Setting, ...] = (
         {
             "body_bytes_max": (4 * 1024 * 1024, "of the body of a request"),
             "followers_max": (2_000, "requests that follow events at once; half of them for one who is no admin"),
-            "connections_max": (4_000, "connections at once; those beyond them get 503"),
+            "connections_max": (4_000, "connections at once; while there are more, every request gets 503"),
         },
     ),
     *_server_limits(
         SECONDS,
         {
-            "header_seconds": (10.0, "how long the headers of a request may take to arrive"),
-            "body_seconds": (30.0, "how long its body may take"),
+            "body_seconds": (30.0, "how long the body of a request may take"),
             "read_seconds": (30.0, "how long a client may leave an answer unread"),
             "keep_alive_seconds": (30.0, "how long a connection stays open between two requests"),
             "wait_seconds_max": (60.0, "how long a request may wait for a result or an answer"),

@@ -22,7 +22,7 @@ from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, 
 from outlive.http import operations  # noqa: F401  (importing it declares them)
 from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
-from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, live
+from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, Unread, in_time, live
 from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
 from outlive.http.limits import ApiLimits, Places
 from outlive.http.live import LivePages
@@ -116,6 +116,14 @@ class Api:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        try:
+            await self._respond(scope, request, receive, in_time(send, self._limits.read_seconds))
+        except Gone:
+            return
+        except Unread:
+            log.info("%s ends: its answer was not read for %g s", request.path, self._limits.read_seconds)
+
+    async def _respond(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
         operation: Operation | None = None
         principal: Principal | None = None
         arguments: dict[str, Any] = {}
@@ -144,8 +152,8 @@ class Api:
             answer = await self._within(call, operation, arguments, receive)
             look_again = partial(_look_again, call, operation, names)
             await look_again()
-        except Gone:
-            return
+        except (Gone, Unread):
+            raise
         except Exception as error:
             if is_denial(error, request):
                 await self._denials.note(request, error, principal, operation)
@@ -249,7 +257,7 @@ class Api:
         headers = [(b"content-type", content.media.encode()), *_lines(content.headers)]
         has_body = request.method != "HEAD"
         if isinstance(content.body, bytes):
-            await _send_bytes(send, content.status, headers, content.body, has_body=has_body)
+            await _send_bytes(send, request, content.status, headers, content.body, has_body=has_body)
             return
         if not self._places.take(principal):
             busy = Problem(
@@ -361,7 +369,7 @@ async def _send_answer(send: Send, request: Request, operation: Operation, answe
         await send({"type": "http.response.body", "body": b""})
     else:
         status = operation.status_of.get(type(answer)) or next(iter(operation.answers))
-        await _send_bytes(send, status, [_JSON], _encode(answer), has_body=request.method != "HEAD")
+        await _send_bytes(send, request, status, [_JSON], _encode(answer), has_body=request.method != "HEAD")
 
 
 async def _send_parts(
@@ -405,15 +413,15 @@ async def _send_problem(
     else:
         body, media = _encode(problem.body), _PROBLEM
     headers = [media, *_lines(problem.headers)]
-    await _send_bytes(send, problem.status, headers, body, has_body=request.method != "HEAD")
+    await _send_bytes(send, request, problem.status, headers, body, has_body=request.method != "HEAD")
 
 
 async def _send_bytes(
-    send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes, *, has_body: bool
+    send: Send, request: Request, status: int, headers: list[tuple[bytes, bytes]], body: bytes, *, has_body: bool
 ) -> None:
     lines = [*SECURITY, *headers, (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": lines})
-    await send({"type": "http.response.body", "body": body if has_body else b""})
+    await request.answer(send, body if has_body else b"")
 
 
 def _lines(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
@@ -12,6 +13,10 @@ import msgspec
 
 DIGITS_MAX = 18
 """Of a number in a header: longer ones are none that mean something, and reading them takes time."""
+UNREAD_BYTES_MAX = 16 * 1024 * 1024
+"""How much of a body is read and dropped that was answered before it had arrived."""
+UNREAD_SECONDS = 10.0
+"""How long such a body may take."""
 
 SECURITY = [
     (b"cache-control", b"no-store"),
@@ -45,6 +50,10 @@ class Gone(Exception):
     """The sender closed the connection before its request was complete: there is nothing to answer."""
 
 
+class Unread(Exception):
+    """The sender does not read its answer."""
+
+
 class Request:
     """What was asked."""
 
@@ -66,6 +75,11 @@ class Request:
         self.address = str(client[0]) if client else ""
         """Where the connection comes from; empty if that is not known."""
         self._scope, self._receive = scope, receive
+        self._is_gone = False
+        """Whether its sender has closed the connection."""
+        self._has_none = self.headers.get("content-length", "0") == "0" and "transfer-encoding" not in self.headers
+        """Whether it has no body."""
+        self._is_read = self._has_none
 
     @cached_property
     def query(self) -> dict[str, str]:
@@ -82,6 +96,33 @@ class Request:
         async with asyncio.timeout(seconds):
             return await self._whole(bytes_max)
 
+    async def answer(self, send: Send, body: bytes) -> None:
+        """Send the whole body of an answer.
+
+        Most senders read it only after they have sent all of theirs, and a connection that is closed before takes the
+        answer back. So the answer ends when what is left of the body of the request was read and dropped, up to a
+        limit.
+        """
+        if not self._is_read:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            await self._drop_rest()
+            body = b""
+        await send({"type": "http.response.body", "body": body})
+
+    async def _drop_rest(self) -> None:
+        size = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(UNREAD_SECONDS):
+                while not self._is_read and size < UNREAD_BYTES_MAX:
+                    size += len(await self._part())
+
+    async def _part(self) -> bytes:
+        """A part of the body; the last one is marked."""
+        message = await self._receive()
+        self._is_read = not message.get("more_body")
+        self._is_gone = message["type"] == "http.disconnect"
+        return bytes(message.get("body", b""))
+
     async def _whole(self, bytes_max: int) -> bytes:
         length = self.headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal():
@@ -91,15 +132,18 @@ class Request:
         parts: list[bytes] = []
         size = 0
         while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
+            parts.append(await self._part())
+            if self._is_gone:
                 raise Gone
-            parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > bytes_max:
                 raise _too_large(bytes_max)
-            if not message.get("more_body"):
-                return b"".join(parts)
+            if self._is_read:
+                break
+        if not size and not self._has_none and "upgrade" in self.headers:
+            # A parser that hears of another protocol takes what follows for that one.
+            raise Refused(400, "the body behind a header Upgrade cannot be read; leave that header out")
+        return b"".join(parts)
 
 
 def _too_large(bytes_max: int) -> Refused:
@@ -108,13 +152,28 @@ def _too_large(bytes_max: int) -> Refused:
     return Refused(413, f"the body is larger than {bytes_max:,} bytes")
 
 
-async def answer(send: Send, status: int, data: Any, headers: Mapping[str, str] | None = None) -> None:
+def in_time(send: Send, seconds: float) -> Send:
+    """The same `send`, which raises `Unread` when a message cannot be sent for so long."""
+
+    async def send_in_time(message: MutableMapping[str, Any]) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await send(message)
+        except TimeoutError:
+            raise Unread from None
+
+    return send_in_time
+
+
+async def answer(
+    send: Send, request: Request, status: int, data: Any, headers: Mapping[str, str] | None = None
+) -> None:
     """Answer with JSON."""
     body = msgspec.json.encode(data)
     own = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
     lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own.items()]
     await send({"type": "http.response.start", "status": status, "headers": [*SECURITY, *lines]})
-    await send({"type": "http.response.body", "body": body})
+    await request.answer(send, body)
 
 
 async def live(receive: Receive, send: Send) -> None:

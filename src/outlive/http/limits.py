@@ -16,6 +16,8 @@ class ApiLimits:
     body_bytes_max: int = 4 * 1024 * 1024
     body_seconds: float = 30.0
     """How long the body of a request may take to arrive."""
+    read_seconds: float = 30.0
+    """How long a client may leave an answer unread; what follows events ends then, and leaves its place."""
     check_again_seconds: float = 5.0
     """How often a request that follows events is asked again who it is: a key that was revoked sees no more then."""
     wait_seconds_max: float = 60.0

@@ -2,26 +2,24 @@
 
 It listens on this machine alone unless it is given another address, and refuses another address unless callers need a
 key: a server that anyone in the network may use is a mistake and never a default.
+
+Only documented settings of uvicorn are used. It has none for a slow head: a reverse proxy limits that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, cast
 
+from outlive._tasks import own_task
 from outlive.errors import ConfigurationError, MissingExtraError
-from outlive.http.connection import (
-    CONNECTIONS_MAX,
-    HEAD_BYTES_MAX,
-    HEADER_SECONDS,
-    READ_SECONDS,
-    guarded,
-    protocol_class,
-)
 from outlive.http.principal import is_loopback
 
 PORT = 7717
@@ -29,6 +27,9 @@ PORTS_TRIED = 20
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 1024
 STOP_SECONDS = 10
+CONNECTIONS_MAX = 4_000
+HEAD_BYTES_MAX = 32 * 1024
+"""Of the head of a request, where h11 parses it."""
 
 
 def check_address(address: str, *, has_keys: bool) -> None:
@@ -65,8 +66,6 @@ def new_server(
     has_keys: bool = False,
     connections_max: int = CONNECTIONS_MAX,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
-    header_seconds: float = HEADER_SECONDS,
-    read_seconds: float = READ_SECONDS,
 ) -> Any:
     """A uvicorn server of an app, with limits; `await server.serve()` serves until `server.should_exit` is set.
 
@@ -76,16 +75,13 @@ def new_server(
     check_address(address, has_keys=has_keys)
     try:
         uvicorn = import_module("uvicorn")
-        protocol = protocol_class()
     except ImportError:
         raise MissingExtraError("the server", "uvicorn", "server") from None
     config = uvicorn.Config(
         app,
         host=address,
         port=port,
-        http=guarded(
-            protocol, header_seconds=header_seconds, read_seconds=read_seconds, connections_max=connections_max
-        ),
+        http=_parser_for(address),
         lifespan="off",
         access_log=False,
         log_config=None,
@@ -93,11 +89,19 @@ def new_server(
         proxy_headers=False,
         ws="none",
         backlog=BACKLOG,
+        # At this number uvicorn refuses the requests of all connections, so that the last one allowed is one below it.
+        limit_concurrency=connections_max + 1,
         timeout_keep_alive=keep_alive_seconds,
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
     )
     return uvicorn.Server(config)
+
+
+def _parser_for(address: str) -> str:
+    """httptools is twice as fast, and h11 limits how large a head may be: others than this machine get that one."""
+    is_own = address == "localhost" or is_loopback(address)
+    return "httptools" if is_own and find_spec("httptools") is not None else "h11"
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -128,12 +132,22 @@ async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
                 f"{config.host}:{config.port} cannot be listened on: {error.strerror}; give another --port, or 0 for "
                 "any that is free"
             ) from None
+        listening.listen(BACKLOG)  # From now on a client is served: what it sends waits for the server.
         host, port = listening.getsockname()[:2]
-        config.load()
-        server.lifespan = config.lifespan_class(config)
-        await server.startup(sockets=[listening])
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        loop = asyncio.get_running_loop()
+        serving = own_task(server.serve(sockets=[listening]), name="outlive-http-server")
+        loop.call_soon(_give_back, handlers)  # After the first turn of that task, in which it takes the signals.
         ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
-        await server.main_loop()
-        await server.shutdown(sockets=[listening])
+        await serving
     finally:
         listening.close()
+
+
+def _give_back(handlers: dict[signal.Signals, Any]) -> None:
+    """Let a signal do what it did before: uvicorn takes SIGINT and SIGTERM for itself when it begins to serve, and the
+    program that serves decides what they mean."""
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            if handler is not None:  # It was set by code that is not Python.
+                signal.signal(number, handler)

@@ -88,21 +88,21 @@ class Webhooks:
         except Gone:
             return
         except Refused as refused:
-            await _refuse(send, refused.status, refused.error, refused.headers)
+            await _refuse(send, request, refused.status, refused.error, refused.headers)
         except QuotaExceededError:
             again = "there is no room for more runs now; send the same request again later"
-            await _refuse(send, 429, again, {"retry-after": "5"})
+            await _refuse(send, request, 429, again, {"retry-after": "5"})
         except (StoreUnavailableError, CommitUnknownError, EngineClosedError) as error:
             log.warning("webhook %s was not answered: %s", request.path, error)
             again = "the store is away; send the same request again"
-            await _refuse(send, 503, again, {"retry-after": "5"})
+            await _refuse(send, request, 503, again, {"retry-after": "5"})
         except OutliveError as error:
             log.exception("webhook %s failed", request.path)
-            await _refuse(send, 500, f"it failed here, and nothing was started: {type(error).__name__}")
+            await _refuse(send, request, 500, f"it failed here, and nothing was started: {type(error).__name__}")
         else:
             first = {"run_id": sent.runs[0].run_id} if sent.runs else {}
             data = {"id": sent.id, **first, "runs": sent.runs}
-            await answer(send, 202 if sent.runs else 200, data)
+            await answer(send, request, 202 if sent.runs else 200, data)
 
     async def _take(self, request: Request) -> Sent:
         """Check a request and create its runs."""
@@ -268,9 +268,11 @@ def _read_nothing(body: bytes) -> None:
         raise Refused(415, "the request has a body and no Content-Type; send application/json")
 
 
-async def _refuse(send: Send, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+async def _refuse(
+    send: Send, request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
+) -> None:
     """Answer with a problem, as the API does."""
     is_for_later = status in (408, 429) or status >= 500
     then = "Send the same request again later." if is_for_later else "Correct what `detail` names and send it again."
     body = Problem(status, title_of(status).replace(" ", ""), detail, then).body
-    await answer(send, status, body, {"content-type": MEDIA, **(headers or {})})
+    await answer(send, request, status, body, {"content-type": MEDIA, **(headers or {})})
