@@ -17,6 +17,7 @@ import outlive
 from outlive._platform import HAS_BYTE_LOCKS
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.reporter import Reporter
 from outlive._runtime.session.claimer import Claimer
 from outlive._runtime.session.keeper import LeaseKeeper
 from outlive._runtime.session.rescuer import Rescuer
@@ -143,6 +144,11 @@ def committer_of(engine: outlive.Engine) -> Committer:
 def executor_of(engine: outlive.Engine) -> Executor:
     """The one that runs its steps."""
     return worker_of(engine)._executor
+
+
+def reporter_of(engine: outlive.Engine) -> Reporter:
+    """What tells other processes which of its steps are under way."""
+    return worker_of(engine).reporter
 
 
 def lease_of(engine: outlive.Engine) -> LeaseDeadline:

@@ -117,7 +117,7 @@ CONTRACT_MODULES = {
         "tracing",
         "workflow",
     },
-    "_runtime": {"clock", "environment", "failures", "lease_deadline", "wakeup"},
+    "_runtime": {"clock", "environment", "failures", "lease_deadline", "reporter", "wakeup"},
     "_store": {
         "audit",
         "change",

@@ -134,6 +134,22 @@ class Signature:
             kwargs[key] = self._codec_of(key).decode(raw, what)
         return args, kwargs
 
+    def by_name(self, data: Stored) -> bytes:
+        """Encoded arguments as a JSON object, by the names of the parameters: for people, and so that fields can be
+        hidden by name. What does not fit the parameters is listed as `arguments`."""
+        raws: list[msgspec.Raw] = []
+        named: dict[str, msgspec.Raw] = {}
+        if bytes(memoryview(data)[:1]) == b"[":
+            raws = split_positional(data)
+        else:
+            both = split_named(data)
+            raws, named = both.a, both.k
+        try:
+            bound = self._signature.bind(*raws, **named)
+        except TypeError:
+            return msgspec.json.encode({"arguments": raws, **named})
+        return msgspec.json.encode(bound.arguments)
+
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """That the function takes so many arguments, with these names.
 

@@ -6,6 +6,7 @@ Exit codes are those of all commands; 3 says that a run which is followed is par
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -42,6 +43,33 @@ def why(*, run_id: str, url: str, as_json: bool) -> None:
     """Say in one sentence what a run waits for, or how it ended."""
     sentence = as_typed(ask(url, lambda engine: engine.get(run_id).why()))
     say(sentence, {"id": run_id, "why": sentence}, as_json=as_json)
+
+
+@runs.command()
+@click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
+@place_option
+@json_option
+def steps(*, run_id: str, url: str, as_json: bool) -> None:
+    """List the steps of a run that run now, the oldest first, with their arguments.
+
+    The worker of the run tells of steps that have lasted for some seconds, and of arguments that are short.
+    """
+    import msgspec
+
+    found = ask(url, lambda engine: engine.steps(run_id, arguments=True, redacted=True))
+    if as_json:
+        print_json({"id": run_id, "steps": msgspec.to_builtins(found)})
+        return
+    now = datetime.now(UTC)
+    for step in found:
+        whose = f"{step.run_id}: " if step.run_id != run_id else ""
+        click.echo(whose + step.describe(now))
+        if step.progress is not None:
+            click.echo(f"  progress {msgspec.json.encode(step.progress).decode()}")
+        for name, value in (step.arguments or {}).items():
+            click.echo(f"  {name} = {msgspec.json.encode(value).decode()}")
+    if not found:
+        click.echo("no step is known to run now; `outlive runs why` says what the run waits for")
 
 
 @runs.command("list")

@@ -18,6 +18,7 @@ from outlive._journal import event as journal
 from outlive._model import Payload, Run, RunStatus, Wait, WaitKind
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
+from outlive._model.under_way import StepUnderWay
 from outlive._store.contract import WorkerInfo
 from outlive.client.audit import ApprovalEntry
 from outlive.client.finding import Count, Page
@@ -72,6 +73,10 @@ class Server:
     def get(self, run_id: str) -> ServerRun:
         """A handle of a run."""
         return ServerRun(self._remote, run_id)
+
+    async def steps(self, run_id: str, *, arguments: bool = False, redacted: bool = True) -> list[StepUnderWay]:
+        """See `Engine.steps`."""
+        return await self._remote.steps(run_id, arguments=arguments)
 
     async def history(self, run_id: str, *, redacted: bool = True) -> list[AnyEvent]:
         """The journal of the tree of a run. See `Engine.history`."""

@@ -16,6 +16,7 @@ from outlive._journal.value import Stored
 from outlive._model import Payload, Run, known_run_id
 from outlive._model.pause import Pauses
 from outlive._model.payload import Blob
+from outlive._model.under_way import Report
 from outlive._replay.ask import current_execution
 from outlive._store.contract import Action, Outcome, Store
 from outlive.client.acting import ACTING, AuditedStore
@@ -37,6 +38,9 @@ class OwnWorker(Protocol):
 
     def moves(self, run_id: str) -> bool:
         """Whether a root run is in motion there and its end will be announced."""
+
+    def under_way(self, run_id: str) -> Report | None:
+        """What is under way in the tree of a root run that moves there; None if it does not."""
 
     def discard_tree(self, journal: int) -> None:
         """A client has ended a tree: stop what runs of it there."""

@@ -26,6 +26,7 @@ from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
 from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._model.remote import remote_step_of
+from outlive._model.under_way import StepUnderWay
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
@@ -63,6 +64,7 @@ from outlive.client.streams import Rest, StreamReader
 from outlive.client.tasks import Tasks
 from outlive.client.tree_copy import check_copy, write_copy
 from outlive.client.tree_file import export_tree, tree_in
+from outlive.client.under_way import UnderWay
 from outlive.client.waiters import Waiters
 from outlive.client.why import WAITS_SHOWN_MAX, is_paused, is_stopped, why
 from outlive.client.why_in_line import why_in_line, why_others_in_line
@@ -106,7 +108,7 @@ class Client:
         )
         self.shown = Shown(access, redaction)
         """Runs and journals as people may see them."""
-        self._waiters = waiters
+        self._waiters, self._under_way = waiters, UnderWay(access, self.shown)
         self.new_id, self.nonce = ids.new_id, ids.nonce
         self._starter = Starter(access, ids=ids, commits=commits)
         self.start, self.place = self._starter.start, self._starter.place
@@ -255,7 +257,17 @@ class Client:
         other_line = await why_others_in_line(store, others.values(), workflows=workflows)
         workers, now_at = await store.list_workers(), store.now()
         shown = {it.id: it for it in await self.shown.runs(named)}
-        return why(run, root, workers, shown, now_at=now_at, pauses=pauses, line=line, other_line=other_line)
+        doing = await self._under_way.sentence(run, root, now_at=now_at) if root.owner else ""
+        return why(
+            run, root, workers, shown, now_at=now_at, pauses=pauses, line=line, other_line=other_line, doing=doing
+        )
+
+    async def steps(
+        self, run_id: str, *, arguments: bool = False, redacted: bool = False
+    ) -> builtins.list[StepUnderWay]:
+        """The steps of a run that are under way. See `RunHandle.steps`."""
+        given.flag("run.steps", "arguments", arguments)
+        return await self._under_way.steps(await self.info(run_id), arguments=arguments, redacted=redacted)
 
     # -- Its end ---------------------------------------------------------------------------------------------
 

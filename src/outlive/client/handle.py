@@ -11,6 +11,7 @@ from msgspec import UNSET
 from outlive._journal.event import AnyEvent
 from outlive._model import Run, RunStatus, given
 from outlive._model.approval import Approval
+from outlive._model.under_way import StepUnderWay
 from outlive._platform import open_private
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
@@ -51,6 +52,21 @@ class RunHandle(Generic[R]):
     async def why(self) -> str:
         """One sentence: what it waits for, or how it ended."""
         return await self._client.why(self.id)
+
+    async def steps(self, *, arguments: bool = False, redacted: bool = False) -> list[StepUnderWay]:
+        """The steps that run now, the oldest first: of a root those of its whole tree, remote steps too.
+
+        The steps of a run that this process moves are all known. A worker in another process tells of steps that have
+        lasted for some seconds.
+
+        Args:
+            arguments: with the arguments, by the names of the parameters. Another process tells only short ones.
+            redacted: as people may see it: see `Engine.history`.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+        """
+        return await self._client.steps(self.id, arguments=arguments, redacted=redacted)
 
     async def history(self, *, redacted: bool = False) -> list[AnyEvent]:
         """The journal of its tree, verified; `redacted`, as people may see it: see `Engine.history`."""

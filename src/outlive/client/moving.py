@@ -20,6 +20,7 @@ from functools import partial
 from typing import NamedTuple
 
 from outlive._model.pause import CELL, EVERYTHING, MOVER, Pause, Pauses, moved_away, pauses_data, pauses_in
+from outlive._model.under_way import CELLS as UNDER_WAY
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
 from outlive._store.schedules import ScheduleChange
@@ -131,6 +132,8 @@ async def _move_cells(source: Store, target: Store) -> int:
     pauses, last = 0, None
     while page := await source.examiner.list_cells(after=last, limit=PAGE):
         for last in page:
+            if last.startswith(UNDER_WAY):
+                continue  # What workers of the other store said that they were doing.
             data = await source.read_cell(last)
             assert data is not None
             if last == INDEX_CELL:

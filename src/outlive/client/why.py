@@ -34,9 +34,11 @@ def why(
     pauses: Pauses = NO_PAUSES,
     line: str = "",
     other_line: str = "",
+    doing: str = "",
 ) -> str:
     """Why a run is where it is, for a person; `others` are the runs that it waits for, `pauses` the workflows that are
-    paused, `line` what is to be said of its place in a queue, and `other_line` of that of a run that it waits for."""
+    paused, `line` what is to be said of its place in a queue, `other_line` of that of a run that it waits for, and
+    `doing` what its worker has said that is under way."""
     if run.status.is_terminal:
         return _ended(run)
     if run.status is RunStatus.DAMAGED:
@@ -65,15 +67,21 @@ def why(
         return "it waits for " + _waits(run, root, others) + (f"; {other_line}" if other_line else "")
     worker = name_in(root.owner)
     if root.owner in live:
-        return f"worker {worker} runs it"
+        return f"it is {doing.removeprefix('is ')}" if doing else f"worker {worker} runs it"
     if not has_definition(live.values(), root):
-        gone = f"its worker {worker} is gone and " if root.owner else ""
+        gone = f"its worker {worker} is gone{_interrupted(doing)} and " if root.owner else ""
         return gone + _undefined(live.values(), root)
     if root.reason:
         return root.reason
     if root.owner:
-        return f"its worker {worker} is gone; another one that has {root.definition_shown} will take it over"
+        gone = f"its worker {worker} is gone{_interrupted(doing)}"
+        return f"{gone}; another one that has {root.definition_shown} will take it over"
     return "a worker will take it as soon as one has room"
+
+
+def _interrupted(doing: str) -> str:
+    """What a worker that is gone was doing, as far as it had said it."""
+    return f", when it was {doing.removeprefix('is ')}," if doing else ""
 
 
 def _unclaimed(task: Run, step: str) -> str:

@@ -36,6 +36,7 @@ from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
+from outlive._model.under_way import StepUnderWay
 from outlive._model.worker import lease_of, worker_name
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
@@ -900,6 +901,12 @@ class Engine(Served, Secured, Configured):
                 also blacked out in failures and reasons.
         """
         return await self._verbs.history(run_id, redacted=redacted)
+
+    async def steps(
+        self, run_id: str, *, arguments: bool = False, redacted: bool = False
+    ) -> builtins.list[StepUnderWay]:
+        """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
+        return await self._verbs.steps(run_id, arguments=arguments, redacted=redacted)
 
     async def recovery(self, *, limit: int = 100, before: Run | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no

@@ -19,6 +19,7 @@ from outlive._model import given
 from outlive._model.pause import PAUSED
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
+from outlive._model.under_way import StepUnderWay
 from outlive._runtime.clock import SystemClock
 from outlive.client.asks import AskOptions
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
@@ -266,6 +267,15 @@ class RemoteVerbs:
     async def why(self, run_id: str) -> str:
         """What a run waits for, or how it ended, in one sentence."""
         found: str = (await self.operate("why", run_id=run_id)).why
+        return found
+
+    async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
+        """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
+        found: builtins.list[StepUnderWay] = (
+            await self.operate(
+                "steps", query={"arguments": given.flag("run.steps", "arguments", arguments)}, run_id=run_id
+            )
+        ).items
         return found
 
     async def history(self, run_id: str) -> builtins.list[EventView]:

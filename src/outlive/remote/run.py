@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from outlive._model import RunStatus, given
+from outlive._model.under_way import StepUnderWay
 from outlive.client.finding import Page
 from outlive.client.set_aside import SetAside
 from outlive.client.streams import StreamItem
@@ -54,6 +55,11 @@ class RemoteRun(Generic[R]):
     async def why(self) -> str:
         """One sentence: what it waits for, or how it ended."""
         found: str = await self._remote.why(self.id)
+        return found
+
+    async def steps(self, *, arguments: bool = False) -> list[StepUnderWay]:
+        """The steps that run now, without what is redacted. See `RunHandle.steps`."""
+        found: list[StepUnderWay] = await self._remote.steps(self.id, arguments=arguments)
         return found
 
     async def history(self) -> list[EventView]:

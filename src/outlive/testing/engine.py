@@ -177,7 +177,7 @@ class TestEngine(Engine):
         )
 
     @property
-    def steps(self) -> tuple[int, int]:
+    def attempts(self) -> tuple[int, int]:
         """How many steps run, and how many were begun so far."""
         return (0 if self._sessions is None else self._sessions.steps_running), self.counters.steps_started
 

@@ -26,7 +26,7 @@ class Member(Protocol):
         """Whether nothing moves there by itself, apart from steps that run."""
 
     @property
-    def steps(self) -> tuple[int, int]:
+    def attempts(self) -> tuple[int, int]:
         """How many steps run there, and how many were begun so far."""
 
     @property

@@ -78,7 +78,7 @@ class Skipper:
     def _is_resting(self) -> bool:
         if not all(member.is_resting for member in self._clock.members):
             return False
-        steps = [member.steps for member in self._clock.members]
+        steps = [member.attempts for member in self._clock.members]
         now = self._clock.monotonic()
         if steps != self._steps:
             self._steps, self._steps_since = steps, now

@@ -19,6 +19,7 @@ from outlive._lease.process import this_process
 from outlive._model.lacking import lacks_mark
 from outlive._model.pause import CELL, Pauses, pauses_in
 from outlive._model.payload import Blob
+from outlive._model.under_way import Report, cell_of
 from outlive._model.worker import session_id
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Answer, Committer
@@ -220,6 +221,11 @@ class WorkerSessions:
         """Whether a root run is in motion here and its end will be announced."""
         return self._worker is not None and self._worker.trees.moves(run_id)
 
+    def under_way(self, run_id: str) -> Report | None:
+        """What is under way in the tree of a root run that moves here; None if it does not."""
+        worker = self._worker
+        return worker.reporter.of(run_id) if worker is not None and worker.trees.moves(run_id) else None
+
     def discard_tree(self, journal: int) -> None:
         """A client has ended a tree: stop what runs of it here."""
         if self._worker is not None:
@@ -316,6 +322,9 @@ class WorkerSessions:
         for session in sorted(self._sessions):
             await self._leases.release_all(session)
             self._sessions.discard(session)
+            # Last: other workers wait for the runs, and for this they do not.
+            if await self._store.read_cell(cell_of(session)) is not None:
+                await self._store.change_cell(cell_of(session), lambda *_: (None, None))
 
     @property
     def is_resting(self) -> bool:

@@ -32,6 +32,7 @@ from outlive._runtime.commit.committer import Answer, Committer, Within
 from outlive._runtime.environment import Environment
 from outlive._runtime.gate.gate import Gate
 from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._runtime.reporter import Reporter
 from outlive._runtime.session.ends import RunEnds
 from outlive._runtime.session.mail import TreeMail
 from outlive._runtime.session.requests import ClaimRequests
@@ -100,8 +101,15 @@ class Worker:
         self._alarms = Alarms(clock, self._on_alarm)
         self._reports = StepReports(clock, self)
         self._streams = StreamWriter(environment, store, ring=waiters.followers.ring)
+        self.reporter = Reporter(store, info.id, clock=clock)
         self._executor = Executor(
-            environment, committer=committer, gate=gate, lease=lease, reports=self._reports, streams=self._streams
+            environment,
+            committer=committer,
+            gate=gate,
+            lease=lease,
+            reports=self._reports,
+            streams=self._streams,
+            reporter=self.reporter,
         )
         self.mail = TreeMail(self, trees=self.trees, executor=self._executor, requests=requests, counters=counters)
         self.is_stopping = False
@@ -560,12 +568,14 @@ class Worker:
         return (
             self._executor.is_resting
             and self._streams.is_resting
+            and self.reporter.is_resting
             and not self._reports.outcomes
             and not any(live.in_flight or live.lookups or live.draft is not None for live in self.trees.active())
         )
 
     def close(self) -> None:
         """Stop everything at once."""
+        self.reporter.close()
         self._alarms.close()
         self.discard_all()
         self._executor.close()

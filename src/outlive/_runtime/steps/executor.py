@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from types import CoroutineType
@@ -20,6 +21,7 @@ from msgspec import structs
 from outlive._define.step import UnstorableResultError
 from outlive._journal.event import AnyEvent, AttemptFailed, StepDelayed, StepFailed
 from outlive._model.policy import NO_RETRY
+from outlive._model.under_way import StepNote
 from outlive._replay.command import RunStep, StepKind
 from outlive._runtime.commit.committer import Committer, rolled_back
 from outlive._runtime.environment import Environment
@@ -28,8 +30,10 @@ from outlive._runtime.gate.breakers import end_of
 from outlive._runtime.gate.gate import Gate
 from outlive._runtime.gate.ticket import End
 from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
+from outlive._runtime.reporter import REPORT_SECONDS, Reporter
 from outlive._runtime.steps.caller import NotHeld, StepCaller
 from outlive._runtime.steps.next_attempt import next_attempt
+from outlive._runtime.steps.notes import note_of
 from outlive._runtime.steps.unstorable import encode_result, undo_at_once
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.emitter import Emitter, Source
@@ -58,6 +62,7 @@ class Executor:
         lease: LeaseDeadline,
         reports: StepReports,
         streams: StreamWriter,
+        reporter: Reporter,
     ) -> None:
         self._clock = environment.clock
         self._counters = environment.counters
@@ -77,6 +82,10 @@ class Executor:
         """Attempts that hold a slot while the gate is asked; one that has to wait there holds none."""
         self._is_opening = False
         self.running = 0
+        self.under_way: dict[Attempt, LiveTree] = {}
+        """The attempts that run, in the order in which they began."""
+        self._reporter = reporter
+        reporter.sources.append(self.notes)
         self._loop = asyncio.get_running_loop()
 
     def start(self, live: LiveTree, command: RunStep) -> None:
@@ -167,6 +176,14 @@ class Executor:
         for run, call in [*live.attempts, *live.cancelled_turns]:
             self.cancel(live, run, call)
 
+    def notes(self, *, until_at: int, is_stored: bool) -> Iterator[StepNote]:
+        """What is to be said of the attempts that run and that began at `until_at` or earlier, the oldest first."""
+        for attempt, live in self.under_way.items():
+            if attempt.began_at > until_at:
+                break
+            if attempt.is_wanted:
+                yield note_of(live, attempt, is_stored=is_stored)
+
     def close(self) -> None:
         """Begin nothing more, and end the threads and processes of steps."""
         self._queue.clear()
@@ -227,6 +244,10 @@ class Executor:
         raised: BaseException | None = None
         self.running += 1
         attempt.began_at = self._clock.now()
+        self.under_way[attempt] = live
+        if (reporter := self._reporter).alarm is None:
+            # Not a function of its own: every step comes by here, and this is done once in some seconds.
+            reporter.alarm = self._loop.call_later(REPORT_SECONDS, reporter.look)
         self._counters.step_started(attempt)
         if live.observers is not None:
             live.observers.started(command)
@@ -254,6 +275,7 @@ class Executor:
             raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         finally:
             self.running -= 1
+            del self.under_way[attempt]
         if ticket is not None:
             ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNKNOWN)
         if attempt.is_wanted:

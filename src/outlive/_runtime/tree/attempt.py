@@ -55,6 +55,7 @@ class Attempt:
         "has_begun",
         "has_left_effect",
         "headers",
+        "heartbeat_at",
         "is_publishing",
         "is_saving",
         "is_timed_out",
@@ -62,6 +63,7 @@ class Attempt:
         "late",
         "on_late",
         "progress",
+        "reported",
         "task",
         "ticket",
         "transaction",
@@ -96,6 +98,10 @@ class Attempt:
         self.beat_at = 0
         """When its function was called, gave a heartbeat or emitted something, whatever was last, if it must give signs
         of life; 0 before it is called."""
+        self.heartbeat_at = 0
+        """When its function last called `heartbeat`; 0 if it never did."""
+        self.reported: bytes | None = None
+        """The progress that it reported last."""
         self.has_begun = False
         """Whether its function was called, or may have been; false while it waits for a slot or a thread."""
         self.is_wanted = True
@@ -201,11 +207,13 @@ class Attempt:
     def heartbeat(self, progress: Any) -> None:
         """See `StepContext`."""
         self.beat()
+        self.heartbeat_at = self._now()
         if progress is not None and self.is_wanted:
             what = f"the progress of step {self.command.call}"
             data = TAGGED.encode(progress, what)
             if len(data) > self._progress_bytes_max:
                 raise PayloadTooLargeError(what, len(data), self._progress_bytes_max)
+            self.reported = data
             self._loop.call_soon_threadsafe(self._save, self, data)
 
     def publish(self, fields: dict[str, Any]) -> None:

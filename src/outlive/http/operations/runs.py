@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from datetime import datetime
 from typing import TypeVar
 
-from msgspec import UnsetType, structs
+from msgspec import Struct, UnsetType, structs
 
 import outlive.errors as e
 from outlive._model import Payload
+from outlive._model.instant import instant_of
+from outlive._model.under_way import StepUnderWay
 from outlive.client.news import Position
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.problem import Problem
@@ -47,6 +50,22 @@ PAGE_BYTES_MAX = 16 * 1024 * 1024
 EVENTS_IN_ONE_GO = 500
 """Of a page of a history; then other requests have their turn."""
 SEQ_DIGITS_MAX = len(str(SEQ_MAX))
+
+
+class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of the steps that run now."""
+
+    arguments: bool = False
+    """Whether to give the arguments too, by the names of the parameters and without what is redacted."""
+
+
+class StepsView(Struct, frozen=True):
+    """The steps of a run that run now."""
+
+    items: list[StepUnderWay]
+    """The oldest first."""
+    now: datetime
+    """The time of the store."""
 
 
 @operation(
@@ -113,6 +132,17 @@ async def why(call: Call, run_id: str) -> WhyView:
     """What a run waits for, or how it ended, in one sentence."""
     run = await call.view.run(run_id)
     return WhyView(run_id, run.status.value, await why_of(call, run_id))
+
+
+@operation("GET", "/runs/{run_id}/steps", scope="viewer", reach="run", raises=MISSING)
+async def steps(call: Call, run_id: str, query: StepsQuery) -> StepsView:
+    """The steps of a run that run now, the oldest first; of a root those of its tree, and tasks of remote steps.
+
+    A worker in another process than this server tells of steps that have lasted for some seconds, and of arguments that
+    are short.
+    """
+    found = await call.engine.steps(run_id, arguments=query.arguments, redacted=True)
+    return StepsView(found, instant_of(call.view.now()))
 
 
 @operation("GET", "/runs/{run_id}/history", scope="viewer", reach="run", raises=MISSING)

@@ -1,0 +1,65 @@
+"""What is to be said of an attempt that runs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from outlive._model import Payload
+from outlive._model.policy import NO_RETRY
+from outlive._model.under_way import ARGUMENTS_BYTES_MAX, FAILURE_CHARACTERS_MAX, StepNote
+from outlive._replay.call import StepCall
+from outlive._runtime.tree.attempt import Attempt
+from outlive._runtime.tree.live import LiveTree
+from outlive.errors import OutliveError
+
+
+def note_of(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> StepNote:
+    """An attempt that runs. What is stored is packed as the values of its run are, and left out if it is large."""
+    command = attempt.command
+    retry = command.options.retry or NO_RETRY
+    call = live.execution.calls.get((command.run, command.call))
+    earlier = call.earlier if isinstance(call, StepCall) else []
+    return StepNote(
+        root=live.id,
+        run=command.run,
+        call=command.call,
+        name=command.step.name,
+        attempt=command.attempt,
+        attempts_max=retry.attempts,
+        since_at=attempt.began_at,
+        heartbeat_at=attempt.heartbeat_at,
+        progress=_value(live, attempt.reported or command.progress, is_stored=is_stored),
+        failure=_failure(earlier[-1]) if earlier else "",
+        arguments=_arguments(live, attempt, is_stored=is_stored),
+    )
+
+
+def _failure(text: str) -> str:
+    """How an attempt has failed, without its number."""
+    said = text.partition(": ")[2].strip()
+    return said if len(said) <= FAILURE_CHARACTERS_MAX else f"{said[: FAILURE_CHARACTERS_MAX - 3]}..."
+
+
+def _arguments(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> Payload | None:
+    command = attempt.command
+    if is_stored and len(command.arguments) > ARGUMENTS_BYTES_MAX:
+        return None
+    try:
+        data = command.step.signature.by_name(command.arguments)
+    except (msgspec.MsgspecError, OutliveError):
+        return None
+    return _value(live, data, is_stored=is_stored)
+
+
+def _value(live: LiveTree, data: bytes | None, *, is_stored: bool) -> Payload | None:
+    if data is None:
+        return None
+    if not is_stored:
+        return Payload(v=msgspec.Raw(data))
+    if len(data) > 2 * ARGUMENTS_BYTES_MAX:
+        return None
+    try:
+        payload, blob = live.payloads.packer.pack(data, "what is under way", of=live.payloads.owner)
+    except OutliveError:  # A codec of the user's that raises: its run will hear of it.
+        return None
+    return payload if blob is None else None
