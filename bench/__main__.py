@@ -18,13 +18,14 @@ from bench.http import measure_all
 from bench.machine import machine_facts
 from bench.plot import draw
 from bench.report import Line, failures, header, import_line, lines_of, number, table, write_json
+from bench.results import measure_all as measure_results
 from bench.runner import ROOT, Bench, Sample, import_milliseconds
 from bench.workload import SYSTEMS, WORKLOADS, Workload
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Outlive, DBOS and the bare driver.")
-    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import,find,http")
+    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import,find,http,results")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--stores", default="sqlite,postgresql", help="which of them, by comma")
@@ -42,7 +43,7 @@ def parse_arguments() -> argparse.Namespace:
 def chosen_workloads(only: str) -> list[Workload]:
     """The workloads asked for, in their usual order."""
     wanted = set(filter(None, only.split(",")))
-    unknown = wanted - {workload.name for workload in WORKLOADS} - {"import", "find", "http"}
+    unknown = wanted - {workload.name for workload in WORKLOADS} - {"import", "find", "http", "results"}
     if unknown:
         raise SystemExit(f"no such workload: {', '.join(sorted(unknown))}")
     return [workload for workload in WORKLOADS if not wanted or workload.name in wanted]
@@ -98,6 +99,8 @@ def main() -> None:
         if "outlive" in systems and (not given.only or "find" in given.only.split(",")):
             sizes = [size for size in RUNS if size <= given.runs_max]
             print_curves(stores, sizes, directory=given.dir, postgres_url=postgres_url)
+        if "outlive" in systems and (not given.only or "results" in given.only.split(",")):
+            measure_results(stores, directory=given.dir, postgres_url=postgres_url)
     if "outlive" in systems and "sqlite" in stores and (not given.only or "http" in given.only.split(",")):
         measure_all(directory=given.dir, runs=given.runs_max, scale=given.scale)
     lines: list[Line] = []

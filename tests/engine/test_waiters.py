@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 import outlive
 from outlive._store.contract import Store
+from outlive.client import waiters
 from outlive.errors import CorruptJournalError
 from tests.engine.faults import FaultyStore
-from tests.engine.support import Place, in_time, until
+from tests.engine.support import Place, in_time, until, waits
 
 
 @outlive.workflow
@@ -99,3 +101,73 @@ async def test_many_callers_that_wait_at_once_ask_the_store_together(place: Plac
 
         assert [run.id for run in await in_time(looking)] == [run.id for run in runs]
         assert (stores[0].calls["find_run"], stores[0].calls["find_runs"]) == (before[0] + 1, before[1] + 1)
+
+
+HOUR = 3600
+rung = pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
+
+
+@outlive.step(transaction=True)
+async def awaited_credit(tx: Any) -> str:
+    return "credited"
+
+
+@outlive.workflow
+async def awaited_crediting() -> str:
+    await outlive.wait_for_signal("go", str)
+    return await awaited_credit()
+
+
+@outlive.workflow
+async def awaited_nonsense() -> object:
+    await outlive.wait_for_signal("go", str)
+    return object()
+
+
+@rung
+@pytest.mark.every_store
+async def test_end_in_another_process_is_heard(place: Place) -> None:
+    """A process that polls once in an hour learns at once of a result, also of one that the transaction of a step
+    commits."""
+    async with place.engine() as worker, place.engine(worker=False, poll_seconds=HOUR) as client:
+        runs = [await client.start(workflow) for workflow in (awaited, awaited_crediting)]
+        waiting = [asyncio.create_task(run.result()) for run in runs]
+        for run in runs:
+            await waits(run)
+            await worker.signal(run.id, "go", "on")
+
+        assert [await in_time(task) for task in waiting] == ["on", "credited"]
+
+
+@rung
+@pytest.mark.every_store
+async def test_run_that_parks_or_is_cancelled_in_another_process_is_heard(place: Place) -> None:
+    """Callers wait for these too; no worker has the run that is cancelled before it begins."""
+    async with place.engine() as worker, place.engine(worker=False, poll_seconds=HOUR) as client:
+        run = await client.start(awaited_nonsense)
+        parking = asyncio.create_task(run.result())
+        await waits(run)
+        await worker.signal(run.id, "go", "on")
+        with pytest.raises(outlive.RunParkedError):
+            await in_time(parking)
+
+    async with place.engine(worker=False) as other, place.engine(worker=False, poll_seconds=HOUR) as client:
+        run_id = (await client.start(awaited, id="never-begun")).id
+        waiting = asyncio.create_task(client.get(run_id).result())
+        await asyncio.sleep(0)
+        await other.cancel(run_id)
+        with pytest.raises(outlive.RunCancelled):
+            await in_time(waiting)
+
+
+@rung
+async def test_more_ends_than_one_look_takes_are_all_heard(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look that is rung for takes the rest in its next turns."""
+    monkeypatch.setattr(waiters, "POLLED_MAX", 3)
+    async with place.engine() as worker, place.engine(worker=False, poll_seconds=HOUR) as client:
+        runs = [await client.start(awaited, id=f"run-{number}") for number in range(20)]
+        waiting = [asyncio.create_task(run.result()) for run in runs]
+        await asyncio.gather(*(waits(run) for run in runs))
+        await asyncio.gather(*(worker.signal(run.id, "go", run.id) for run in runs))
+
+        assert [await in_time(task) for task in waiting] == [run.id for run in runs]

@@ -8,6 +8,8 @@ import pytest
 
 import outlive
 from outlive._store.postgres import PostgresStore
+from outlive._store.postgres.address import parse_address
+from outlive._store.postgres.streams import channel_of
 from outlive.testing.conformance.builders import begin, hire, message, new_tree, send
 from tests.engine.inside import store_of
 from tests.postgres.conftest import Opener
@@ -100,6 +102,29 @@ async def test_steps_and_sleep_ring_for_no_process(ear: Ear, other: PostgresStor
     await ear.hear()
 
     assert ear.rings == before + 1
+
+
+async def test_ends_notify_processes_that_follow_runs_and_no_server_without_any(
+    store: PostgresStore, other: PostgresStore, postgres_url: str
+) -> None:
+    """Commits that notify wait for each other on the whole server, so that none does while no process follows runs."""
+    heard: list[str] = []
+    channel = channel_of(parse_address(postgres_url, schema=None).schema)
+    async with connected(postgres_url) as connection:
+        await connection.add_listener(channel, lambda *notification: heard.append(notification[-1]))
+        await _end(other, "run-1")
+        rung = asyncio.Queue[str]()
+        store.follow(rung.put_nowait)
+        assert await in_time(rung.get()) == ""  # It listens, and may have missed something before.
+        await _end(other, "run-2")
+        assert await in_time(rung.get()) == "run-2"
+        await connection.execute("SELECT 1")
+        assert heard == ["run-2"]
+
+
+async def _end(store: PostgresStore, run_id: str) -> None:
+    tree = await begin(store, run_id, worker="worker-a")
+    await tree.succeed(rings=run_id)
 
 
 async def test_own_writes_do_not_ring(ear: Ear, store: PostgresStore, other: PostgresStore) -> None:

@@ -49,7 +49,8 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
     fold.runs = dict(tree)
     salt = salt_of(root.nonce)
     after = rows[-1][0] if rows else -1
-    change = Change(journal=root.journal, after=after, prior=rows[-1][2] if rows else None, rows=[], runs=[])
+    prior = rows[-1][2] if rows else None
+    change = Change(journal=root.journal, after=after, prior=prior, rows=[], runs=[], rings=root.id)
     for number in sorted(fold.runs, reverse=True):
         if not fold.runs[number].status.is_terminal:
             event = RunCancelled(at=at, run=number, reason=reason)

@@ -1,7 +1,8 @@
 """Who waits for which run to end, or to be parked.
 
-Runs that end or are parked in this process are announced by its worker. For all the others polling is the truth: a few
-of the awaited ids at a time, in turn, so that ten thousand waiters cost no more than a hundred.
+Runs that end or are parked in this process are announced by its worker. For a root run that does so elsewhere the store
+rings, if it can (`Store.follow`): its row is read at once. Polling is the truth: a few of the awaited ids at a time, in
+turn, so that ten thousand waiters cost no more than a hundred.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from outlive._model import Run, RunStatus
 from outlive._store.contract import Store
 from outlive._tasks import own_task
 from outlive.client.answers import AnswerWaiters
-from outlive.client.followers import Followers
+from outlive.client.followers import Bell, Followers
 from outlive.client.why import is_stopped
 from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
 
@@ -27,6 +28,7 @@ class Waiters:
 
     def __init__(self, store: Store, *, pause: Callable[[], Coroutine[Any, Any, None]], pause_seconds: float) -> None:
         self._store = store
+        self._pause_seconds = pause_seconds
         self.pause = pause
         """Waits a moment between two looks."""
         self.followers = Followers(store.follow)
@@ -37,7 +39,20 @@ class Waiters:
         self._seen: dict[str, bool] = {}
         """Those of them that were there, and whether they were when last looked for. One that was never there may be on
         its way into the store; one that was has gone."""
+        self._rung: dict[str, None] = {}
+        """Those of them that may have ended in another process."""
+        self._bell = Bell()
+        self._is_listening = False
         self._poller: asyncio.Task[None] | None = None
+
+    def _hear(self, run_id: str) -> None:
+        """Another process may have ended a run, or parked it; with "", any of them."""
+        if not run_id:
+            self._rung |= dict.fromkeys(self._waiting)
+        elif run_id in self._waiting:
+            self._rung[run_id] = None
+        if self._rung:
+            self._bell.ring()
 
     def announce(self, run: Run) -> None:
         """A run has ended; or it is parked, and with it everything in its tree that has not."""
@@ -54,9 +69,14 @@ class Waiters:
                     future.set_result(run)
 
     def saw(self, run_id: str) -> None:
-        """An awaited run is there."""
+        """An awaited run is there, and does not move in this process: from the first of them on the store rings for
+        ends in other processes. Not before: a store may have to do more at every end while a process listens."""
         if run_id in self._waiting:
             self._seen[run_id] = True
+        if not self._is_listening:
+            self._is_listening = True
+            if self._store.follow(self._hear):
+                self._hear("")  # It may have ended since it was seen.
 
     @contextmanager
     def waiting(self, run_id: str) -> Iterator[asyncio.Future[Run]]:
@@ -87,16 +107,49 @@ class Waiters:
             self._fail(run_id, EngineClosedError("waiting for a result"))
 
     async def _poll(self) -> None:
+        loop = asyncio.get_running_loop()
+        due_at = loop.time() + self._pause_seconds
         try:
             while self._waiting:
-                await self.pause()
-                await self.poll_once()
+                await self._bell.wait(0 if self._rung else max(0.0, due_at - loop.time()))
+                if self._rung:
+                    await self.look_for_rung()
+                # However often it rings: those that no process rings for have their turn.
+                if loop.time() >= due_at:
+                    await self.poll_once()
+                    due_at = loop.time() + self._pause_seconds
         finally:
             self._poller = None
+
+    async def look_for_rung(self) -> None:
+        """Look for the awaited runs that may have ended in another process, some at a time."""
+        rung = list(self._rung)[:POLLED_MAX]
+        for run_id in rung:
+            del self._rung[run_id]
+        if ids := [run_id for run_id in rung if run_id in self._waiting]:
+            await self._look_for(ids)
 
     async def poll_once(self) -> None:
         """Look for some of the awaited runs in the store."""
         ids = list(self._waiting)[:POLLED_MAX]
+        looked = await self._look_for(ids)
+        if looked is None:
+            return
+        there, gone = looked
+        for run_id in ids:
+            if run_id in gone and self._seen.get(run_id) is False:
+                # A snapshot has put it away, or it was deleted, or its tree has another name now. Looked for twice: if
+                # that happened in this process, its worker is about to announce how it ended.
+                self._fail(run_id, RunNotFoundError(run_id))
+            elif run_id in self._waiting:
+                # To the end of the line.
+                self._waiting[run_id] = self._waiting.pop(run_id)
+                if run_id in there or (run_id in gone and run_id in self._seen):
+                    self._seen[run_id] = run_id in there
+
+    async def _look_for(self, ids: list[str]) -> tuple[set[str], set[str]] | None:
+        """Announce those of these runs that have ended or are parked. Which are there and which are not; None if the
+        store does not answer."""
         try:
             runs = await self._store.find_runs(ids)
             gone = {*ids} - {*runs}
@@ -104,26 +157,17 @@ class Waiters:
         except StoreMovedError as error:
             for run_id in ids:
                 self._fail(run_id, error)
-            return
+            return None
         except StoreUnavailableError:
-            return
+            return None
         except Exception:  # One row that cannot be read must not leave the others waiting.
             (runs, roots), gone = (await self._find_each(ids), {}), set()
-        for run_id in ids:
-            run = runs.get(run_id)
-            if run is not None and run.status.is_terminal and run.status is not RunStatus.CONTINUED:
+        for run in runs.values():
+            if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self.announce(run)
-            elif run is not None and is_stopped(roots.get(run.root_id, run)):
-                self.announce(roots.get(run.root_id, run))
-            elif run_id in gone and self._seen.get(run_id) is False:
-                # A snapshot has put it away, or it was deleted, or its tree has another name now. Looked for twice: if
-                # that happened in this process, its worker is about to announce how it ended.
-                self._fail(run_id, RunNotFoundError(run_id))
-            elif run_id in self._waiting:
-                # To the end of the line.
-                self._waiting[run_id] = self._waiting.pop(run_id)
-                if run is not None or (run_id in gone and run_id in self._seen):
-                    self._seen[run_id] = run is not None
+            elif is_stopped(root := roots.get(run.root_id, run)):
+                self.announce(root)
+        return {*runs}, gone
 
     async def _roots_of(self, runs: dict[str, Run]) -> dict[str, Run]:
         """The roots of those of them that are children: only roots are parked."""

@@ -446,7 +446,7 @@ class Worker:
             self._waiters.answers.announce(draft.change.answers)
         if draft.runs:
             self._ends.announce(live, draft)
-        if draft.change.rings:
+        if draft.change.rings and self._waiters.followers.bells:
             self._waiters.followers.ring(live.id)
         if live.phase is TreePhase.GONE:
             self._discard_and_look(live)

@@ -268,6 +268,9 @@ class LiveTree:
                 draft.change.rings = self.id
             if run.number == 0 and not run.owner:
                 self.enter(TreePhase.LEAVING)
+                # It has ended, is parked or released: callers in other processes may wait for that.
+                if type(event) is not RunSuspended:
+                    draft.change.rings = self.id
 
     def _note_call(self, event: AnyEvent) -> None:
         """Remember the arguments of what has failed: the log hides them where people may not see them."""

@@ -15,6 +15,7 @@ from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.connection import CONNECT_SECONDS, Connection, connect
 from outlive._store.postgres.fault import ERRORS
 from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS
+from outlive._store.postgres.query import statements
 from outlive._store.postgres.rows import from_text
 from outlive._tasks import own_task
 from outlive.errors import StoreError
@@ -110,6 +111,9 @@ class Listener:
     async def _listen_to_rings(self, connection: Connection) -> None:
         with suppress(*ERRORS):
             await connection.add_listener(self._rings_channel, self._hear_of_run)
+            # As long as this connection lives, commits that ring are announced (functions/commit_changes.sql).
+            lock = statements(self._address.schema)["lock_followed"]
+            await connection.execute(lock, self._rings_channel, timeout=CONNECT_SECONDS)
             self._ring_followers("")
 
 

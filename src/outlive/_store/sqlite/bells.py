@@ -19,8 +19,8 @@ from weakref import WeakSet
 
 from outlive._platform import after_fork, open_bell, ring_bells
 
-IDS_MAX = 16
-"""Ids in one ring; more are one ring for all runs."""
+IDS_MAX = 256
+"""Ids in one ring; more are one ring for all runs. An id has a few hundred bytes at most."""
 BINDS_MAX = 5
 """How often it is tried to make a socket: the last process to leave may remove the folder at this moment, and the name
 may be taken."""
@@ -74,10 +74,10 @@ class Bells:
     def ring(self, run_ids: Iterable[str] = ("",)) -> None:
         """Tell all other processes that listen; from any thread."""
         try:
-            names = [bell.name for bell in self._folder.iterdir() if bell.name.startswith(self._kind)]
+            names = os.listdir(self._folder)  # noqa: PTH208 (a third of the time of `iterdir`, at every end of a run)
         except OSError:
             return  # There is no folder, so that no process listens; or it is another user's.
-        names = [name for name in names if name != self._own]
+        names = [name for name in names if name.startswith(self._kind) and name != self._own]
         if not names:
             return
         ids = list(dict.fromkeys(run_ids))

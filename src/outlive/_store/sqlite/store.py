@@ -189,10 +189,12 @@ class SqliteStore:
         """See `Store`. At most `transaction.SECONDS_MAX`, because no other process can write meanwhile."""
         beginning: asyncio.Future[SqliteTransaction] = self.write(BEGIN, seconds_max)
         try:
-            return await asyncio.shield(beginning)
+            transaction = await asyncio.shield(beginning)
         except asyncio.CancelledError:
             beginning.add_done_callback(_abandon)
             raise
+        transaction.ring = self._readers.ring
+        return transaction
 
     async def request_start(self, connection: Any, change: Change) -> Outcome:
         """See `Store`."""

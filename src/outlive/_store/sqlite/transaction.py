@@ -15,7 +15,7 @@ transaction whose time is up is rolled back; its step hears of it with its next 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -88,13 +88,18 @@ class SqliteTransaction:
     def __init__(self) -> None:
         self.requests: SimpleQueue[Statement | End] = SimpleQueue()
         self.handle = TaskHandle(self._ask)
+        self.ring: Callable[[Sequence[str]], None] | None = None
+        """Called after a commit with the ids of the runs that other processes follow."""
         self._lock = Lock()
         self._over = ""
 
     async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> list[tuple[Outcome, int]]:
         """See `Transaction`."""
         assert changes, "a transaction commits with a change of a journal"
-        return await asyncio.wrap_future(self._submit(End(changes, behind)).future)
+        outcomes = await asyncio.wrap_future(self._submit(End(changes, behind)).future)
+        if self.ring is not None and (rung := [change.rings for change in changes if change.rings]):
+            self.ring(rung)
+        return outcomes
 
     async def rollback(self) -> None:
         """See `Transaction`."""

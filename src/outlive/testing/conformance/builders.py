@@ -63,6 +63,7 @@ class Parts(TypedDict, total=False):
     starts: list[Change]
     messages: list[Message]
     forgets: Forgotten
+    rings: str
     audit: list[Action]
 
 

@@ -49,6 +49,7 @@ DECLARE
     v_cells text[];
     v_shared text[];
     v_waiting bigint[];
+    v_follow_key bigint;
 BEGIN
     IF v_has_rest AND p_rest ? 'eager' THEN
         -- New runs that want to begin at once. The cells of their queues stay locked: who limits or pauses a queue does so
@@ -369,7 +370,14 @@ BEGIN
             );
         END IF;
         IF p_rest ? 'rings' THEN
-            PERFORM pg_notify(p_rest ->> 'rings_channel', value) FROM jsonb_array_elements_text(p_rest -> 'rings');
+            -- A process that follows runs holds this lock, shared, with the connection that listens. If it can be had, none
+            -- does, and nothing is said: commits that notify wait for each other on the whole server.
+            v_follow_key := hashtextextended(p_rest ->> 'rings_channel', 0);
+            IF pg_try_advisory_lock(v_follow_key) THEN
+                PERFORM pg_advisory_unlock(v_follow_key);
+            ELSE
+                PERFORM pg_notify(p_rest ->> 'rings_channel', value) FROM jsonb_array_elements_text(p_rest -> 'rings');
+            END IF;
         END IF;
     END IF;
     IF v_ends IS NOT NULL THEN
