@@ -103,7 +103,10 @@ class Due:
         taken += [each for each in self.due if not each[1]][: limit - len(taken)]
         self.due = [each for each in self.due if each not in taken]
         claims: list[Any] = [
-            SimpleNamespace(run=SimpleNamespace(journal=journal, id=f"{journal}", workflow="w"), interrupted=is_orphan)
+            SimpleNamespace(
+                run=SimpleNamespace(journal=journal, id=f"{journal}", workflow="w", begin_by=None),
+                interrupted=is_orphan,
+            )
             for journal, is_orphan in taken
         ]
         return Claims(claims, self.next_wake_at)

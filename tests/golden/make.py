@@ -21,6 +21,7 @@ from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
 from tests.golden.queue_stories import QUEUE_STORIES
+from tests.golden.rest_stories import REST_STORIES
 from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
 from tests.golden.tag_stories import TAG_STORIES
@@ -35,6 +36,7 @@ ALL_STORIES = (
     | MACHINE_STORIES
     | LIMIT_STORIES
     | WAIT_FOR_STORIES
+    | REST_STORIES
     | RETRY_STORIES
     | ASK_STORIES
     | TAG_STORIES
@@ -56,7 +58,7 @@ def main() -> None:
 
 
 def without_paths(text: str) -> str:
-    """A history whose tracebacks do not say where this checkout and this Python lie; sealed again."""
+    """A history that does not say where this checkout and this Python lie, nor on which machine; sealed again."""
     head, *lines = text.split("\n")
     salt = salt_of(msgspec.json.decode(head)["nonce"])
     return "\n".join([head, *(_without_paths(line, salt) for line in lines)])
@@ -64,6 +66,7 @@ def without_paths(text: str) -> str:
 
 def _without_paths(line: str, salt: int) -> str:
     body = line.replace(str(ROOT), "/srv/outlive").replace(str(Path(os.__file__).parent), "/usr/lib/python3")
+    body = re.sub(r'"worker":"[^"#]*#', '"worker":"golden#', body)
     row = re.fullmatch(r'\{"seq":(\d+),"format":(\d+),"crc":\d+,"event":(.*)\}', body)
     if body == line or row is None:
         return body

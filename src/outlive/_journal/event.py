@@ -44,6 +44,12 @@ class RunCreated(Event, frozen=True, tag=True):
     """For a child: the number of the run that started it."""
     digest: int = 0
     timeout_at: int | None = None
+    """Its deadline; with `timeout`, that of a run that begins when it is due."""
+    timeout: int | None = None
+    """How long it may take from when a worker begins it, in microseconds. None without a limit, in older journals, and
+    for a child or a next generation: their deadline is settled when they are created."""
+    begin_by: int = 0
+    """When a worker must have begun it: else it fails, and no code of it runs. 0 for whenever."""
     tags: dict[str, str] = {}
     headers: dict[str, str] = {}
     """What the code that started the tree says of it to all of its runs; those of a child are those of its root."""
@@ -132,7 +138,12 @@ class RunRetried(Event, frozen=True, tag=True):
     """For the root: the number of the next child that the code asks for from `since` on. A child that was taken back
     keeps its number."""
     timeout_at: int | None = None
-    """The new deadline of the run."""
+    """The new deadline of the run; with `timeout`, if a worker claims it at once."""
+    timeout: int | None = None
+    """How long the run may take from the next claim on, in microseconds."""
+    rests: bool = False
+    """For the root: whether its clock and its timers stand still until the next claim. False in older journals: their
+    clock goes on here."""
     approvals: tuple[OpenRequest, ...] | None = None
     """Requests for approval that are open again: the end of the run had closed them. None in older journals, and in the
     history of a fork."""
@@ -151,7 +162,11 @@ class RunForked(Event, frozen=True, tag=True):
     rested: int = 0
     """How long ago the last event before it is, in microseconds. The timers stood still meanwhile."""
     timeout_at: int | None = None
-    """The deadline of the run."""
+    """The deadline of the run; with `timeout`, if a worker claims it at once."""
+    timeout: int | None = None
+    """How long the run may take from the next claim on, in microseconds."""
+    rests: bool = False
+    """As in `RunRetried`."""
     reason: str = ""
 
 

@@ -20,6 +20,7 @@ from outlive._journal.trace import own_part, trace_of
 from outlive._model import Failure
 from outlive.errors import (
     CircuitOpenError,
+    NotBegunError,
     OutsideError,
     ProcessDiedError,
     RateLimitedError,
@@ -221,6 +222,7 @@ OWN_ERRORS: tuple[type[BaseException], ...] = (
     RateLimitedError,
     ResourceError,
     StreamFullError,
+    NotBegunError,
     OutsideError,
 )
 """Errors of ours that reach a workflow as themselves."""

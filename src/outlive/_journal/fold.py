@@ -74,6 +74,8 @@ class Fold(msgspec.Struct, eq=False):
             created_at=event.at,
             updated_at=event.at,
             timeout_at=event.timeout_at,
+            timeout=None if event.worker else event.timeout,
+            begin_by=None if event.worker else event.begin_by or None,
             tags=event.tags,
             published=event.published,
             queue=event.queue,
@@ -92,6 +94,8 @@ class Fold(msgspec.Struct, eq=False):
         return self._set(
             0,
             event,
+            timeout=None,
+            begin_by=None,
             status=RunStatus.RUNNING,
             owner=event.worker,
             epoch=event.epoch,
@@ -102,9 +106,13 @@ class Fold(msgspec.Struct, eq=False):
         )
 
     def _claim(self, event: journal.RunClaimed) -> Run:
+        run = self.runs[0]
         return self._set(
             0,
             event,
+            timeout_at=run.timeout_at if run.timeout is None else event.at + run.timeout,
+            timeout=None,
+            begin_by=None if run.begin_by is None or event.at <= run.begin_by else run.begin_by,
             status=RunStatus.RUNNING,
             owner=event.worker,
             epoch=event.epoch,
@@ -142,6 +150,8 @@ class Fold(msgspec.Struct, eq=False):
             wake_at=event.at if is_root else None,
             finished_at=None,
             timeout_at=event.timeout_at,
+            timeout=event.timeout if is_root else None,
+            begin_by=None,
             reason="",
             result=None,
             failure=None,
@@ -157,6 +167,8 @@ class Fold(msgspec.Struct, eq=False):
             owner="",
             created_at=event.at,
             timeout_at=event.timeout_at,
+            timeout=event.timeout,
+            begin_by=None,
             reason="",
             slot=IN_LINE if self.runs[0].queue else OUTSIDE,
         )

@@ -128,13 +128,15 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a new run is placed: when it is to begin, in which queue, under which key and how far in front."""
+    """Where a new run is placed: when it is to begin, in which queue, under which key and how far in front, and when a
+    worker must have begun it."""
 
     start_at: int = 0
     queue: str = ""
     queue_key: str = ""
     lead: int = 0
     frees_slot: bool = False
+    begin_by: int = 0
 
 
 NOWHERE = Place()

@@ -107,6 +107,10 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Its key in the queue."""
     lead: int = 0
     """By how many microseconds its priority brings it forward in the line."""
+    timeout: int | None = None
+    """How long it may take from the next claim on, in microseconds: `timeout_at` is not settled before that."""
+    begin_by: int | None = None
+    """When a worker must have begun it; in a run that was claimed, that it was too late."""
     slot: int = OUTSIDE
     """Where it is in its queue: `OUTSIDE`, `IN_LINE`, or `HELD`."""
 
@@ -147,6 +151,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A timer will wake it: see `sleeps`."""
     queue: str | None = None
     """Was started in this queue; empty for those without one."""
+    overdue_at: int | None = None
+    """Had to be begun before this instant, and was not."""
     asks: str | None = None
     """Has an open request for approval: from this person, or from anyone if empty. Not with `waiting_for`."""
 
@@ -165,6 +171,11 @@ def asks(run: Run, person: str) -> bool:
 def sleeps(run: Run) -> bool:
     """Whether a timer will wake the tree of this root: a sleep, a timeout or a deadline, maybe beside other waits."""
     return any(wait.kind is WaitKind.TIMER for wait in run.waits)
+
+
+def is_overdue(run: Run, at: int) -> bool:
+    """Whether a run had to be begun before an instant, and was not."""
+    return run.begin_by is not None and run.begin_by < at and run.finished_at is None
 
 
 _NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD, WaitKind.ASK)

@@ -27,7 +27,7 @@ from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed
 from outlive._replay.frame import step_of
-from outlive._replay.lookahead import begun_at, first_number, undone_in
+from outlive._replay.lookahead import Rest, begun_at, first_number, rests_in, undone_in
 from outlive._replay.serving import call_to_origin
 from outlive._replay.taking_back import is_asked_for
 
@@ -105,6 +105,7 @@ class Copier:
         self._pack_result = pack_result
         self._unused = dict.fromkeys(results)
         self._numbers = {0: 0}
+        self._rests: dict[int, Rest] = {}
         self._places: dict[str, str] = {}
         """Where messages are in the new journal, by where they were."""
         self.events: list[AnyEvent] = []
@@ -119,7 +120,8 @@ class Copier:
         ended = {(event.run, event.call) for _, event in before if isinstance(event, _OUTCOMES)}
         if isinstance(first, journal.RunCreated):
             # The claim that began it is not copied, and the code of the copy is to see the same time.
-            first = replace(first, begun_at=begun_at([event for _, event in numbered]))
+            first = replace(first, begun_at=_begun_at([event for _, event in numbered]))
+        self._rests = rests_in([event for _, event in numbered], numbered)
         self._execution.look_ahead([first, *(event for _, event in before)])
         self._take(first)
         for number, event in before:
@@ -130,7 +132,7 @@ class Copier:
                 continue
             if isinstance(event, _OF_ATTEMPTS) and (event.run, event.call) not in ended:
                 continue
-            moved = self._moved(event)
+            moved = self._moved(self._rested(number, event))
             if moved is None or (is_edited and not is_asked_for(self._execution, moved)):
                 is_edited = True
                 continue
@@ -178,6 +180,22 @@ class Copier:
             changes |= {"undone": (), "since": 0, "next_number": 0, "approvals": None}
         return self._pack(replace(event, **changes))
 
+    def _rested(self, number: int, event: AnyEvent) -> AnyEvent:
+        """An event that brought the tree back, with the time that it rested until a claim, which is not copied."""
+        if not isinstance(event, journal.RunRetried | journal.RunForked):
+            return event
+        rest = self._rests.get(number)
+        event = replace(event, rests=False, timeout=None)
+        if rest is None:
+            return event
+        longer = max(0, rest.claimed_at - event.at)
+        return replace(
+            event,
+            at=event.at + longer,
+            rested=event.rested + longer if rest.is_begun else 0,
+            timeout_at=None if event.timeout_at is None else event.timeout_at + longer,
+        )
+
     # -- Edits -----------------------------------------------------------------------------------------------
 
     def _edited(self, event: AnyEvent) -> AnyEvent:
@@ -213,6 +231,13 @@ class Copier:
             if answer is None:
                 return
             self._take(answer)
+
+
+def _begun_at(events: Sequence[AnyEvent]) -> int:
+    """When a worker began a run; 0 if none has."""
+    first = events[0]
+    has_begun = bool(getattr(first, "worker", "")) or any(isinstance(event, journal.RunClaimed) for event in events)
+    return begun_at(events) or (first.at if has_begun else 0)
 
 
 def _left_to_origin(event: AnyEvent) -> AnyEvent:

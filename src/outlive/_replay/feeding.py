@@ -124,6 +124,8 @@ def _on_created(execution: Execution, event: journal.RunCreated) -> None:
         execution.events = execution.base = event.before
         # Time in line, a delay or a missing worker spend nothing of its waits.
         execution.loop.now_at = max(execution.loop.now_at, execution.ahead.begun_at)
+        if event.timeout is not None:
+            event = replace(event, timeout_at=execution.loop.now_at + event.timeout, timeout=None)
         _start(execution, event, _begin_root(execution, event))
         return
     call = execution.find(
@@ -407,16 +409,14 @@ def _on_retried(execution: Execution, event: journal.RunRetried) -> None:
     """The run goes on: it has a new deadline, and its timers are as far away as they were when it ended."""
     if event.run == 0:
         execution.retried = execution.events
-        _put_off(execution, event.rested)
-        if execution.created is not None:
-            execution.created = replace(execution.created, timeout_at=event.timeout_at)
+        _rest(execution, event)
     _renew_deadline(execution, event)
 
 
 def _on_forked(execution: Execution, event: journal.RunForked) -> None:
     """From here on it is another run than the one whose history it has: with random numbers of its own, and without
     what the other one was asked."""
-    _put_off(execution, event.rested)
+    _rest(execution, event)
     execution.seed = event.seed
     for frame in execution.frames.values():
         frame.nonce = event.seed
@@ -425,11 +425,17 @@ def _on_forked(execution: Execution, event: journal.RunForked) -> None:
         for scope in [frame.scope, *(task.home[SCOPE] for task in frame.tasks if isinstance(task, RunTask))]:
             scope.seed_again()
     if execution.created is not None:
-        execution.created = replace(execution.created, timeout_at=event.timeout_at, seed=event.seed)
+        execution.created = replace(execution.created, seed=event.seed)
     _renew_deadline(execution, event)
 
 
-def _put_off(execution: Execution, time: int) -> None:
+def _rest(execution: Execution, event: journal.RunRetried | journal.RunForked) -> None:
+    """The tree has rested since the last event before this one: its timers stood still. If it rested until a worker
+    claimed it, its clock goes on there."""
+    rest, time = execution.ahead.rests.get(execution.events), event.rested
+    if rest is not None:
+        execution.loop.now_at = max(execution.loop.now_at, rest.claimed_at)
+        time = max(0, rest.claimed_at - event.at + event.rested) if rest.is_begun else 0
     execution.timers.put_off(time)
     for asking in [asking for frame in execution.frames.values() for asking in frame.approvals.values()]:
         if asking.deadline_at is not None:
@@ -437,10 +443,15 @@ def _put_off(execution: Execution, time: int) -> None:
 
 
 def _renew_deadline(execution: Execution, event: journal.RunRetried | journal.RunForked) -> None:
-    frame = execution.frames.get(event.run)
+    frame, timeout_at = execution.frames.get(event.run), event.timeout_at
+    rest = execution.ahead.rests.get(execution.events)
+    if event.timeout is not None and rest is not None:
+        timeout_at = rest.claimed_at + event.timeout
+    if event.run == 0 and execution.created is not None:
+        execution.created = replace(execution.created, timeout_at=timeout_at)
     execution.timers.take(event.run, DEADLINE)
-    if frame is not None and isinstance(frame.task, RunTask) and event.timeout_at is not None:
-        _set_deadline(execution, frame, event.timeout_at, frame.task.home)
+    if frame is not None and isinstance(frame.task, RunTask) and timeout_at is not None:
+        _set_deadline(execution, frame, timeout_at, frame.task.home)
 
 
 def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:

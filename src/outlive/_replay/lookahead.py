@@ -11,7 +11,8 @@ must mean the version that the child has. And a call that the journal answers ne
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
 
 from outlive._journal.event import (
     AnyEvent,
@@ -49,6 +50,7 @@ class Lookahead:
         "last",
         "passed",
         "patches",
+        "rests",
         "seen",
         "set_aside",
         "undone",
@@ -60,6 +62,8 @@ class Lookahead:
         """What retries have taken back: see `undone_in`."""
         self.begun_at = begun_at(events)
         """When a worker began the run, if that was later than its creation; else 0."""
+        self.rests = rests_in(events, enumerate(events, first_number(events)))
+        """When trees that a person has brought back, or forked, went on: by the number of that event."""
         valid = standing(events, self.undone) if self.undone else events
         self.patches: set[tuple[int, str]] = set()
         self.set_aside: dict[tuple[int, str], MessageSetAside] = {}
@@ -126,12 +130,38 @@ def begun_at(events: Sequence[AnyEvent]) -> int:
     if first.begun_at:
         return first.begun_at
     for event in events:
-        # The history of a fork is that of a run that had begun before.
-        if isinstance(event, RunForked):
+        # The history of a fork without a claim behind it is that of a run that had begun before.
+        if isinstance(event, RunForked) and not event.rests:
             break
         if isinstance(event, RunClaimed):
             return event.at if event.begins else 0
     return 0
+
+
+class Rest(NamedTuple):
+    """How long a tree that was brought back, or forked, has rested."""
+
+    claimed_at: int
+    """When a worker took it up again."""
+    is_begun: bool
+    """Whether its code had begun before it rested: else there is nothing to put off."""
+
+
+def rests_in(events: Sequence[AnyEvent], numbered: Iterable[tuple[int, AnyEvent]]) -> dict[int, Rest]:
+    """The rests of a tree that are over, by the number of the event that brought it back."""
+    rests: dict[int, Rest] = {}
+    resting: list[int] = []
+    first = events[0] if events else None
+    is_begun = not isinstance(first, RunCreated) or bool(first.worker or first.begun_at)
+    for number, event in numbered:
+        if isinstance(event, RunClaimed):
+            rests |= {brought_back: Rest(event.at, is_begun) for brought_back in resting}
+            is_begun, resting = True, []
+        elif isinstance(event, RunRetried) and (event.rests or resting):
+            resting.append(number)  # Those of its children come right behind that of the root.
+        elif isinstance(event, RunForked):
+            resting = [number] if event.rests else []
+    return rests
 
 
 def undone_in(events: Sequence[AnyEvent]) -> dict[int, int]:

@@ -41,7 +41,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 @click.option("--input", "given", default="", metavar="JSON", help="The same as [JSON].")
 @click.option("--id", "run_id", help="One id is one run: the same id again follows it, also after its end.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="A tag of a new run; may be repeated.")
-@click.option("--timeout", metavar="SPAN", help="How long a new run may take as a whole: 90min, 12h.")
+@click.option("--timeout", metavar="SPAN", help="How long a new run may take from when it begins: 90min, 12h.")
+@click.option("--begin-within", metavar="SPAN", help="It fails if no worker has begun it by then: 5min.")
 @app_option
 @click.option("--detach", is_flag=True, help="Only start it, for other workers, and print its id.")
 @click.option(
@@ -62,6 +63,7 @@ def run(
     run_id: str | None,
     tags: tuple[str, ...],
     timeout: str | None,
+    begin_within: str | None,
     apps: tuple[str, ...],
     detach: bool,
     url: str | None,
@@ -89,7 +91,7 @@ def run(
     if app.endswith(DOCUMENTS):
         given = arguments or given or "{}"
         place = _store_of_flow(url, namespace)
-        _run_flow(app, given, run_id, place, tags, timeout, apps=apps, detach=detach, as_json=as_json)
+        _run_flow(app, given, run_id, place, tags, timeout, begin_within, apps=apps, detach=detach, as_json=as_json)
         return
     if apps:
         raise Mistake("--app is for flows; a workflow is run as APP:WORKFLOW")
@@ -105,6 +107,7 @@ def run(
     options: dict[str, Any] = {
         "tags": dict(tag_of("--tag", tag) for tag in tags) or None,
         "timeout": None if timeout is None else seconds_of("--timeout", timeout),
+        "begin_within": None if begin_within is None else seconds_of("--begin-within", begin_within),
     }
     started = Started(workflow, arguments_of(workflow, values), run_id, options, as_json=as_json)
     from outlive.engine.url import shown
@@ -125,7 +128,7 @@ def _run_flow(app: str, given: str, run_id: str | None, url: str | None, *refuse
     from outlive.cli.flow_runs import run_
 
     if any(refused):
-        raise Mistake("--tag and --timeout are not for flows")
+        raise Mistake("--tag, --timeout and --begin-within are not for flows")
     click.get_current_context().invoke(
         run_,
         flow_name=app,

@@ -132,6 +132,8 @@ def _print_head(seen: Seen) -> None:
     if run.finished_at is not None:
         took = span((run.finished_at - run.created_at) / MICROSECONDS)
         facts.append(("ended", f"{clock(run.finished_at)} UTC, after {took}"))
+    if run.begin_by is not None and not run.status.is_terminal:
+        facts.append(("begin by", f"{clock(run.begin_by)} UTC"))
     if run.timeout_at is not None and not run.status.is_terminal:
         facts.append(("deadline", f"{clock(run.timeout_at)} UTC"))
     if run.owner:

@@ -232,6 +232,7 @@ def run_of(view: RunView) -> Run:
         updated_at=microseconds_of(view.updated_at),
         finished_at=_at(view.finished_at),
         timeout_at=_at(view.timeout_at),
+        begin_by=_at(view.begin_by),
         tags=view.tags,
         reason=view.reason,
         failure=None if view.failure is None else failure_of(view.failure),

@@ -21,6 +21,7 @@ from outlive._journal.event import (
     ApprovalRequested,
     Ending,
     MessageSetAside,
+    RunClaimed,
     RunForked,
     RunRetried,
 )
@@ -77,11 +78,14 @@ class Audit:
         self._unpack = unpack
         self.entries: dict[Key, ApprovalEntry] = {}
         self.decisions: dict[Key, Decision] = {}
+        self._rests_since = 0
+        """When the tree was brought back that no worker has claimed since; 0 if there is no such time."""
 
     def read(self, events: Iterable[AnyEvent], mail: Iterable[Inbound], *, now_at: int) -> None:
         """Fold a journal and what waits in the inbox."""
         for event in events:
             self._apply(event)
+        self._go_on(now_at)
         for message in mail:
             if message.kind is MessageKind.DECISION and message.payload is not None:
                 self._decide((message.run, message.name), message.payload)
@@ -110,6 +114,9 @@ class Audit:
                 self._reopen(event)
             case RunForked():
                 self._put_off(event.rested)
+                self._rests_since = event.at if event.rests else 0
+            case RunClaimed():
+                self._go_on(event.at)
             case _:
                 if isinstance(event, Ending):
                     for key in list(self.entries):
@@ -120,6 +127,7 @@ class Audit:
         """The run goes on: its open requests are open again, with as much time left as they had."""
         if event.run == 0:
             self._put_off(event.rested)
+            self._rests_since = event.at if event.rests else 0
         own = {key: entry for key, entry in self.entries.items() if key[0] == event.run and entry.status == "closed"}
         if event.approvals is None:  # Of an earlier release.
             reopened = [key for key, entry in own.items() if entry.reason == ENDED]
@@ -128,6 +136,12 @@ class Audit:
         for key in reopened:
             if key in own:
                 self._change(key, status="pending", closed_at=None, reason="")
+
+    def _go_on(self, at: int) -> None:
+        """A worker has the tree, or would have it now: until then its deadlines stood still."""
+        if self._rests_since:
+            self._put_off(max(0, at - self._rests_since))
+            self._rests_since = 0
 
     def _put_off(self, time: int) -> None:
         for key, entry in self.entries.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from outlive._journal.codec import Row, salt_of, seal
@@ -14,6 +16,14 @@ from outlive._model.queue import Place
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Action, Change, Forgotten
 from outlive.client.placing import own_place, put
+
+
+def timeout_from(at: int, seconds: float | None) -> dict[str, Any]:
+    """The fields of `RunCreated` that say how long a run may take which is due at an instant."""
+    if seconds is None:
+        return {}
+    span = round(seconds * 1_000_000)
+    return {"timeout_at": at + span, "timeout": span}
 
 
 def created(
@@ -37,7 +47,7 @@ def created(
         version=workflow.version,
         input=arguments,
         nonce=nonce,
-        timeout_at=None if seconds is None else at + round(seconds * 1_000_000),
+        **timeout_from(at, seconds),
         tags=tags or {},
         headers=headers or {},
         worker=worker,

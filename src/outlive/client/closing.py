@@ -12,14 +12,17 @@ from contextlib import suppress
 import msgspec
 
 from outlive._define.middleware import RunTracer
+from outlive._journal.claiming import root_after
 from outlive._journal.codec import Row, creation_in, open_row, salt_of, seal
-from outlive._journal.event import RunCancelled, RunRetried, SnapshotTaken
+from outlive._journal.event import RunCancelled, RunFailed, RunRetried, SnapshotTaken
+from outlive._journal.failure import failure_of
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, child_id
-from outlive._store.contract import Change, Ended, Message, MessageKind
+from outlive._model.instant import instant_of
+from outlive._store.contract import Change, Ended, Message, MessageKind, Outcome, Store
 from outlive.client.message_key import key_of_end
 from outlive.client.why import is_paused
-from outlive.errors import UNDO_FAILED, OutliveError
+from outlive.errors import UNDO_FAILED, NotBegunError, OutliveError
 
 
 def is_at_rest(root: Run) -> bool:
@@ -60,6 +63,38 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
             change.runs.append(ended)
     if root.parent_id is not None:
         change.messages.append(end_message(root, rows, Ended(run_id=root.id, status=RunStatus.CANCELLED), at=at))
+    return change
+
+
+async def end_unbegun(store: Store, runs: Sequence[Run], tracer: RunTracer | None) -> list[Run]:
+    """Fail runs that no worker has begun in time; those that this has ended. No code of them has run, or will.
+
+    Every worker may do so at once, also while another one claims them: the first change counts.
+    """
+    journals = await store.read_journals([run.journal for run in runs])
+    changes = [_unbegun_change(run, journals[run.journal], at=store.now()) for run in runs if journals[run.journal]]
+    outcomes = await store.commit(changes)
+    ended = [change for change, (outcome, _) in zip(changes, outcomes, strict=True) if outcome is Outcome.COMMITTED]
+    for change in ended:
+        trace_ends(tracer, change, journals[change.journal])
+    return [change.runs[-1] for change in ended]
+
+
+def _unbegun_change(root: Run, rows: Sequence[Row], *, at: int) -> Change:
+    assert root.begin_by is not None
+    failure = failure_of(NotBegunError(instant_of(root.begin_by).isoformat(timespec="seconds")))
+    event = RunFailed(at=at, failure=failure)
+    after, _, prior, _ = rows[-1]
+    change = Change(
+        journal=root.journal,
+        after=after,
+        prior=prior,
+        rows=[seal(event, salt=salt_of(root.nonce), seq=after + 1)],
+        runs=[root_after(root, event)],
+    )
+    if root.parent_id is not None:
+        ended = Ended(run_id=root.id, status=RunStatus.FAILED, failure=failure)
+        change.messages.append(end_message(root, rows, ended, at=at))
     return change
 
 

@@ -160,6 +160,8 @@ class _Fork:
                     seed=self._nonce,
                     rested=max(0, now_at - copier.events[-1].at),
                     timeout_at=None if span is None else now_at + span,
+                    timeout=span,
+                    rests=True,
                     reason=reason,
                 )
             )
@@ -213,6 +215,7 @@ class _Fork:
             notify="",
             generation=0,
             before=0,
+            begin_by=0,
         )
 
     # -- Values ----------------------------------------------------------------------------------------------
@@ -258,7 +261,9 @@ def _span(events: list[AnyEvent]) -> int | None:
     """How long the run may take."""
     first = events[0].created if isinstance(events[0], SnapshotTaken) else events[0]
     assert isinstance(first, RunCreated)
-    return None if first.timeout_at is None else first.timeout_at - first.at
+    if first.timeout is not None or first.timeout_at is None:
+        return first.timeout
+    return first.timeout_at - first.at
 
 
 def _checked(at: object, results: object, version: object) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None = None
     delay: given.Span | None = None
     start_at: datetime | None = None
+    begin_within: given.Span | None = None
 
 
 def wanted_place(
@@ -54,11 +55,12 @@ def wanted_place(
     priority: int | None,
     delay: given.Span | None,
     start_at: datetime | None,
+    begin_within: given.Span | None = None,
 ) -> Wanted | None:
     """What a start says of its place; None if it says nothing."""
-    if queue is None and key is None and priority is None and delay is None and start_at is None:
+    if all(it is None for it in (queue, key, priority, delay, start_at, begin_within)):
         return None
-    return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at)
+    return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at, begin_within=begin_within)
 
 
 def put(event: RunCreated, place: Place) -> RunCreated:
@@ -71,15 +73,19 @@ def put(event: RunCreated, place: Place) -> RunCreated:
         queue_key=place.queue_key,
         lead=place.lead,
         frees_slot=place.frees_slot,
+        begin_by=place.begin_by,
     )
 
 
 def beginning_at(event: RunCreated, start_at: int) -> RunCreated:
-    """The first event of a run that is to begin then; its timeout counts from there."""
-    timeout_at = event.timeout_at
-    if timeout_at is not None:
-        timeout_at += start_at - (event.start_at or event.at)
-    return msgspec.structs.replace(event, start_at=start_at, timeout_at=timeout_at)
+    """The first event of a run that is to begin then; its time limits count from there."""
+    later, timeout_at = start_at - (event.start_at or event.at), event.timeout_at
+    return msgspec.structs.replace(
+        event,
+        start_at=start_at,
+        timeout_at=None if timeout_at is None else timeout_at + later,
+        begin_by=event.begin_by and event.begin_by + later,
+    )
 
 
 def own_place(spec: WorkflowSpec) -> Place:
@@ -135,11 +141,15 @@ class Placer:
         queue = check_queue(where, wanted.queue)
         queue = own if queue is None else queue
         start_at = _start_at(where, wanted, now_at)
+        begin_by = 0
+        if wanted.begin_within is not None:
+            seconds = given.seconds(where, "begin_within", wanted.begin_within)
+            begin_by = (start_at or now_at) + round(seconds * MICROSECONDS)
         if not queue:
             for name, value in (("key", wanted.key), ("priority", wanted.priority)):
                 if value is not None:
                     raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give queue= too")
-            return Place(start_at) if start_at else NOWHERE
+            return Place(start_at, begin_by=begin_by) if start_at or begin_by else NOWHERE
         name, limits = await self._find(queue, wanted.priority)
         return Place(
             start_at=start_at,
@@ -147,6 +157,7 @@ class Placer:
             queue_key="" if wanted.key is None else queue_key(where, wanted.key),
             lead=lead_of(where, name, limits, wanted.priority),
             frees_slot=limits.hold == "running",
+            begin_by=begin_by,
         )
 
     async def _find(self, queue: Queue | str, priority: object) -> tuple[str, QueueLimits]:

@@ -146,13 +146,19 @@ def _retries(events: list[AnyEvent], taken: TakenBack, *, at: int, reason: str) 
             rested=max(0, at - events[-1].at),
             next_number=taken.next_number,
             timeout_at=_later(at, spans.get(0)),
+            timeout=spans.get(0),
+            rests=True,
             approvals=taken.requests.get(0, ()),
             reason=reason,
         )
     ]
     retries += [
         RunRetried(
-            at=at, run=number, timeout_at=_later(at, spans.get(number)), approvals=taken.requests.get(number, ())
+            at=at,
+            run=number,
+            timeout_at=_later(at, spans.get(number)),
+            timeout=spans.get(number),
+            approvals=taken.requests.get(number, ()),
         )
         for number in taken.children
     ]
@@ -165,7 +171,7 @@ def _spans(events: list[AnyEvent]) -> dict[int, int]:
     for event in events:
         begun = event.created if isinstance(event, SnapshotTaken) else event
         if isinstance(begun, RunCreated | RunRetried) and begun.timeout_at is not None:
-            spans[begun.run] = begun.timeout_at - begun.at
+            spans[begun.run] = begun.timeout_at - begun.at if begun.timeout is None else begun.timeout
     return spans
 
 

@@ -29,7 +29,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Action, Change, Outcome, Store
 from outlive.client.access import Access, Answer
 from outlive.client.acting import ACTING
-from outlive.client.birth import birth, created, rebirth
+from outlive.client.birth import birth, created, rebirth, timeout_from
 from outlive.client.closing import closing_change, is_unbegun, renamed
 from outlive.client.placing import Placer, Wanted, beginning_at, put
 from outlive.errors import (
@@ -61,6 +61,7 @@ class StartOptions(TypedDict, total=False):
     priority: int | None
     delay: given.Span | None
     start_at: datetime | None
+    begin_within: given.Span | None
 
 
 class Ids(Protocol):
@@ -191,7 +192,7 @@ class Starter:
             version=version,
             input=payload,
             nonce=nonce,
-            timeout_at=None if seconds is None else at + round(seconds * 1_000_000),
+            **timeout_from(at, seconds),
             tags=given.tags(where, tags),
             headers=given.headers(where, headers),
             spends_names=True,

@@ -60,9 +60,9 @@ def why(
     if (step := remote_step_of(root.workflow)) and root.owner not in live:
         return _unclaimed(root, step)
     if line and has_definition(live.values(), root):
-        return line
+        return line + _until(root)
     if root.status is RunStatus.PENDING and not root.owner and root.wake_at is not None and root.wake_at > now_at:
-        return f"it is to begin at {instant(root.wake_at)}"
+        return f"it is to begin at {instant(root.wake_at)}" + _until(root)
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
         return "it waits for " + _waits(run, root, others) + (f"; {other_line}" if other_line else "")
     worker = name_in(root.owner)
@@ -70,7 +70,7 @@ def why(
         return f"it is {doing.removeprefix('is ')}" if doing else f"worker {worker} runs it"
     if not has_definition(live.values(), root):
         gone = f"its worker {worker} is gone{_interrupted(doing)} and " if root.owner else ""
-        return gone + _undefined(live.values(), root)
+        return gone + _undefined(live.values(), root) + _until(root)
     if root.reason:
         return root.reason
     if root.owner:
@@ -82,6 +82,11 @@ def why(
 def _interrupted(doing: str) -> str:
     """What a worker that is gone was doing, as far as it had said it."""
     return f", when it was {doing.removeprefix('is ')}," if doing else ""
+
+
+def _until(root: Run) -> str:
+    """That a run fails if no worker begins it in time."""
+    return "" if root.begin_by is None else f"; it fails if no worker has begun it by {instant(root.begin_by)}"
 
 
 def _unclaimed(task: Run, step: str) -> str:

@@ -444,6 +444,7 @@ class Engine(Served, Secured, Configured):
         priority: int | None = None,
         delay: given.Span | None = None,
         start_at: datetime | None = None,
+        begin_within: given.Span | None = None,
         debounce: Debounce | None = None,
         throttle: Throttle | None = None,
         **unknown: Never,
@@ -456,7 +457,7 @@ class Engine(Served, Secured, Configured):
             on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
                 does so if it has not ended, and else starts a new one, `reject` raises `RunExistsError`, `replace`
                 cancels it and starts a new one. A run whose id is taken like this stays as `<id>~old1`.
-            timeout: seconds that the run may take as a whole.
+            timeout: seconds that the run may take as a whole, from when a worker begins it.
             tags: text for searching.
             headers: text for the run and all that it starts, in `current_run().headers` and `current_step().headers`.
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
@@ -466,6 +467,8 @@ class Engine(Served, Secured, Configured):
             priority: the higher one goes first, among runs with the same key, in a queue with priorities.
             delay: seconds from now at which it is to begin, and gets in line if it has a queue.
             start_at: the instant instead.
+            begin_within: seconds from when it is due within which a worker must begin it. Else it fails with
+                `NotBegunError`, and no code of it runs.
             debounce: starts of this workflow with the same key that come one soon after the other are one run, with the
                 arguments of the last.
             throttle: starts with the same key within a while are the run that the first of them has started.
@@ -476,6 +479,7 @@ class Engine(Served, Secured, Configured):
             refused = {"connection": connection, "debounce": debounce, "throttle": throttle}
             options = {"id": id, "on_conflict": on_conflict, "timeout": timeout, "tags": tags, "headers": headers}
             place = {"queue": queue, "key": key, "priority": priority, "delay": delay, "start_at": start_at}
+            place["begin_within"] = begin_within
             return await Flows(client).start_short(named, args, refused, **options, **place)
         run_id = await client.start(
             workflow,
@@ -486,7 +490,7 @@ class Engine(Served, Secured, Configured):
             tags=tags,
             headers=headers,
             connection=connection,
-            place=wanted_place(queue, key, priority, delay, start_at),
+            place=wanted_place(queue, key, priority, delay, start_at, begin_within),
             gather=None if debounce is None and throttle is None else gathering("engine.start", debounce, throttle),
         )
         return RunHandle(client, run_id)
@@ -507,6 +511,7 @@ class Engine(Served, Secured, Configured):
         priority: int | None = None,
         delay: given.Span | None = None,
         start_at: datetime | None = None,
+        begin_within: given.Span | None = None,
     ) -> RunHandle[Any]:
         """Start a run of a workflow whose code this program does not have; it is durable when this returns.
 
@@ -515,7 +520,8 @@ class Engine(Served, Secured, Configured):
         Args:
             arguments: plain JSON values by name, `{"id": 7}`, or in a list.
             version: the newest one unless given.
-            id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at: as for `start`.
+            id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as for
+                `start`.
 
         Raises:
             UnknownWorkflowError: no worker has described it; names that are near are in the message.
@@ -531,7 +537,7 @@ class Engine(Served, Secured, Configured):
             timeout=timeout,
             tags=tags,
             headers=headers,
-            place=wanted_place(queue, key, priority, delay, start_at),
+            place=wanted_place(queue, key, priority, delay, start_at, begin_within),
         )
         return RunHandle(client, run_id)
 

@@ -14,6 +14,7 @@ from outlive._runtime.services.pruner import Pruner
 from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
+from outlive._runtime.services.unbegun_ender import UnbegunEnder
 from outlive._store.contract import Store
 from outlive.client.client import Client
 from outlive.client.events.triggers import declare as declare_triggers
@@ -64,6 +65,7 @@ def start_services(
     if schedules:
         has_own = bool(environment.registry.schedules())
         found.append(Scheduler(client, clock=clock, counters=counters, looks_at_once=has_own))
+    found.append(UnbegunEnder(store, counters=counters, tracer=environment.tracer))
     found += [AuditPruner(store, keep) for keep in retention if isinstance(keep, KeepAudit)]
     if rules := [keep for keep in retention if isinstance(keep, Keep)]:
         rate = environment.limits.deletes_per_second_max

@@ -251,6 +251,7 @@ class SyncEngine(BlockingEngine):
             priority: int | None = None,
             delay: given.Span | None = None,
             start_at: datetime | None = None,
+            begin_within: given.Span | None = None,
             debounce: Debounce | None = None,
             throttle: Throttle | None = None,
         ) -> SyncRunHandle[R]:
@@ -332,6 +333,7 @@ class SyncEngine(BlockingEngine):
             priority: int | None = None,
             delay: given.Span | None = None,
             start_at: datetime | None = None,
+            begin_within: given.Span | None = None,
         ) -> SyncRunHandle[Any]:
             """See `Engine`."""
 

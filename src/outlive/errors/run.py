@@ -222,6 +222,16 @@ class RunTimedOut(RunFailed):
     """The run did not end within its timeout."""
 
 
+class NotBegunError(OutliveError):
+    """Why a run has failed that no worker began within its `begin_within`: no code of it has run."""
+
+    def __init__(self, begin_by: str) -> None:
+        self.begin_by = begin_by
+        super().__init__(
+            f"no worker had begun it by {begin_by} (begin_within), and no code of it has run; engine.retry begins it"
+        )
+
+
 class ResultTimeoutError(OutliveError, TimeoutError):
     """The run had not ended when the caller's patience had."""
 

@@ -169,7 +169,8 @@ class RemoteVerbs:
             workflow: its function with its arguments, if this program has it; else its name, and the arguments by name
                 or in a list.
             version: of a workflow that is given by its name; the newest unless given.
-            options: id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at: as `Engine.start`.
+            options: id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as
+                `Engine.start`.
         """
         if isinstance(workflow, str):
             return await self.start_by_name(workflow, *args, **options)

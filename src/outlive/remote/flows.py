@@ -100,8 +100,8 @@ class RemoteFlows:
         revision: int | None = None,
         **options: Any,
     ) -> Any:
-        """A handle of the run. See `Flows.start`; the options are id, timeout, tags, queue, key, priority, delay and
-        start_at."""
+        """A handle of the run. See `Flows.start`; the options are id, timeout, tags, queue, key, priority, delay,
+        start_at and begin_within."""
         data = plain_json("engine.flows.start", {"input": input, "vars": vars, "overrides": overrides})
         placed = {option: _seconds(value) for option, value in options.items()}
         body = only_given({**data, "revision": revision, **placed})

@@ -52,6 +52,7 @@ def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]
         found["id"] = check_run_id(found["id"])
     found["timeout"] = seconds_of(where, "timeout", found.get("timeout"))
     found["delay"] = seconds_of(where, "delay", found.get("delay"))
+    found["begin_within"] = seconds_of(where, "begin_within", found.get("begin_within"))
     found["queue"] = queue_of(found.get("queue"))
     return found
 

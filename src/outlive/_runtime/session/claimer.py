@@ -41,6 +41,7 @@ from outlive._store.contract import (
     Store,
 )
 from outlive._tasks import own_task
+from outlive.client.closing import end_unbegun
 from outlive.client.message_key import ended_in, kind_in
 from outlive.errors import CommitUnknownError, OutliveError, StoreMovedError, StoreUnavailableError
 from outlive.telemetry import log, run_fields
@@ -83,6 +84,7 @@ class Claimer:
         self._counters = environment.counters
         self._limits = environment.limits
         self._recovery = environment.recovery
+        self._tracer = environment.tracer
         self._pace = OrphanPace(environment.recovery, clock=self._clock, room_max=self._limits.runs_active_max)
         self.definitions = definitions
         """What it claims; `WorkerSessions.redefine` changes it."""
@@ -181,8 +183,18 @@ class Claimer:
         self._requests.was_claim_full = not limit or len(claims) >= limit
         self._has_more = bool(limit) and (self._requests.was_claim_full or self._may_have_orphans)
         if claims:
-            await self._revive(claims)
+            await self._revive(await self._end_overdue(claims))
         return len(claims)
+
+    async def _end_overdue(self, claims: list[Claim]) -> list[Claim]:
+        """Fail those that were claimed too late to be begun; the others."""
+        overdue = [claim.run for claim in claims if claim.run.begin_by is not None]
+        if not overdue:
+            return claims
+        # What this cannot end is ours in the store and not in memory: the next query must find it, and the others.
+        self._requests.may_lack_trees = True
+        self._counters.runs_ended += len(await end_unbegun(self._store, overdue, self._tracer))
+        return [claim for claim in claims if claim.run.begin_by is None]
 
     async def look_for_pauses(self) -> None:
         """Read which workflows are paused, and let the worker know if that has changed. What is known may be as old as

@@ -64,9 +64,9 @@ class ResumePolicy:
 
 
 def _progress_at(run: Run, rows: list[Row]) -> int:
-    """When a run last did something: a claim is no progress."""
+    """When a run last did something: only its first claim is progress, as it did nothing while it stood in line."""
     for row in reversed(rows):
         event = open_row(row, salt=salt_of(run.nonce), run_id=run.id)
-        if not isinstance(event, RunClaimed):
+        if not isinstance(event, RunClaimed) or event.begins:
             return event.at
     return run.created_at

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
-from outlive._model.run import asks, has_error, sleeps, waits_for
+from outlive._model.run import asks, has_error, is_overdue, sleeps, waits_for
 from outlive._store.audit import AuditRow
 from outlive._store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
@@ -143,6 +143,7 @@ def is_wanted(run: Run, wanted: RunFilter, before: Place | None = None, after: P
         and (wanted.error is None or has_error(run, wanted.error))
         and (wanted.waiting_for is None or waits_for(run, wanted.waiting_for))
         and (not wanted.sleeps or sleeps(run))
+        and (wanted.overdue_at is None or is_overdue(run, wanted.overdue_at))
         and wanted.queue in (None, run.queue)
         and (wanted.asks is None or asks(run, wanted.asks))
     )

@@ -41,7 +41,7 @@ _RunRow = tuple[
     int, str, int, int, str, str | None, str, int, int, int, str | None,
     str | None, str | None, int,
     RunStatus, str | None, int | None, str, int, int, int, int | None, int | None, str, str | None, str | None,
-    str | None, str | None, int,
+    str | None, str | None, int, int | None, int | None,
 ]  # fmt: skip
 _decode_runs = msgspec.json.Decoder(list[_RunRow]).decode
 _decode_run = msgspec.json.Decoder(_RunRow).decode

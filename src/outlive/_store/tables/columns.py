@@ -42,6 +42,8 @@ RUN = {
     "published": "text",
     "approvals": "text",
     "slot": "smallint",
+    "timeout": "bigint",
+    "begin_by": "bigint",
 }
 """With their types in PostgreSQL, in the order in which they are passed."""
 RUN_COLUMNS = tuple(RUN)

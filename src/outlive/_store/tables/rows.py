@@ -71,6 +71,8 @@ def state_of(run: Run, text: Text) -> tuple[Any, ...]:
         None if run.published is None else _encode(run.published).decode(),
         _encode(run.approvals).decode() if run.approvals else None,
         run.slot,
+        run.timeout,
+        run.begin_by,
     )
 
 
@@ -174,7 +176,7 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
         queue, queue_key, lead,
         status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
-        published, approvals, slot, *_,
+        published, approvals, slot, timeout, begin_by, *_,
     ) = row  # fmt: skip
     return Run(
         id=id,
@@ -205,6 +207,8 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         queue_key="" if queue_key is None else text(queue_key),
         lead=lead,
         slot=slot,
+        timeout=timeout,
+        begin_by=begin_by,
     )
 
 

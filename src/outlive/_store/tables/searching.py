@@ -34,6 +34,7 @@ SOURCES = (
     "runs_of_queue",
     "runs_waiting_for",
     "runs_sleeping",
+    "runs_overdue",
     "runs_with_error",
     "runs_with_tag",
     "runs_with_prefix",
@@ -73,6 +74,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         values["waiting_for"] = None if self.awaited is None else text(self.awaited)
         return values | {
             "limit": self.limit,
+            "overdue_at": wanted.overdue_at,
             "low": max(lows, default=-INSTANT_MAX),
             "high": min(highs, default=INSTANT_MAX),
             "before": self.before and self.before[0],
@@ -143,6 +145,8 @@ def sources_of(wanted: RunFilter) -> list[Source]:
         return [Source("runs_of_parent")]
     if wanted.owner:
         return [Source("runs_of_owner")]
+    if wanted.overdue_at is not None:
+        return [Source("runs_overdue")]
     is_awaited = wanted.waiting_for is not None or wanted.asks is not None
     found = [Source("runs_waiting_for")] if is_awaited else []
     found += [Source("runs_sleeping")] if wanted.sleeps else []

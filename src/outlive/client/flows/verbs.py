@@ -29,7 +29,7 @@ RUNS_SHOWN_MAX = 5
 PURGE_AT_ONCE = 1_000
 
 
-_PLACE = ("queue", "key", "priority", "delay", "start_at")
+_PLACE = ("queue", "key", "priority", "delay", "start_at", "begin_within")
 
 
 class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):

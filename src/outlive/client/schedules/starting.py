@@ -7,10 +7,9 @@ from outlive._journal.event import RunCreated
 from outlive._journal.packing import Packer, tree_mark
 from outlive._model import RunStatus
 from outlive._model.schedule import TAG, TICK, StoredSchedule, tick_text
-from outlive._model.ticks import SECOND
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
-from outlive.client.birth import birth
+from outlive.client.birth import birth, timeout_from
 from outlive.client.closing import closing_change, trace_ends
 from outlive.client.starting import read_tree
 
@@ -31,7 +30,7 @@ def start_of(
         version=target.version,
         input=payload,
         nonce=nonce,
-        timeout_at=None if seconds is None else at + round(seconds * SECOND),
+        **timeout_from(at, seconds),
         tags={**schedule.tags, TAG: name},
         headers={TAG: name, TICK: tick_text(tick)},
         queue=target.queue,

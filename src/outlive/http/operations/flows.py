@@ -23,6 +23,9 @@ from outlive.http.principal import LOCAL
 from outlive.http.wire.page import Done, Instant, Json, Name, RunId, Seconds, Text
 from outlive.http.wire.runs import Reasoned, Started
 
+_OPTIONS = ("timeout", "tags", "queue", "key", "priority", "delay", "start_at", "begin_within")
+"""What the start of a flow takes as the start of a workflow does."""
+
 MISSING = (e.FlowNotFoundError,)
 CHANGES = (*MISSING, e.StaleFlowError, FlowError)
 Revision = Annotated[int, Meta(ge=0)] | None
@@ -90,6 +93,7 @@ class StartFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     priority: int | None = None
     delay: Seconds | None = None
     start_at: Instant | None = None
+    begin_within: Seconds | None = None
 
 
 class RevisionView(Struct, frozen=True):
@@ -264,9 +268,7 @@ async def delete_flow(call: Call, name: Name, body: DeleteFlow | None = None) ->
 async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> Started:
     """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""
     said = body or StartFlow()
-    options: dict[str, Any] = {
-        option: getattr(said, option) for option in ("timeout", "tags", "queue", "key", "priority", "delay", "start_at")
-    }
+    options: dict[str, Any] = {option: getattr(said, option) for option in _OPTIONS}
     run = await call.engine.flows.start(
         name,
         said.input,

@@ -101,6 +101,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
         priority=body.priority,
         delay=body.delay,
         start_at=body.start_at,
+        begin_within=body.begin_within,
     )
     return Started(run.id)
 

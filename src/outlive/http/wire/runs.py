@@ -55,6 +55,8 @@ class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delay: Seconds | None = None
     """Seconds from now at which it is to begin."""
     start_at: Instant | None = None
+    begin_within: Seconds | None = None
+    """From when it is due: else it fails, and no code of it runs."""
     """The instant instead."""
 
 
@@ -319,6 +321,9 @@ class RunView(Struct, frozen=True, kw_only=True):
     wake_at: datetime | None
     """When a worker should look at it."""
     timeout_at: datetime | None
+    """Its deadline; of a run that no worker has begun, what it would be if one began it when it was due."""
+    begin_by: datetime | None
+    """When a worker must have begun it: else it fails."""
     worker: str
     """The session of the worker that runs it; empty if none does."""
     attempts: int
@@ -510,6 +515,7 @@ def run_view(run: Run, *, with_traceback: bool = False) -> RunView:
         finished_at=when(run.finished_at),
         wake_at=when(run.wake_at),
         timeout_at=when(run.timeout_at),
+        begin_by=when(run.begin_by),
         worker=run.owner,
         attempts=run.attempts,
         tags=run.tags,

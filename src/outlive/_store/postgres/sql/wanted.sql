@@ -17,6 +17,7 @@ AND (
     :error::text IS NULL
     OR right('.' || {schema}.error_in(run.failure), length(:error::text) + 1) = '.' || :error::text
 )
+AND (:overdue_at::bigint IS NULL OR (run.begin_by < :overdue_at::bigint AND run.finished_at IS NULL))
 AND (NOT :sleeps::boolean OR run.waits LIKE '%"kind":"timer"%')
 -- In the tables and not in the row, whose JSON may be damaged: that would fail the whole list.
 AND (:waiting_for::text IS NULL OR EXISTS (

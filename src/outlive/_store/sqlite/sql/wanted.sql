@@ -14,6 +14,7 @@ AND (NOT :roots_only OR run.number = 0)
 AND (:queue IS NULL OR coalesce(run.queue, '') = :queue)
 AND (:id_prefix IS NULL OR substr(run.id, 1, length(:id_prefix)) = :id_prefix)
 AND (:error IS NULL OR run.error = :error OR substr(run.error, -length(:error) - 1) = '.' || :error)
+AND (:overdue_at IS NULL OR (run.begin_by < :overdue_at AND run.finished_at IS NULL))
 AND (NOT :sleeps OR instr(run.waits, '"kind":"timer"') > 0)
 -- In the tables and not in the row, whose JSON may be damaged: that would fail the whole list.
 AND (:waiting_for IS NULL OR EXISTS (
