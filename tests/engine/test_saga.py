@@ -11,6 +11,7 @@ import outlive
 from outlive import Limits, Retry, RunStatus
 from outlive._journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
 from outlive.errors import DefinitionError, RunCancelled, RunFailed, RunTimedOut
+from outlive.testing import Survivor, crash_everywhere
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
@@ -313,6 +314,53 @@ def test_an_undo_for_one_call_is_a_step() -> None:
 async def saga_refused() -> str:
     """Would be a step."""
     return ""
+
+
+# -- An undo that is added before the call ------------------------------------------------------------------------------
+
+
+@outlive.step(retry=Retry(attempts=2, first=1))
+async def saga_take(key: str, how: str) -> str:
+    """A bank: the same key is taken once, and the answer may be an error all the same."""
+    stage.values.setdefault("held", set()).add(key)
+    if how == "500":
+        raise ConnectionError("500")
+    return key
+
+
+@outlive.workflow
+async def saga_paying(order: str, how: str) -> str:
+    async with outlive.saga() as block:
+        await saga_book("goods")
+        block.add(unbook_twice, f"payment of {order}")
+        return await saga_take(f"payment of {order}", how)
+
+
+def empty_stage() -> None:
+    """Forget what the run before this one did."""
+    stage.values["held"] = set()
+    stage.calls.clear()
+
+
+def gave_everything_back(end: Survivor) -> None:
+    """The payment first, because its undo was added last."""
+    assert stage.values["held"] == set()
+    firsts = list(dict.fromkeys(undone()))  # An undo that a crash interrupts is called again.
+    assert firsts == ["payment of o-1", "goods"], end.crashes
+
+
+async def test_undo_that_was_added_before_the_call_gives_back_what_a_failed_step_took() -> None:
+    """The step has failed, so an undo of its own would not be called; and it holds wherever the process dies."""
+    report = await crash_everywhere(
+        saga_paying, "o-1", "500", reset=empty_stage, check=gave_everything_back, max_points=8
+    )
+    assert "500" in report.error
+
+
+async def test_undo_that_was_added_before_the_call_is_forgotten_with_the_block(engine: outlive.Engine) -> None:
+    """The block succeeds, and keeps the payment."""
+    assert "payment of o-1" == await in_time((await engine.start(saga_paying, "o-1", "200")).result())
+    assert ({"goods", "payment of o-1"}, []) == (stage.values["held"], undone())
 
 
 # -- Outside of a run --------------------------------------------------------------------------------------------------

@@ -16,11 +16,14 @@ from pathlib import Path
 
 from outlive.testing.etcd import find_etcd
 from tests.mutation.mutants import Mutant, mutants_of
+from tests.mutation.recording import ROOMS
 from tests.mutation.trial import Copy, Fate, Notes, record
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("src/outlive/_runtime", "src/outlive/_store", "src/outlive/_lease")
-FOLDERS = "engine store sqlite postgres lease limits machine checkpoints fsck replay testing"
+FOLDERS = """
+engine store sqlite postgres lease limits machine checkpoints fsck replay testing
+http remote flow schedules security services journal deploy
+"""
 TESTS = [f"tests/{folder}" for folder in FOLDERS.split()]
 ETCD = "src/outlive/_lease/etcd"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
@@ -32,7 +35,7 @@ def all_mutants(only: str = "") -> list[Mutant]:
     files = sorted(
         str(path.relative_to(ROOT))
         for room in ROOMS
-        for path in (ROOT / room).rglob("*")
+        for path in (ROOT / "src/outlive" / room).rglob("*")
         if path.suffix in (".py", ".sql") and "migrations" not in path.parts
     )
     excused = {(it["file"], it["above"], it["before"], it["after"]) for it in equivalents()}

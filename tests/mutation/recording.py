@@ -17,7 +17,8 @@ import pytest
 import outlive
 
 PACKAGE = Path(outlive.__file__).parent
-SOURCES = [str(PACKAGE / room) for room in ("_runtime", "_store", "_lease")]
+ROOMS = ("_runtime", "_store", "_lease", "client", "http", "_define", "remote")
+SOURCES = [str(PACKAGE / room) for room in ROOMS]
 
 
 class Recorder:

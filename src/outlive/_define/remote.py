@@ -59,6 +59,11 @@ class RemoteStep(Generic[I, T]):
         return self._spec.name.removeprefix(OF_REMOTE)
 
     @property
+    def spec(self) -> WorkflowSpec:
+        """The workflow of its tasks."""
+        return self._spec
+
+    @property
     def queue(self) -> str:
         """The name of the queue that its tasks wait in."""
         return str(self._spec.queue or DEFAULT)

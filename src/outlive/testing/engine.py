@@ -106,7 +106,9 @@ class TestEngine(Engine):
             clock = SkipClock() if url.startswith("memory:") else _clock_for_old_store()
         usual = {"tune": False, "poll_seconds": POLL_SECONDS, "grace_seconds": GRACE_SECONDS}
         if steps:  # Innermost: the test's own middleware is around a fake as it is around a step.
-            options["middleware"] = [*options.get("middleware", ()), FakeSteps(steps)]
+            fakes = FakeSteps(steps)
+            options["middleware"] = [*options.get("middleware", ()), fakes]
+            options["registry"] = fakes.added_to(options.get("registry"))
         super().__init__(url, **(usual | options), schedules=schedules, clock=clock)
         if "lease_seconds" not in options:
             self._lease_seconds = LEASE_SECONDS

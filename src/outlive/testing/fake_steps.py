@@ -1,4 +1,8 @@
-"""Fakes in the place of steps, for `TestEngine(steps={...})`: middleware that calls the fake and not the step."""
+"""Fakes in the place of steps, for `TestEngine(steps={...})`: middleware that calls the fake and not the step.
+
+The code of a remote step is in another program, which takes a run of its own as its task. So the fake of a remote step
+is the workflow of that run, and the worker of the test engine takes it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,22 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from outlive._define.in_step import CURRENT_STEP, StepContext
 from outlive._define.middleware import Middleware, Next
-from outlive._define.registry import REGISTRY
+from outlive._define.registry import REGISTRY, Registry
+from outlive._define.remote import RemoteStep
+from outlive._define.run_step import run_step
 from outlive._define.step import Step
+from outlive._journal.plain import plain_json
+from outlive._journal.schema import find_mismatch
 from outlive._model import given
+from outlive._model.policy import NO_RETRY
+from outlive._model.remote import RemoteTerms
+from outlive._replay.command import WorkflowSpec
 from outlive._runtime.tree.attempt import Attempt
-from outlive.errors import ArgumentTypeError, DefinitionError
+from outlive.errors import ArgumentTypeError, DefinitionError, TaskOutputError
 
 
 class FakeSteps(Middleware):
@@ -28,20 +41,50 @@ class FakeSteps(Middleware):
     """
 
     def __init__(self, fakes: Mapping[Any, Callable[..., Any]]) -> None:
-        self._fakes = {_name_of(step): fake for step, fake in fakes.items()}
-        for name, fake in self._fakes.items():
-            given.function("TestEngine", f"steps[{name}]", fake, like="fake_charge")
+        for step, fake in fakes.items():
+            given.function("TestEngine", f"steps[{getattr(step, 'name', step)}]", fake, like="fake_charge")
+        self._fakes = {_name_of(step): fake for step, fake in fakes.items() if not isinstance(step, RemoteStep)}
+        self._remote = [_task_of(step, fake) for step, fake in fakes.items() if isinstance(step, RemoteStep)]
+
+    def added_to(self, registry: Registry | None) -> Registry | None:
+        """The definitions of an engine, with those of the tasks of remote steps."""
+        return (registry or REGISTRY).replacing(self._remote) if self._remote else registry
 
     async def on_step(self, step: StepContext, call_next: Next) -> Any:
         """Call the fake of this step, if it has one."""
-        fake = self._fakes.get(step.name)
-        if fake is None:
-            return await call_next()
         attempt = CURRENT_STEP.get()
         assert isinstance(attempt, Attempt)
-        args, kwargs = attempt.command.step.signature.decode(attempt.command.arguments)
+        called = attempt.command.step
+        fake = self._fakes.get(called.known_as or called.name)  # In a flow a step has the name of its place there.
+        if fake is None:
+            return await call_next()
+        args, kwargs = called.signature.decode(attempt.command.arguments)
         found = fake(*args, **kwargs)
         return await found if inspect.isawaitable(found) else found
+
+
+def _task_of(step: RemoteStep[Any, Any], fake: Callable[..., Any]) -> WorkflowSpec:
+    """The workflow of the tasks of a remote step: it calls the fake once, and gives its result as plain JSON."""
+    where = f"fake of remote step {step.name}"
+
+    async def task(value: Any, terms: RemoteTerms) -> Any:
+        # The workflow that waits for the task tries again, as the remote step says, and not the task.
+        output = await run_step(_answering(fake, where), value, name=step.name, retry=NO_RETRY)
+        if terms.schema is not msgspec.UNSET:
+            mismatch = find_mismatch(output, msgspec.json.decode(terms.schema))
+            if mismatch is not None:
+                raise TaskOutputError(step.name, terms.type, mismatch)
+        return output
+
+    return msgspec.structs.replace(step.spec, fn=task)
+
+
+def _answering(fake: Callable[..., Any], where: str) -> Callable[[Any], Any]:
+    async def answer(value: Any) -> Any:
+        found = fake(value)
+        return plain_json(where, await found if inspect.isawaitable(found) else found)
+
+    return answer
 
 
 def _name_of(step: object) -> str:
