@@ -316,7 +316,7 @@ async def saga_refused() -> str:
     return ""
 
 
-# -- An undo that is added before the call ------------------------------------------------------------------------------
+# -- An undo that is added before the call -----------------------------------------------------------------------------
 
 
 @outlive.step(retry=Retry(attempts=2, first=1))

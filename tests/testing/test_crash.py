@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ from outlive._runtime.session.worker import Worker
 from outlive._runtime.tree.rebuilding import rebuild
 from outlive._store.contract import Change, Outcome, Store
 from outlive._store.memory import MemoryState, MemoryStore
+from outlive.errors import ConfigurationError
 from outlive.testing import SurvivalError, Survivor, TestEngine, crash_everywhere
+from outlive.testing.crash.mortal import Death
+from outlive.testing.crash.trial import Trial
 
 world: list[str] = []
 
@@ -180,11 +184,78 @@ async def test_a_failed_check_is_the_tests_failure() -> None:
     assert caught.value.__notes__ == ["the process died right before write 1 (commit of RunCreated crash.failing)"]
 
 
-async def test_points_can_be_limited() -> None:
-    """To a few, evenly spread, from the first to the last."""
+@pytest.fixture
+def died(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the writes at which processes died for the first time, in order."""
+    seen: list[int] = []
+    honest = Trial.run
+
+    async def run(self: Trial, deaths: Sequence[Death], wanted: Any) -> Any:
+        seen.extend(death.write for death in deaths[:1])
+        return await honest(self, deaths, wanted)
+
+    monkeypatch.setattr(Trial, "run", run)
+    return seen
+
+
+async def test_points_can_be_limited(died: list[int]) -> None:
+    """To a few, evenly spread, from the first to the last; the report says how many there are."""
     report = await crash_everywhere(checkout, "o-1", max_points=3)
 
-    assert report.points == 3
+    assert (report.points, report.points_found) == (3, 2 * len(report.writes) - count_claims(report.writes))
+    first, last, middle = died[:3]
+    assert (first, last) == (1, len(report.writes))
+    assert middle not in (first, last)
+
+
+def count_claims(writes: Sequence[str]) -> int:
+    """A claim has no point right before it."""
+    return sum(write.startswith("claim of") for write in writes)
+
+
+async def test_time_can_be_limited(died: list[int], caplog: pytest.LogCaptureFixture) -> None:
+    """The first and the last point are tried all the same, and what was left out is not left out silently."""
+    report = await crash_everywhere(checkout, "o-1", max_seconds=0)
+
+    assert (report.points, report.runs, died) == (2, 3, [1, len(report.writes)])
+    assert f"died at 2 of {report.points_found} points" in caplog.text
+
+
+async def test_points_of_a_whole_test_are_all_tried(died: list[int]) -> None:
+    """Each write, from whichever side they are begun."""
+    report = await crash_everywhere(failing)
+
+    assert report.points == report.points_found
+    assert set(died) == set(range(1, len(report.writes) + 1))
+
+
+async def test_runs_can_go_on_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On threads and event loops of their own; each has its own store, its own deaths and the same end."""
+    threads: set[str] = set()
+    honest = Trial.run
+
+    async def run(self: Trial, deaths: Sequence[Death], wanted: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return await honest(self, deaths, wanted)
+
+    monkeypatch.setattr(Trial, "run", run)
+    alone = await crash_everywhere(refund, "o-1", signals=[("paid", 7)], max_points=6)
+    together = await crash_everywhere(refund, "o-1", signals=[("paid", 7)], max_points=6, parallel=3)
+
+    assert together == alone
+    assert len(threads) > 1
+
+
+async def test_failure_of_a_run_beside_others_is_the_failure_of_the_test() -> None:
+    """And no other run is begun after it."""
+    with pytest.raises(SurvivalError, match="ends otherwise"):
+        await crash_everywhere(counter, parallel=3)
+
+
+async def test_a_world_that_is_reset_bears_one_run_at_a_time() -> None:
+    """A reset would empty it under the feet of the others."""
+    with pytest.raises(ConfigurationError, match="parallel"):
+        await crash_everywhere(counter, reset=world.clear, parallel=2)
 
 
 async def test_it_runs_on_files_too(tmp_path: Path) -> None:
@@ -193,6 +264,36 @@ async def test_it_runs_on_files_too(tmp_path: Path) -> None:
 
     assert report.points == 4
     assert list(tmp_path.iterdir()) == []
+
+
+# -- What never ends ---------------------------------------------------------------------------------------------------
+
+
+@outlive.workflow(name="crash.spinning")
+async def spinning() -> str:
+    """Never ends once a step has been recovered, and holds the event loop meanwhile."""
+    await label("x")
+    while len(world) > 1 and outlive.current_run().is_replaying:
+        pass
+    return "done"
+
+
+async def test_a_replay_that_never_ends_fails_the_test_in_time() -> None:
+    """It holds the event loop, so no timeout of asyncio could end it; the error says where it is."""
+    world[:] = ["one", "two"]
+    with pytest.raises(SurvivalError, match=r"(?s)has not ended after 0\.3 s.*in spinning"):
+        await crash_everywhere(spinning, max_run_seconds=0.3)
+
+
+async def test_an_engine_that_never_rests_fails_the_test_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loop turns, and its worker claims the run again and again."""
+
+    def always_moving(self: TestEngine) -> bool:
+        return False
+
+    monkeypatch.setattr(TestEngine, "is_resting", property(always_moving))
+    with pytest.raises(SurvivalError, match=r"has not ended after 0\.3 s"):
+        await crash_everywhere(two_steps, max_run_seconds=0.3)
 
 
 # -- Bugs of users -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 import outlive
@@ -105,6 +106,18 @@ async def test_histories_replay(url: str, tmp_path: Path) -> None:
         await run.export(tmp_path / "run.jsonl")
 
     replay(str(tmp_path / "*.jsonl"), workflows=[checkout, pack])
+
+
+async def test_a_workflow_survives_crashes_at_an_address(url: str) -> None:
+    """Each run has a place of its own there, also those that are under way side by side; and none is left."""
+    report = await crash_everywhere(refund, "o-1", signals=[("paid", 7)], url=url, max_seconds=0, parallel=2)
+
+    assert (report.points, report.result) == (2, "o-1: 7 expired")
+    if url.startswith("postgresql"):
+        connection = await asyncpg.connect(url.partition("?")[0])
+        left = await connection.fetch("SELECT nspname FROM pg_namespace WHERE nspname LIKE '%crash%'")
+        await connection.close()
+        assert left == []
 
 
 @pytest.mark.parametrize(("kind", "points"), [("memory", 6), ("sqlite", 2), ("postgres", 2)])

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from outlive._store.postgres.address import PostgresAddress
@@ -78,6 +79,8 @@ class StepHandle:
     async def _do(self, verb: str, query: str, *args: Any, **options: Any) -> Any:
         connection = self._get()
         self._check(query)
+        # What the driver has no form for; all other types it writes as PostgreSQL has them.
+        args = tuple(value.value if isinstance(value, Enum) else value for value in args)
         try:
             return await getattr(connection, verb)(query, *args, **options)
         except (AttributeError, *ERRORS) as error:

@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from outlive._store.tables.guard import Guard
+from outlive._store.tables.parameters import as_parameter
 from outlive.errors import TransactionRefusedError
 
 _PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(\d+)""", re.DOTALL)
@@ -103,6 +104,7 @@ def run(connection: apsw.Connection, query: str, args: tuple[Any, ...]) -> Answe
 
 def bindings_of(query: str, args: tuple[Any, ...]) -> dict[str, Any] | tuple[Any, ...]:
     """The arguments as SQLite binds them: by number where the statement has numbers, else in order."""
+    args = tuple(as_parameter(value) for value in args)
     numbers = {int(match[1]) for match in _PARAMETER.finditer(query) if match[1]}
     if not numbers:
         return args

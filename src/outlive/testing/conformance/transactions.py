@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from uuid import UUID
 
 import pytest
 
@@ -21,6 +25,12 @@ ADD_NOTE = "INSERT INTO notes (id, text) VALUES ($1, $2)"
 CALLS_MAX = 1_000_000
 """More than anybody can make before the time of a transaction is up."""
 READ_NOTES = "SELECT text FROM notes ORDER BY id"
+
+
+class Size(Enum):
+    """A value of a user."""
+
+    SMALL = "small"
 
 
 class TransactionsConformance(Facet):
@@ -257,6 +267,41 @@ class TransactionsConformance(Facet):
         assert await tx.fetchval("SELECT id, text FROM notes ORDER BY id", column=1) == "a"
         assert await tx.fetchval("SELECT text FROM notes WHERE id = $1", 99) is None
         assert await tx.fetchval("INSERT INTO notes (id, text) VALUES (7, $1) RETURNING id", None) == 7
+        await transaction.rollback()
+
+    async def test_handle_takes_values_of_common_types(self, store: Store) -> None:
+        """Each is found again by an equal value, and instants sort as time does, whatever their time zone. [OL-T7]"""
+        transaction = await store.begin()
+        tx = transaction.handle
+        await tx.execute(
+            "CREATE TABLE IF NOT EXISTS values_of_users "
+            "(id UUID, at TIMESTAMPTZ, local_at TIMESTAMP, day DATE, price NUMERIC, size TEXT, kept BYTEA)"
+        )
+        paris, utc = timezone(timedelta(hours=1)), datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
+        local = utc.replace(tzinfo=None)
+        early = (UUID(int=7), utc, local, date(2026, 1, 2), Decimal("2.50"), Size.SMALL, b"1")
+        late = (UUID(int=8), utc + timedelta(microseconds=1), *early[2:])
+        for row in (late, early):
+            await tx.execute("INSERT INTO values_of_users VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
+
+        equal = (
+            "SELECT count(*) FROM values_of_users "
+            "WHERE id = $1 AND at = $2 AND local_at = $3 AND day = $4 AND price = $5 AND size = $6 AND kept = $7"
+        )
+        assert await tx.fetchval(equal, early[0], utc.astimezone(paris), *early[2:]) == 1
+        assert await tx.fetchval("SELECT count(*) FROM values_of_users WHERE at > $1", utc.astimezone(paris)) == 1
+        first = await tx.fetchrow("SELECT id, price, size FROM values_of_users ORDER BY at")
+        assert first is not None
+        assert (UUID(str(first["id"])), Decimal(first["price"]), Size(first["size"])) == (*early[:1], *early[4:6])
+        await transaction.rollback()
+
+    async def test_handle_refuses_a_value_without_a_form(self, store: Store) -> None:
+        """No value is written as text from which it cannot be read back. [OL-T7]"""
+        transaction = await begin_noting(store)
+
+        with pytest.raises(Exception, match="object"):
+            await transaction.handle.execute(ADD_NOTE, 1, object())
+
         await transaction.rollback()
 
     async def test_handle_has_a_blocking_twin(self, store: Store) -> None:

@@ -46,6 +46,8 @@ class Plan:
     drive: Drive | None
     check: Callable[[Survivor], Any] | None
     options: dict[str, Any]
+    run_seconds_max: float
+    """How long one run of the workflow may take, with its deaths and recoveries."""
 
 
 class Witness(Counters):

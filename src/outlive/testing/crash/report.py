@@ -45,7 +45,9 @@ class CrashReport:
     """What `crash_everywhere` did."""
 
     points: int
-    """Places where the process died: writes of the undisturbed run, times before and after."""
+    """Points where the process died: before and after the writes of the undisturbed run."""
+    points_found: int
+    """How many such points there are. More than `points` if `max_points` or `max_seconds` left some out."""
     runs: int
     """How often the workflow was run."""
     result: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NoReturn
 
 from outlive._journal.history import blobs_of
 from outlive._journal.value import Stored
@@ -21,8 +22,9 @@ from outlive.testing.crash.journal import (
     taken_back_in,
 )
 from outlive.testing.crash.life import Ended, Life, Plan
+from outlive.testing.crash.limit import LoopHeld, RunLimit
 from outlive.testing.crash.mortal import Death, Write
-from outlive.testing.crash.place import StoreMaker
+from outlive.testing.crash.place import Place
 from outlive.testing.crash.report import SurvivalError
 from outlive.testing.fsck import check_store
 from outlive.testing.rerun import Contradiction, Rerun
@@ -32,10 +34,10 @@ from outlive.testing.skip_clock import SkipClock
 class Trial:
     """One run of the workflow, by as many processes as it takes."""
 
-    def __init__(self, number: int, plan: Plan, stores: StoreMaker) -> None:
+    def __init__(self, number: int, plan: Plan, place: Place) -> None:
         self._number = number
         self._plan = plan
-        self._stores = stores
+        self._place = place
         self._clock = SkipClock()
         self._crashes: list[str] = []
         self._settled = Settled()
@@ -48,8 +50,22 @@ class Trial:
         """Let the processes die one after the other; how the last one, which does not die, saw everything end.
 
         Raises:
-            SurvivalError: something is not as it must be, or not as `wanted`.
+            SurvivalError: something is not as it must be, or not as `wanted`; or it takes too long.
         """
+        limit, ended = RunLimit(self._plan.run_seconds_max), None
+        try:
+            async with limit:
+                await self._place.prepare(self._number)
+                ended = await self._run(deaths, wanted)
+                await self._place.forget(self._number)
+        except (TimeoutError, LoopHeld, SurvivalError):
+            if not limit.is_over:
+                raise
+        if ended is None or limit.is_over:  # What ended it may have been taken for a failure of the workflow.
+            self._fail(f"  {limit.describe()}")
+        return ended
+
+    async def _run(self, deaths: Sequence[Death], wanted: Ended | None) -> Ended:
         for death in [*deaths, None]:
             ended = await self._live(death)
             if ended is not None:
@@ -59,7 +75,7 @@ class Trial:
         raise AssertionError("the last process has no reason to die")
 
     async def _live(self, death: Death | None) -> Ended | None:
-        inner = self._stores(self._number, self._clock.now)
+        inner = self._place(self._number, self._clock.now)
         await inner.open()
         life = Life(self._plan, inner, self._clock, death)
         try:
@@ -86,7 +102,7 @@ class Trial:
 
     async def _look_after(self, life: Life) -> None:
         """Look at what a process has left, through a connection of one's own."""
-        store = self._stores(self._number, self._clock.now)
+        store = self._place(self._number, self._clock.now)
         await store.open()
         try:
             await self._check_store(store, life)
@@ -168,6 +184,6 @@ class Trial:
         forgets = self._plan.workflow.workflow.spec.forgets
         return forgets and "~" in id and (id not in wanted.runs or id not in ended.runs)
 
-    def _fail(self, what: str) -> None:
+    def _fail(self, what: str) -> NoReturn:
         name = self._plan.workflow.workflow.spec.name
         raise SurvivalError(name, what=what, crashes=self._crashes, journal=self._at_crash, journal_now=self._now)
