@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -282,6 +283,35 @@ async def test_a_caller_that_asks_all_the_time_gets_its_answers() -> None:
                 await asyncio.sleep(0)
         with pytest.raises(RunNotFoundError):
             await waiter.future
+    waiters.close()
+
+
+class AnsweringStore:
+    """A store whose run answers, and ends, between the first question to it and the second."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+        self.answer: Any = object()
+
+    async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Any]:
+        """The run, as it is now."""
+        self.questions += 1
+        status = outlive.RunStatus.RUNNING if self.questions == 1 else outlive.RunStatus.SUCCEEDED
+        return {run_id: SimpleNamespace(id=run_id, root_id=run_id, number=0, status=status) for run_id in run_ids}
+
+    async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Any]:
+        """The answer, once it is given."""
+        self.questions += 1
+        return dict.fromkeys(asks, None if self.questions == 1 else self.answer)
+
+
+async def test_answer_that_comes_with_the_end_of_its_run_is_not_missed() -> None:
+    """Whichever question the store is asked first, a run that has ended has given all its answers."""
+    store: Any = AnsweringStore()
+    waiters = AnswerWaiters(store, pause_seconds=1000, followers=Followers(lambda ring: False))
+    with waiters.expecting("run-1", "k") as waiter:
+        await waiters.seek(waiter)
+        assert await in_time(waiter.future) is store.answer
     waiters.close()
 
 

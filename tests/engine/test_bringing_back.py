@@ -398,6 +398,30 @@ async def test_approval_that_was_decided_before_the_failure_stays_decided(engine
     assert await run.result() == "parcel of parcel, bob"
 
 
+@outlive.workflow
+async def back_asking_after_a_failure() -> str:
+    """Asks a person what to do about a step that has failed, and fails if the answer is no."""
+    try:
+        return await back_ship("parcel")
+    except ValueError as error:
+        if (await outlive.wait_for_approval("post")).approved:
+            return "sent by post"
+        raise RuntimeError("not sent") from error
+
+
+async def test_question_that_is_asked_again_after_a_retry_has_another_decision(engine: TestEngine) -> None:
+    """The decision was taken back with the question; nothing of it stands in the way of the next one."""
+    run = await engine.start(back_asking_after_a_failure, id="r")
+    await engine.settle()
+    assert (await engine.reject("r", "post", by="ann")).is_first
+    await fail(run)
+
+    await run.retry()
+    await engine.settle()
+    assert (await engine.approve("r", "post", by="bob")).is_first
+    assert await run.result() == "sent by post"
+
+
 async def test_fork_of_a_retried_run_asks_what_its_origin_asks(engine: TestEngine) -> None:
     """Each request has a decision of its own."""
     run = await engine.start(back_asking, id="r")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from outlive._define.live_resources import LiveResources
 from outlive._define.registry import Registry
+from outlive._journal.event import RunClaimed
 from outlive._journal.packing import Packer
 from outlive._model import Limits
 from outlive._model.recovery import Recovery
@@ -19,9 +21,12 @@ from outlive._runtime.environment import Environment
 from outlive._runtime.session import requests as claim_requests
 from outlive._runtime.session.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, RECONCILE_SECONDS, Claimer
 from outlive._runtime.session.requests import ClaimRequests
-from outlive._store.contract import Claims
+from outlive._store.contract import Change, Claims, Outcome
+from outlive._store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
 from outlive.telemetry import Counters
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import begin
 from tests.engine.support import in_time, turns_of_the_loop, until
 
 POLL = 10.0
@@ -75,6 +80,14 @@ class Work:
     def revive(self, claim: Any, live: Any, found: Any) -> None:
         """Note which one."""
         self.revived.append(claim.run.journal)
+
+    def is_behind(self, run: Any) -> bool:
+        """No tree moves here."""
+        return False
+
+    def moves(self, run_id: str) -> bool:
+        """None."""
+        return False
 
     def takes_mail(self, journal: int) -> bool:
         """Not here."""
@@ -172,8 +185,9 @@ class Sleeps:
 class Hall:
     """A claimer with all that it knows."""
 
-    def __init__(self, **limits: Any) -> None:
-        self.clock, self.work, self.store, self.rescuer = SetClock(), Work(), Due(), Quiet()
+    def __init__(self, store: Any = None, **limits: Any) -> None:
+        self.clock, self.work, self.rescuer = SetClock(), Work(), Quiet()
+        self.store = store or Due()
         self.session_ends: list[str] = []
         self.recovery = Recovery(orphans_at_start_max=10, orphans_per_check_max=4, check_seconds=8)
         self.counters, self.requests = Counters(), ClaimRequests()
@@ -355,6 +369,42 @@ async def test_it_does_not_doubt_without_a_reason(hall: Hall) -> None:
     for _ in range(5):
         await hall.look(after=1)
     assert (0, 0, 0) == (hall.store.looks, hall.work.judged, hall.counters.runs_reclaimed)
+
+
+class OvertakenStore(MemoryStore):
+    """A store in which another worker writes right before a commit, if the test wants that."""
+
+    overtake: Callable[[], Awaitable[Any]] | None = None
+
+    async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
+        """See `Store`."""
+        if (overtake := self.overtake) is not None:
+            self.overtake = None
+            await overtake()
+        return await super().commit(changes)
+
+    async def claim_runs(self, *args: Any, **options: Any) -> Claims:
+        """Nothing is due."""
+        return Claims([], None)
+
+
+@pytest.mark.parametrize("is_overtaken", [False, True])
+async def test_run_that_another_worker_takes_meanwhile_is_not_taken_in(*, is_overtaken: bool) -> None:
+    """It is ours in the store and not in memory; whether the new claim of it holds is what its commit says."""
+    store = OvertakenStore(clock=ManualClock())
+    tree = await begin(store, "tree")
+    await tree.write(RunClaimed(at=store.now(), worker="me", epoch=1))
+    if is_overtaken:
+        store.overtake = partial(tree.twin().write, RunClaimed(at=store.now(), worker="other", epoch=2))
+    hall = Hall(store)
+    hall.requests.may_lack_trees = True
+
+    taken = await hall.look()
+
+    assert (taken, hall.counters.runs_reclaimed, hall.work.revived) == (
+        (0, 0, []) if is_overtaken else (1, 1, [tree.journal])
+    )
+    hall.claimer.abandon()
 
 
 async def test_store_that_is_away_is_said_once_and_one_that_moved_ends_the_session(

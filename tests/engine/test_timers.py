@@ -169,6 +169,19 @@ async def test_timers_fire_in_the_order_of_their_times(place: Place) -> None:
         assert [DAY, 2 * DAY, 3 * DAY] == await in_time(run.result())
 
 
+async def test_timer_that_fires_late_says_when_it_fired(place: Place) -> None:
+    """The run was asleep for longer than it wanted; its clock is that of the world, not that of its plan."""
+    async with place.engine() as engine:
+        run = await engine.start(sleeping_until, outlive.now() + timedelta(days=1))
+        await waits(run)
+        woken_at = place.clock.now() + 3 * DAY * 1_000_000
+        place.clock.skip(seconds=3 * DAY)
+
+        assert woken_at / 1_000_000 <= await in_time(run.result())
+        (fired,) = await events_of(run, TimerFired)
+        assert woken_at <= fired.at
+
+
 async def test_a_timer_fires_while_a_step_runs(engine: outlive.Engine) -> None:
     """A timer beside a running step does not wait for the step."""
     run = await engine.start(sleeping_beside_a_step, SHORT)

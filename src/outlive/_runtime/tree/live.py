@@ -418,7 +418,7 @@ class LiveTree:
             if isinstance(timer, DeadlineTimer):
                 self.park_rollback(timer.deadline)
             else:
-                self.happen(TimerFired(at=max(now_at, timer.due_at), run=timer.run, call=timer.name))
+                self.happen(TimerFired(at=now_at, run=timer.run, call=timer.name))
 
     def take_due_retries(self) -> list[RunStep]:
         """The attempts whose back-off is over; they count as moving from now on."""
