@@ -43,6 +43,14 @@ async def block() -> None:
 
 
 @outlive.workflow
+async def spin() -> None:
+    """Never gives way."""
+    tell("begin spin")
+    while True:
+        pass
+
+
+@outlive.workflow
 async def stall() -> None:
     """One such step."""
     await block()

@@ -172,6 +172,6 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
     monkeypatch.setattr(importlib.import_module("outlive.cli.worker"), "work", work)
     app = write("named_app.py", "import outlive\nmine = outlive.Engine('sqlite:x.db', name='one', grace_seconds=1)")
 
-    options = ["--name", "two", "--grace", "3", "--lease-seconds", "7", "--exit-when-stalled"]
+    options = ["--name", "two", "--grace", "3", "--lease-seconds", "7", "--no-exit-when-stalled"]
     assert [0, 0] == [worker(f"{app}:mine").exit_code, worker(f"{app}:mine", *options).exit_code]
-    assert [("one", 1, 10, False), ("two", 3, 7, True)] == seen
+    assert [("one", 1, 10, True), ("two", 3, 7, False)] == seen

@@ -109,18 +109,51 @@ async def test_a_stalled_worker_still_obeys_the_second_signal(url: str, command:
     assert worker.ends() in {128 + signal.SIGTERM, 128 + signal.SIGINT}, "whichever came second"
 
 
-async def test_a_stalled_worker_that_is_to_exit_ends_with_its_own_code(
-    url: str, command: Begin, ledger: Ledger
-) -> None:
+async def test_a_stalled_worker_ends_with_its_own_code(url: str, command: Begin, ledger: Ledger) -> None:
     """A supervisor starts another one; the log says why."""
     async with outlive.Engine(url, worker=False) as client:
         await client.start(shop.stall, id="s")
-    worker = command("worker", APP, "--store", url, "--lease-seconds", "1", "--exit-when-stalled")
+    worker = command("worker", APP, "--store", url, "--lease-seconds", "1")
     worker.ready()
     ledger.hears("begin block")
 
     assert 70 == worker.ends()
     assert "this process ends, and other workers go on with its runs" in worker.log
+
+
+async def test_a_fleet_survives_a_run_that_never_gives_way(url: str, command: Begin, ledger: Ledger) -> None:
+    """Two workers end, so that their supervisors start them again. The third one parks the run before it moves it."""
+    fleet = [command("worker", APP, "--store", url, "--lease-seconds", "1") for _ in range(3)]
+    for worker in fleet:
+        worker.ready()
+    async with outlive.Engine(url, worker=False) as client:
+        bad = await client.start(shop.spin, id="bad")
+        with pytest.raises(outlive.RunParkedError) as parked:
+            await bad.result(timeout=40)
+        good = await client.start(shop.order, "a", id="a")
+        ledger.open_gate()
+
+        assert await good.result(timeout=20)
+    assert ledger.said().count("begin spin") == 2
+    assert sorted(
+        (worker.process.poll() is None, worker.process.poll()) for worker in fleet if worker.process.poll()
+    ) == ([(False, 70)] * 2)
+    reason = str(parked.value)
+    assert "it has blocked the event loop of 2 workers" in reason
+    assert "in spin (shop.py:" in reason
+
+
+async def test_a_stalled_worker_lives_on_with_no_exit_when_stalled(url: str, command: Begin, ledger: Ledger) -> None:
+    """It has ended its session: another worker goes on with its runs."""
+    async with outlive.Engine(url, worker=False) as client:
+        await client.start(shop.stall, id="s")
+    worker = command("worker", APP, "--store", url, "--lease-seconds", "1", "--no-exit-when-stalled")
+    worker.ready()
+    ledger.hears("begin block")
+    worker.says("this worker has lost its lease (the event loop has not turned for")
+
+    assert worker.process.poll() is None
+    assert "run s blocks it in block (shop.py:" in worker.log
 
 
 def test_a_worker_that_an_unexpected_error_ends_is_to_be_started_again(tmp_path: Path, command: Begin) -> None:
@@ -209,4 +242,4 @@ async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:
     assert ("anvil", "none") == (worker.name, worker.lease)
     assert "order@1" in worker.definitions
     assert "ready: worker anvil (process " in line
-    assert f"runs 3 workflows on {shown(url)}" in line
+    assert f"runs 4 workflows on {shown(url)}" in line

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._model import Run
+from outlive._model.stalls import Stall, stalls_in, stalls_of, with_stall
+from outlive._runtime.session.stalls import stall_on
 from outlive._runtime.session.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
 from outlive.telemetry import Counters
 from tests.engine.hand_clock import HandClock
@@ -32,9 +35,9 @@ async def clock() -> HandClock:
 
 
 @pytest.fixture
-async def given_up(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Why the watchdog ended the session, if it did; its own loop never leaves a mark again."""
-    reasons: list[str] = []
+async def given_up(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the loop had not turned when the watchdog ended the session, if it did. It leaves no mark again."""
+    reasons: list[float] = []
     watchdog = Watchdog(
         clock=clock, counters=Counters(), stall_seconds_max=STALL_SECONDS_MAX, end_session=reasons.append
     )
@@ -52,7 +55,7 @@ def _call_never(call_later: Callable[..., asyncio.TimerHandle], *args: Any, **kw
 
 
 async def test_stall_is_reported_once_with_the_stack(
-    clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
+    clock: HandClock, given_up: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log names the line that blocks, and nothing else is said until the loop has turned."""
     with caplog.at_level(logging.ERROR, logger="outlive"):
@@ -65,7 +68,7 @@ async def test_stall_is_reported_once_with_the_stack(
     assert given_up == []
 
 
-async def test_session_is_given_up_after_a_lease(clock: HandClock, given_up: list[str]) -> None:
+async def test_session_is_given_up_after_a_lease(clock: HandClock, given_up: list[float]) -> None:
     """Not earlier, and only once."""
     looks = 0
     while clock.tick():
@@ -77,7 +80,7 @@ async def test_session_is_given_up_after_a_lease(clock: HandClock, given_up: lis
 
 async def test_loop_that_turned_in_time_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     """A moment before the limit nothing is said; at the limit it is said and counted, once."""
-    clock, counters, reasons = HandClock(), Counters(), list[str]()
+    clock, counters, reasons = HandClock(), Counters(), list[float]()
     watchdog = Watchdog(clock=clock, counters=counters, stall_seconds_max=STALL_SECONDS_MAX, end_session=reasons.append)
     watchdog.start()
     for _ in range(round(STALL_SECONDS / MARK_SECONDS) - 1):
@@ -91,7 +94,7 @@ async def test_loop_that_turned_in_time_is_not_reported(caplog: pytest.LogCaptur
     assert reasons == []
 
 
-async def test_look_that_came_a_little_late_says_what_it_sees(clock: HandClock, given_up: list[str]) -> None:
+async def test_look_that_came_a_little_late_says_what_it_sees(clock: HandClock, given_up: list[float]) -> None:
     """Only one that came a whole limit late was stopped itself, and gives the loop its time."""
     assert clock.tick(after=STALL_SECONDS)
     for _ in range(round((STALL_SECONDS_MAX - MARK_SECONDS) / MARK_SECONDS)):
@@ -102,7 +105,7 @@ async def test_look_that_came_a_little_late_says_what_it_sees(clock: HandClock, 
 
 
 async def test_process_that_was_stopped_as_a_whole_is_not_stalled(
-    clock: HandClock, given_up: list[str], caplog: pytest.LogCaptureFixture
+    clock: HandClock, given_up: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The watchdog was stopped too, so nothing can be said about the loop."""
     assert clock.tick(after=3600)
@@ -178,3 +181,46 @@ def test_worker_process_ends_itself(tmp_path: Path) -> None:
 
     assert ended.returncode == 70, ended.stderr
     assert "time.sleep(seconds)" in ended.stderr
+
+
+seen: list[Stall | None] = []
+
+
+@outlive.step
+async def looking_step() -> None:
+    seen.append(stall_on(sys._getframe(), seconds=12.0))
+
+
+@outlive.workflow
+async def looking() -> None:
+    seen.append(stall_on(sys._getframe(), seconds=11.0))
+    await looking_step()
+
+
+async def test_stack_says_which_run_blocks_the_loop_and_where(engine: outlive.Engine) -> None:
+    """A stack of something else is not the stack of a run."""
+    seen.clear()
+    run = await engine.start(looking, id="run-1")
+    await in_time(run.result())
+
+    # Where the workflow looked, the run was not stored yet: it would not exist if the process ended there.
+    in_workflow, in_step = seen
+    assert in_workflow is None
+    assert in_step is not None
+    assert (in_step.run_id, in_step.seconds) == ("run-1", 12.0)
+    assert in_step.where.startswith("looking_step (test_watchdog.py:")
+    assert stall_on(sys._getframe(), seconds=11.0) is None
+
+
+@pytest.mark.parametrize(("attempts", "counted"), [(3, 2), (1, 1), (0, 0)])
+def test_stalls_count_until_the_run_makes_progress(attempts: int, counted: int) -> None:
+    """The row says how many interruptions in a row this was; stalls of another run of the id do not count."""
+    run = Run(id="run-1", root_id="run-1", workflow="w", version=1, nonce=7, epoch=6, attempts=attempts)
+    stalls = [Stall("run-1", nonce, epoch, 10.0, "f") for nonce, epoch in [(7, 2), (7, 3), (7, 5), (8, 5), (7, 6)]]
+
+    data: bytes | None = None
+    for stall in stalls:
+        data = with_stall(data, stall)
+
+    assert len(stalls_of(run, stalls_in(data))) == counted
+    assert stalls_in(b"[nonsense") == []

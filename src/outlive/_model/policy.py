@@ -149,6 +149,8 @@ class Limits:
     """Turns of a run's loop between two events."""
     attempts_max: int = 10
     """Take-overs of an interrupted run without progress before it is quarantined."""
+    stalls_max: int = 2
+    """Workers whose event loop a run may block for as long as a lease, without progress, before it is quarantined."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):

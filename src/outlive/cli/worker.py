@@ -57,9 +57,9 @@ log = logging.getLogger("outlive.worker")
     help="After how long without a sign of life others take over.  [default: 10]",
 )
 @click.option(
-    "--exit-when-stalled",
-    is_flag=True,
-    help="Exit with 70 when a step has blocked the event loop for as long as a lease.",
+    "--exit-when-stalled/--no-exit-when-stalled",
+    default=None,
+    help="Exit with 70 when a run has blocked the event loop for as long as a lease.  [default: exit]",
 )
 @click.option("--queues", metavar="NAMES", help="Take from these queues only, in this order: emails,default.")
 @click.option(
@@ -93,7 +93,7 @@ def worker(
     name: str | None,
     grace: float | None,
     lease_seconds: float | None,
-    exit_when_stalled: bool,
+    exit_when_stalled: bool | None,
     queues: str | None,
     log_level: str | None,
     log_format: str | None,
@@ -126,7 +126,7 @@ def worker(
         "worker.name": ("--name", name),
         "worker.grace_seconds": ("--grace", grace),
         "lease.seconds": ("--lease-seconds", lease_seconds),
-        "worker.exit_when_stalled": ("--exit-when-stalled", exit_when_stalled or None),
+        "worker.exit_when_stalled": ("--exit-when-stalled", exit_when_stalled),
         "worker.queues": ("--queues", queues and [name.strip() for name in queues.split(",") if name.strip()]),
         "logging.level": ("--log-level", log_level),
         "logging.format": ("--log-format", log_format),
@@ -210,7 +210,7 @@ def engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
     if "url" not in options:
         raise Mistake(no_store())
     try:
-        return Engine(**{"grace_seconds": GRACE_SECONDS, **options})
+        return Engine(**{"grace_seconds": GRACE_SECONDS, "exit_when_stalled": True, **options})
     except OutliveError as error:
         raise Mistake(str(error)) from error
 
@@ -236,6 +236,8 @@ def engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
         raise Mistake(f"{app} has a store and leases of its own; give {', '.join(fixed)} to Engine(...) there")
     if "middleware" in given:
         raise Mistake(f"{app} has middleware of its own; give middleware=[outlive.Tracing()] to Engine(...) there")
+    if engine._exits_when_stalled is None:
+        given = {"exit_when_stalled": True, **given}
     try:
         engine._set_worker(**given)
     except OutliveError as error:

@@ -211,8 +211,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "worker.exit_when_stalled",
         FLAG,
-        False,
-        "whether the process ends, with code 70, when a step blocks the event loop",
+        None,
+        "whether the process ends, with code 70, when its event loop is blocked; unless given `outlive worker` does",
         _flag("exit_when_stalled"),
     ),
     Setting("worker.schedules", FLAG, True, "whether it starts the runs of schedules", _flag("schedules")),
@@ -295,6 +295,7 @@ SETTINGS: tuple[Setting, ...] = (
             "deletes_per_second_max": "runs that retention deletes in a second",
             "turns_per_event_max": "turns of a run's loop between two events",
             "attempts_max": "take-overs without progress before a run is quarantined",
+            "stalls_max": "workers whose event loop a run may block before it is quarantined",
         },
     ),
     Setting(

@@ -14,6 +14,7 @@ import socket
 import threading
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack, cast, overload
 
@@ -130,7 +131,8 @@ class Engine(Served, Secured, Configured):
             without one. All unless given, each of them first in its turn.
         namespace: the tenant whose runs these are: a store of its own in the store of the URL; see `engine.quotas`.
         exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
-            lease; else only the session ends, and a new one begins when the loop turns again.
+            lease; else only the session ends, and a new one begins when the loop turns again. Unless given, the process
+            of `outlive worker` ends and others do not.
     """
 
     def __init__(
@@ -154,7 +156,7 @@ class Engine(Served, Secured, Configured):
         schedules: bool = True,
         flows: bool = True,
         tune: bool = True,
-        exit_when_stalled: bool = False,
+        exit_when_stalled: bool | None = None,
         queues: Sequence[Queue | str] | None = None,
         namespace: str | None = None,
         registry: Registry | None = None,
@@ -169,6 +171,7 @@ class Engine(Served, Secured, Configured):
         self._has_worker = given.flag("Engine", "worker", worker)
         self._name: str | None = None
         self._queues: tuple[str, ...] | None = None
+        self._exits_when_stalled: bool | None = None
         self._set_worker(
             name=name,
             lease_seconds=lease_seconds,
@@ -188,7 +191,9 @@ class Engine(Served, Secured, Configured):
         self._has_flows = given.flag("Engine", "flows", flows)
         self._flow_loader: FlowLoader | None = None
         self._retention = check_retention(retention)
-        self._store: Store = store_for(url, clock=self._clock.now, is_test_clock=clock is not None)
+        new_store = partial(store_for, url, clock=self._clock.now, is_test_clock=clock is not None)
+        self._store: Store = new_store()
+        self._new_store = None if url.startswith("memory:") else new_store
         self._leases_on = leases_for(lease, clock=self._clock)
         self._leases: Leases | None = None
         if clock is None and is_server(url):
@@ -361,7 +366,7 @@ class Engine(Served, Secured, Configured):
             is_named=self._name is not None,
             lease_seconds=self._lease_seconds,
             poll_seconds=self._poll_seconds,
-            exits_when_stalled=self._exits_when_stalled,
+            exits_when_stalled=bool(self._exits_when_stalled),
             queues=self._queues,
         )
         return WorkerSessions(
@@ -372,6 +377,7 @@ class Engine(Served, Secured, Configured):
             committer=self._committer,
             waiters=self._waiters,
             run_log=RunLog(self._redaction),
+            new_store=self._new_store,
         )
 
     async def _start_services(self) -> None:

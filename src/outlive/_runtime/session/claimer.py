@@ -19,6 +19,8 @@ from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._model import Run, RunFilter
 from outlive._model.pause import CELL, pauses_in
+from outlive._model.stalls import CELL as STALLS
+from outlive._model.stalls import stalls_in
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
 from outlive._runtime.session.pace import OrphanPace
@@ -322,6 +324,8 @@ class Claimer:
         hot = {claim.run.journal: self._worker.trees.take(claim) for claim in claims}
         try:
             found = await self._read(hot)
+            if any(claim.interrupted for claim in claims):
+                found.stalls = stalls_in(await self._store.read_cell(STALLS))
         except BaseException:
             # They are ours in the store and not in memory: the next query must find them.
             self._requests.may_lack_trees = True

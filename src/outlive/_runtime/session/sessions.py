@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+import threading
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -30,6 +33,7 @@ from outlive._runtime.session.claimer import Claimer
 from outlive._runtime.session.keeper import LeaseKeeper
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.session.rescuer import Rescuer
+from outlive._runtime.session.stalls import StallNotes, stall_on
 from outlive._runtime.session.watchdog import STALL_SECONDS, Watchdog
 from outlive._runtime.session.worker import Worker
 from outlive._runtime.tree.observer_calls import CANCEL_SECONDS, ObserverCalls
@@ -77,7 +81,10 @@ class WorkerSessions:
         committer: Committer,
         waiters: Waiters,
         run_log: RunLog,
+        new_store: Callable[[], Store] | None = None,
     ) -> None:
+        self._stall_notes = StallNotes(new_store)
+        self._loop_thread = threading.get_ident()
         self._environment = environment
         self._options = options
         self._clock = environment.clock
@@ -159,7 +166,7 @@ class WorkerSessions:
             clock=self._clock,
             counters=self._counters,
             stall_seconds_max=max(lease_seconds, STALL_SECONDS),
-            end_session=partial(self._on_stall, self._keeper),
+            end_session=partial(self._on_stall, worker.id, self._keeper),
         )
         self._watchdog.start()
         # Only in the first session: a later one follows a session that this process has ended itself. A worker that has
@@ -384,8 +391,13 @@ class WorkerSessions:
 
     # -- When the lease is lost ------------------------------------------------------------------------------
 
-    def _on_stall(self, keeper: LeaseKeeper, reason: str) -> None:
-        """Called on the watchdog's thread while the event loop is blocked: other workers must not wait for it."""
+    def _on_stall(self, worker_id: str, keeper: LeaseKeeper, seconds: float) -> None:
+        """Called on the watchdog's thread while the event loop is blocked: other workers must not wait for it, and must
+        know the run that blocks it."""
+        reason = f"the event loop has not turned for {seconds:.1f} s"
+        if (stall := stall_on(sys._current_frames().get(self._loop_thread), seconds=seconds)) is not None:
+            reason += f": run {stall.run_id} blocks it in {stall.where}"
+            self._stall_notes.note(stall, worker_id=worker_id)
         if self._options.exits_when_stalled:
             log.critical("%s; this process ends, and other workers go on with its runs", reason)
             os._exit(STALLED_EXIT_CODE)

@@ -40,7 +40,7 @@ class Watchdog:
         clock: Clock,
         counters: Counters,
         stall_seconds_max: float = math.inf,
-        end_session: Callable[[str], None] | None = None,
+        end_session: Callable[[float], None] | None = None,
     ) -> None:
         self._clock = clock
         self._counters = counters
@@ -88,7 +88,7 @@ class Watchdog:
                 self._counters.stalls += 1
                 log.error("the event loop has not turned for %.1f s; it stands here:\n%s", lag, self._stacks())
             if self._end_session is not None and lag >= self._stall_seconds_max:
-                self._end_session(f"the event loop has not turned for {lag:.1f} s")
+                self._end_session(lag)
                 return
 
     def _stacks(self) -> str:

@@ -26,6 +26,7 @@ from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
 from outlive._model import Run, RunStatus
 from outlive._model.payload import Blob
+from outlive._model.stalls import Stall
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Answer, Committer, Within
@@ -196,7 +197,7 @@ class Worker:
             live.payloads.add({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
-            self._rebuild(live, claim, rows, mail)
+            self._rebuild(live, claim, rows, mail, found.stalls)
             if claim.interrupted and live.execution.created is not None and live.tracer is not None:
                 live.tracer.taken_over(claim.run, live.execution.headers, worker=self._name)
             mail = [message for message in mail if message.kind is not MessageKind.SKIP]
@@ -211,9 +212,9 @@ class Worker:
             self._start_due_retries(live)
         self.settle(live)
 
-    def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound]) -> None:
+    def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound], stalls: list[Stall]) -> None:
         """Replay a tree, and grant or refuse the requests of people to resume it or to skip a step."""
-        reason_to_park = partial(self._resume_policy.reason_to_park, claim, rows, mail)
+        reason_to_park = partial(self._resume_policy.reason_to_park, claim, rows, mail, stalls)
         self._counters.steps_skipped += rebuild(
             live, claim.run, rows, mail, reason_to_park=reason_to_park, worker=self._name
         )

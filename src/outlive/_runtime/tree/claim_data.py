@@ -8,6 +8,7 @@ import msgspec
 
 from outlive._journal.codec import Row
 from outlive._journal.history import blobs_of
+from outlive._model.stalls import Stall
 from outlive._store.contract import Inbound
 
 
@@ -17,6 +18,8 @@ class ClaimData(msgspec.Struct):
     journals: dict[int, list[Row]]
     mail: dict[int, list[Inbound]]
     blobs: dict[str, bytes]
+    stalls: list[Stall] = []
+    """Of these and other trees, if one of these has lost its worker."""
 
 
 def blob_ids(journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> set[str]:

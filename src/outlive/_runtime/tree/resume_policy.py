@@ -1,15 +1,19 @@
 """Whether a claimed run goes on, or is parked before anything of it is done.
 
 Decided from the claim, before any payload of the journal is parsed: a run that kills its workers does not get another
-one. A run that its worker released always goes on; one that lost its worker goes on unless a policy forbids it; and a
-person's request to resume is good for one claim, and not for the next one after that was interrupted too.
+one, nor does one that has blocked the event loops of several. A run that its worker released always goes on; one that
+lost its worker goes on unless a policy forbids it; and a person's request to resume is good for one claim, and not for
+the next one after that was interrupted too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from outlive._journal.codec import Row, open_row, salt_of
 from outlive._journal.event import RunClaimed
 from outlive._model import Run
+from outlive._model.stalls import Stall, stalls_of
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
 from outlive._runtime.tree.holding import cancels_root, pause_in
@@ -20,6 +24,10 @@ _QUARANTINED = (
     "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
     "next, then resume it, skip the step or cancel it"
 )
+_STALLED = (
+    "quarantined: it has blocked the event loop of {count} workers, the last one for {seconds:g} s in {where}; let "
+    "that code give way or put it into a step that is not async, then resume the run, or cancel it"
+)
 _NOT_RESUMED = "interrupted: its worker was lost, and {why}; resume it to let it go on all the same, or cancel it"
 
 
@@ -29,11 +37,12 @@ class ResumePolicy:
     def __init__(self, environment: Environment) -> None:
         self._recovery = environment.recovery
         self._attempts_max = environment.limits.attempts_max
+        self._stalls_max = environment.limits.stalls_max
         self._clock = environment.clock
         self._resolve = environment.registry.workflow
         self._counters = environment.counters
 
-    def reason_to_park(self, claim: Claim, rows: list[Row], mail: list[Inbound]) -> str:
+    def reason_to_park(self, claim: Claim, rows: list[Row], mail: list[Inbound], stalls: Sequence[Stall] = ()) -> str:
         """Why a run is to be parked; empty if it may go on."""
         run = claim.run
         if (hold := pause_in(mail)) is not None:
@@ -44,6 +53,9 @@ class ResumePolicy:
         if run.attempts > self._attempts_max and not (is_resumed and not claim.interrupted):
             self._counters.runs_quarantined += 1
             return _QUARANTINED.format(attempts=run.attempts)
+        if claim.interrupted and len(own := stalls_of(run, stalls)) >= self._stalls_max:
+            self._counters.runs_quarantined += 1
+            return _STALLED.format(count=len(own), seconds=own[-1].seconds, where=own[-1].where)
         why = self._why_not(run, rows) if claim.interrupted and not is_cancelled else ""
         if not why:
             return ""
