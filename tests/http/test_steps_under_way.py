@@ -13,13 +13,13 @@ from tests.engine.support import in_time, stage
 
 
 @outlive.step
-async def pay_slowly(order: int, card: str) -> None:
-    await stage.gate("pay_slowly").pass_through()
+async def pay_and_wait(order: int, card: str) -> None:
+    await stage.gate("pay_and_wait").pass_through()
 
 
 @outlive.workflow
 async def order_slowly(order: int) -> None:
-    await pay_slowly(order, "4711")
+    await pay_and_wait(order, "4711")
 
 
 async def test_every_door_names_the_step_that_runs() -> None:
@@ -27,18 +27,18 @@ async def test_every_door_names_the_step_that_runs() -> None:
     stage.clear()
     async with outlive.Engine("memory:", redact=["card"], name="w1") as engine:
         run = await engine.start(order_slowly, 7, id="o-1")
-        await stage.gate("pay_slowly").reached()
+        await stage.gate("pay_and_wait").reached()
         async with served(engine) as url, outlive.connect(url) as remote:
             (step,) = await remote.get("o-1").steps(arguments=True)
             assert step == (await run.steps(arguments=True, redacted=True))[0]
-            assert (step.call, step.worker) == ("pay_slowly", "w1")
+            assert (step.call, step.worker) == ("pay_and_wait", "w1")
             assert step.arguments == {"order": 7, "card": "[redacted]"}
             assert (await remote.steps("o-1"))[0].arguments is None
             why = await remote.get("o-1").why()
-            assert why.startswith('it is in step pay_slowly(order=7, card="[redacted]"), for ')
+            assert why.startswith('it is in step pay_and_wait(order=7, card="[redacted]"), for ')
             shown = await asyncio.to_thread(CliRunner().invoke, main, ["runs", "steps", "o-1", "--server", url])
-            assert shown.stdout.startswith('pay_slowly(order=7, card="[redacted]"), for ')
+            assert shown.stdout.startswith('pay_and_wait(order=7, card="[redacted]"), for ')
             assert '\n  card = "[redacted]"\n' in shown.stdout
-        stage.gate("pay_slowly").open()
+        stage.gate("pay_and_wait").open()
         await in_time(run.result())
         assert await engine.steps("o-1") == []

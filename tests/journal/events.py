@@ -51,6 +51,7 @@ from outlive._journal.event import (
     TimerFired,
 )
 from outlive._model import Failure, Payload, RunStatus, Wait, WaitKind
+from outlive._model.under_way import Interrupted
 from tests.journal.values import TEXT
 
 KINDS: tuple[type[Any], ...] = get_args(AnyEvent)
@@ -221,6 +222,9 @@ FAILURES: st.SearchStrategy[Failure] = st.deferred(
         traceback=TEXT,
     )
 )
+INTERRUPTED = st.builds(
+    Interrupted, call=TEXT, run=INTS, attempt=INTS, attempts_max=st.none() | INTS, since_at=INTS, worker=TEXT
+)
 WAITS = st.builds(Wait, kind=st.sampled_from(WaitKind), name=TEXT, until_at=st.none() | INTS, run=INTS)
 
 BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
@@ -232,6 +236,7 @@ BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     RunStatus: st.sampled_from(RunStatus),
     tuple[int, ...]: st.lists(INTS, max_size=3).map(tuple),
     tuple[str, ...]: st.lists(TEXT, max_size=3).map(tuple),
+    tuple[Interrupted, ...]: st.lists(INTERRUPTED, max_size=3).map(tuple),
     tuple[Wait, ...]: st.lists(WAITS, max_size=3).map(tuple),
     dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=3),
     type(None): st.none(),

@@ -21,6 +21,7 @@ import msgspec
 
 from outlive._model import Failure, Payload, RunStatus, Wait
 from outlive._model.approval import OpenRequest
+from outlive._model.under_way import Interrupted
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_field="t"):
@@ -480,10 +481,16 @@ class RunCancelled(Event, frozen=True, tag=True):
     """The run ended because it was cancelled."""
 
     reason: str = ""
+    interrupted: tuple[Interrupted, ...] = ()
+    """The steps that its cancellation interrupted, as far as the worker that ended it knows: of a child its own, of the
+    root those of the whole tree."""
 
 
 class RunTimedOut(Event, frozen=True, tag=True):
     """The run did not end in time."""
+
+    interrupted: tuple[Interrupted, ...] = ()
+    """The steps that its deadline interrupted, as those of a cancellation."""
 
 
 AnyEvent = (

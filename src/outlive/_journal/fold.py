@@ -17,6 +17,7 @@ from outlive._journal.event import AnyEvent, Ending
 from outlive._model import Run, RunStatus, child_id
 from outlive._model.approval import OpenRequest
 from outlive._model.run import HELD, IN_LINE, OUTSIDE
+from outlive._model.under_way import interrupted_shown
 
 STATUS: dict[type[Ending], RunStatus] = {
     journal.RunSucceeded: RunStatus.SUCCEEDED,
@@ -222,13 +223,21 @@ class Fold(msgspec.Struct, eq=False):
             finished_at=event.at,
             result=getattr(event, "result", run.result),
             failure=getattr(event, "failure", run.failure),
-            reason=getattr(event, "reason", run.reason),
+            reason=reason_of_end(event, before=run.reason),
         )
 
     def _set(self, number: int, event: AnyEvent, **changes: object) -> Run:
         run = msgspec.structs.replace(self.runs[number], updated_at=event.at, **changes)
         self.runs[number] = run
         return run
+
+
+def reason_of_end(event: Ending, *, before: str = "") -> str:
+    """Why a run has ended, for people, with the steps that this has interrupted; `before` is what its row said."""
+    reason: str = getattr(event, "reason", before)
+    if isinstance(event, journal.RunCancelled | journal.RunTimedOut) and event.interrupted:
+        return "; ".join(filter(None, (reason, interrupted_shown(event.interrupted, event.at, run=event.run))))
+    return reason
 
 
 def _first_slot(event: journal.RunCreated) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent
+from outlive._journal.fold import reason_of_end
 from outlive._model import Failure, RunStatus
 from outlive._model.instant import instant_of
 from outlive._model.promise import PROMISE
@@ -63,6 +64,11 @@ def _attempt_failed(event: journal.AttemptFailed) -> str:
     return f"{what}; the next one comes at {_until(event.retry_at)}"
 
 
+def _reason(event: journal.RunCancelled | journal.RunTimedOut) -> str:
+    reason = reason_of_end(event)
+    return f": {reason}" if reason else ""
+
+
 def _detached_ended(event: journal.DetachedEnded) -> str:
     how = event.status.value.replace("_", " ")
     why = f": {_failure(event.failure)}" if event.status is RunStatus.FAILED and event.failure is not None else ""
@@ -114,7 +120,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     journal.SnapshotTaken: lambda it: f"a snapshot took the place of {it.events:,} events",
     journal.RunSucceeded: lambda _: "the run succeeded",
     journal.RunFailed: lambda it: f"the run failed: {_failure(it.failure)}",
-    journal.RunCancelled: lambda it: f"the run was cancelled{it.reason and f': {it.reason}'}",
-    journal.RunTimedOut: lambda _: "the run did not end in time",
+    journal.RunCancelled: lambda it: f"the run was cancelled{_reason(it)}",
+    journal.RunTimedOut: lambda it: f"the run did not end in time{_reason(it)}",
     journal.RunContinued: lambda it: f"the run went on as a new generation of {it.workflow}",
 }

@@ -35,6 +35,8 @@ ARGUMENTS_SHOWN_MAX = 60
 """Characters of arguments in a sentence."""
 NAMED_MAX = 3
 """Steps that a sentence names."""
+INTERRUPTED_MAX = 20
+"""Steps that the end of a run names."""
 _SPANS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
@@ -69,6 +71,20 @@ class ReplayNote(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_o
     """Events that were replayed."""
     events: int
     """Events that there are."""
+
+
+class Interrupted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """A step that was under way when its run ended: what the journal keeps of it."""
+
+    call: str
+    run: int = 0
+    """The number of its run in the tree."""
+    attempt: int = 0
+    """0 if it is not known."""
+    attempts_max: int | None = None
+    since_at: int = 0
+    """When the attempt began; 0 if it is not known."""
+    worker: str = ""
 
 
 Note = StepNote | ReplayNote
@@ -153,9 +169,7 @@ class StepUnderWay(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self, now: datetime) -> str:
         """`charge(order=7), attempt 2 of 5, for 28 min on w1, last failure ConnectionError`."""
         said = [self.name + arguments_shown(self.arguments)]
-        if self.attempt > 1 or (self.attempts_max or 0) > 1:
-            most = "" if self.attempts_max is None else f" of {self.attempts_max}"
-            said.append(f"attempt {self.attempt}{most}")
+        said += _attempt_shown(self.attempt, self.attempts_max)
         said.append(f"for {span_shown((now - self.since).total_seconds())}{self.worker and f' on {self.worker}'}")
         if self.heartbeat_at is not None:
             said.append(f"last heartbeat {span_shown((now - self.heartbeat_at).total_seconds())} ago")
@@ -190,6 +204,54 @@ def steps_shown(steps: Iterable[StepUnderWay], now: datetime, *, run_id: str = "
     if len(described) > NAMED_MAX:
         described = [*described[:NAMED_MAX], f"{len(described) - NAMED_MAX} more"]
     return " and ".join(described)
+
+
+def interrupted_shown(interrupted: Iterable[Interrupted], at: int, *, run: int = 0) -> str:
+    """`it was in step charge, attempt 2 of 5, for 28 min on w1`: what a run was doing when it ended at `at`; `run` is
+    its number. Empty if nothing is known."""
+    described = [f"step {_interrupted_step(each, at, run)}" for each in interrupted]
+    if len(described) > NAMED_MAX:
+        described = [*described[:NAMED_MAX], f"{len(described) - NAMED_MAX} more"]
+    return f"it was in {' and '.join(described)}" if described else ""
+
+
+def last_words(report: Report, session: str, *, at: int) -> str:
+    """`it was in step charge, attempt 2 of 5, for 28 min on w1`, as a session that was lost had said it: without
+    arguments, as it goes into the journal. It is not known when it was lost, so a step is shown as it would be at `at`.
+    Empty if it had said nothing."""
+    if report.replays and not report.steps:
+        return f"it was being replayed by {name_in(session)}"
+    return interrupted_shown((_interrupted(note, session) for note in report.steps), at)
+
+
+def _interrupted(note: StepNote, session: str) -> Interrupted:
+    return Interrupted(
+        call=note.call,
+        run=note.run,
+        attempt=note.attempt,
+        attempts_max=note.attempts_max,
+        since_at=note.since_at,
+        worker=name_in(session),
+    )
+
+
+def timed_out(reason: str) -> str:
+    """What is said of a run whose time was over."""
+    return "did not end within its timeout" + (f": {reason}" if reason else "")
+
+
+def _interrupted_step(step: Interrupted, at: int, run: int) -> str:
+    said = [step.call + (f" of child run {step.run}" if step.run != run else "")]
+    said += _attempt_shown(step.attempt, step.attempts_max)
+    if step.since_at:
+        said.append(f"for {span_shown((at - step.since_at) / MICROSECONDS)}{step.worker and f' on {step.worker}'}")
+    return ", ".join(said)
+
+
+def _attempt_shown(attempt: int, attempts_max: int | None) -> list[str]:
+    if attempt <= 1 and (not attempt or (attempts_max or 0) <= 1):
+        return []
+    return [f"attempt {attempt}" + ("" if attempts_max is None else f" of {attempts_max}")]
 
 
 def replay_shown(note: ReplayNote) -> str:

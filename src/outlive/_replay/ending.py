@@ -9,8 +9,10 @@ from typing import Any
 from outlive._journal import event as journal
 from outlive._journal.event import DetachedEnded, Ending
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of, is_rebuilt, rebuild
+from outlive._journal.fold import reason_of_end
 from outlive._journal.value import Stored
 from outlive._model import Failure, Payload, RunStatus
+from outlive._model.under_way import timed_out
 from outlive._replay.call import ChildCall
 from outlive._replay.command import EndRun, Successor
 from outlive._replay.execution import Execution
@@ -154,9 +156,10 @@ def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable
         case journal.RunFailed():
             call.future.set_exception(failed_error(frame.id, event.failure, frame.spec.registered))
         case journal.RunCancelled():
-            call.future.set_exception(RunCancelled(frame.id, f"was cancelled: {event.reason or 'no reason given'}"))
+            reason = reason_of_end(event) or "no reason given"
+            call.future.set_exception(RunCancelled(frame.id, f"was cancelled: {reason}"))
         case journal.RunTimedOut():
-            call.future.set_exception(RunTimedOut(frame.id, "did not end within its timeout"))
+            call.future.set_exception(RunTimedOut(frame.id, timed_out(reason_of_end(event))))
         case journal.RunContinued():
             raise AssertionError("only a root run goes on as a new one")
 

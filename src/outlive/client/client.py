@@ -26,7 +26,7 @@ from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
 from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._model.remote import remote_step_of
-from outlive._model.under_way import StepUnderWay
+from outlive._model.under_way import StepUnderWay, timed_out
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive.client.access import Access, OwnWorker
@@ -284,7 +284,7 @@ class Client:
         if run.status is RunStatus.CANCELLED:
             raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
         if run.status is RunStatus.TIMED_OUT:
-            raise RunTimedOut(run_id, "did not end within its timeout")
+            raise RunTimedOut(run_id, timed_out(run.reason))
         if run.status is RunStatus.CONTINUED:
             raise RunContinuedError(run_id)
         assert run.failure is not None

@@ -16,6 +16,7 @@ from outlive._journal.value import codec_for
 from outlive._model import Failure, RunStatus, given
 from outlive._model.id import check_run_id
 from outlive._model.queue import Queue
+from outlive._model.under_way import timed_out
 from outlive.client.message_start import NamedStart
 from outlive.client.starting import StartOptions
 from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut, WrongArgumentsError
@@ -207,7 +208,7 @@ def result_of(ended: ResultView) -> Any:
         case RunStatus.CANCELLED:
             raise RunCancelled(ended.id, f"was cancelled: {ended.reason or 'no reason given'}")
         case RunStatus.TIMED_OUT:
-            raise RunTimedOut(ended.id, "did not end within its timeout")
+            raise RunTimedOut(ended.id, timed_out(ended.reason))
         case _ if ended.failure is not None:
             failure = failure_of(ended.failure)
             raise RunFailed(ended.id, f"failed: {failure.type}: {failure.message}", failure)

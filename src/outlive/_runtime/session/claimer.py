@@ -21,13 +21,14 @@ from outlive._model import Run, RunFilter
 from outlive._model.pause import CELL, pauses_in
 from outlive._model.stalls import CELL as STALLS
 from outlive._model.stalls import stalls_in
+from outlive._model.under_way import cell_of, last_words, report_in
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment
 from outlive._runtime.session.pace import OrphanPace
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.session.rescuer import Rescuer
 from outlive._runtime.session.worker import Worker
-from outlive._runtime.tree.claim_data import ClaimData, blob_ids
+from outlive._runtime.tree.claim_data import ClaimData, blob_ids, lost_owner
 from outlive._runtime.tree.events import unsent_end, watch_of
 from outlive._runtime.tree.live import LiveTree
 from outlive._store.change import ended_of
@@ -53,6 +54,8 @@ DOUBT_SECONDS = 60.0
 DOUBT_LOOK_SECONDS = 2.0
 REPLAYS_PER_TURN_MAX = 50
 """Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
+LOST_SESSIONS_MAX = 20
+"""Sessions whose last words one claim reads: the runs of a fleet that is lost need not all say what they were in."""
 
 BATCH = f"{QUEUED_BATCH.name}@{QUEUED_BATCH.version}"
 NO_LIMIT = 2**62
@@ -326,6 +329,7 @@ class Claimer:
             found = await self._read(hot)
             if any(claim.interrupted for claim in claims):
                 found.stalls = stalls_in(await self._store.read_cell(STALLS))
+            found.last_words = await self._read_last_words(claims, found.journals)
         except BaseException:
             # They are ours in the store and not in memory: the next query must find them.
             self._requests.may_lack_trees = True
@@ -344,6 +348,22 @@ class Claimer:
         else:
             journals, mail = {}, await self._read_mail(list(hot))
         return ClaimData(journals, mail, await self._read_blobs(journals.values(), mail.values()))
+
+    async def _read_last_words(self, claims: list[Claim], journals: Mapping[int, list[Row]]) -> dict[int, str]:
+        """What the lost workers of claimed trees had said that they were doing, by journal."""
+        owners = {
+            claim.run.journal: lost_owner(journals[claim.run.journal], claim.run)
+            for claim in claims
+            if claim.interrupted and claim.run.journal in journals
+        }
+        sessions = sorted(set(filter(None, owners.values())))[:LOST_SESSIONS_MAX]
+        reports = {it: report_in(await self._store.read_cell(cell_of(it))) for it in sessions}
+        found, at = {}, self._clock.now()
+        for claim in claims:
+            owner = owners.get(claim.run.journal, "")
+            if owner in reports and (words := last_words(reports[owner].of(claim.run.id), owner, at=at)):
+                found[claim.run.journal] = words
+        return found
 
     def _hand_over(self, claims: list[Claim], hot: dict[int, LiveTree | None], found: ClaimData) -> None:
         for claim in claims:

@@ -26,7 +26,6 @@ from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
 from outlive._model import Run, RunStatus
 from outlive._model.payload import Blob
-from outlive._model.stalls import Stall
 from outlive._replay.command import CancelStep, RunStep
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Answer, Committer, Within
@@ -181,7 +180,7 @@ class Worker:
         self._counters.runs_claimed += 1
         self._counters.orphans_claimed += claim.interrupted
         if claim.interrupted:
-            log_taken_over(claim.run)
+            log_taken_over(claim.run, found.last_words.get(claim.run.journal, ""))
         mail = found.mail.get(claim.run.journal, [])
         if live is not None:
             live.reclaimed(claim)
@@ -197,7 +196,7 @@ class Worker:
             live.payloads.add({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
         if live.fold.events == 0:
             self._counters.runs_replayed += 1
-            self._rebuild(live, claim, rows, mail, found.stalls)
+            self._rebuild(live, claim, rows, mail, found)
             if claim.interrupted and live.execution.created is not None and live.tracer is not None:
                 live.tracer.taken_over(claim.run, live.execution.headers, worker=self._name)
             mail = [message for message in mail if message.kind is not MessageKind.SKIP]
@@ -212,9 +211,11 @@ class Worker:
             self._start_due_retries(live)
         self.settle(live)
 
-    def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound], stalls: list[Stall]) -> None:
+    def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound], found: ClaimData) -> None:
         """Replay a tree, and grant or refuse the requests of people to resume it or to skip a step."""
-        reason_to_park = partial(self._resume_policy.reason_to_park, claim, rows, mail, stalls)
+        last_word = found.last_words.get(claim.run.journal, "")
+        policy = self._resume_policy
+        reason_to_park = partial(policy.reason_to_park, claim, rows, mail, found.stalls, last_word=last_word)
         self._counters.steps_skipped += rebuild(
             live, claim.run, rows, mail, reason_to_park=reason_to_park, worker=self._name
         )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 
-from outlive._journal.codec import Row
+from outlive._journal.codec import Row, open_row, salt_of
+from outlive._journal.event import RunClaimed, RunCreated, SnapshotTaken
 from outlive._journal.history import blobs_of
+from outlive._model import Run
 from outlive._model.stalls import Stall
 from outlive._store.contract import Inbound
+from outlive.errors import OutliveError
 
 
 class ClaimData(msgspec.Struct):
@@ -20,6 +24,18 @@ class ClaimData(msgspec.Struct):
     blobs: dict[str, bytes]
     stalls: list[Stall] = []
     """Of these and other trees, if one of these has lost its worker."""
+    last_words: dict[int, str] = {}
+    """What was under way in trees whose worker was lost, as far as that had said it, by journal."""
+
+
+def lost_owner(rows: Sequence[Row], run: Run) -> str:
+    """The session that owned a tree before the claim that its journal ends with; empty if that cannot be read."""
+    with suppress(OutliveError):
+        for row in reversed(rows[:-1]):
+            event = open_row(row, salt=salt_of(run.nonce), run_id=run.id)
+            if isinstance(event, RunClaimed | RunCreated | SnapshotTaken) and event.run == 0:
+                return event.worker
+    return ""
 
 
 def blob_ids(journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> set[str]:

@@ -32,6 +32,7 @@ from outlive._journal.event import (
 from outlive._journal.failure import failure_of, storable
 from outlive._model import Payload, Run, RunStatus
 from outlive._model.payload import NO_PAYLOAD
+from outlive._model.under_way import Interrupted
 from outlive._replay.command import AwaitEnd, EndRun, Record, RunStep, StartChild
 from outlive._store.change import ended_of
 from outlive._store.contract import Ended, Inbound, Message, MessageKind, Watch
@@ -145,8 +146,10 @@ def event_of_record(command: Record, *, at: int, payload: Payload | None) -> Any
     return msgspec.structs.replace(command.fact, **changes)
 
 
-def event_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
-    """A run has ended."""
+def event_of_end(
+    command: EndRun, *, at: int, result: Payload | None, interrupted: tuple[Interrupted, ...] = ()
+) -> Ending:
+    """A run has ended; `interrupted` are the steps that were under way when it was asked to stop."""
     if command.status is RunStatus.SUCCEEDED:
         assert result is not None
         return RunSucceeded(at=at, run=command.run, result=result)
@@ -154,13 +157,13 @@ def event_of_end(command: EndRun, *, at: int, result: Payload | None) -> Ending:
         assert command.failure is not None
         return RunFailed(at=at, run=command.run, failure=command.failure)
     if command.status is RunStatus.CANCELLED:
-        return RunCancelled(at=at, run=command.run, reason=command.reason)
+        return RunCancelled(at=at, run=command.run, reason=command.reason, interrupted=interrupted)
     if command.status is RunStatus.CONTINUED:
         assert command.successor is not None
         follower = command.successor.workflow
         return RunContinued(at=at, run=command.run, workflow=follower.name, version=follower.version)
     assert command.status is RunStatus.TIMED_OUT
-    return RunTimedOut(at=at, run=command.run)
+    return RunTimedOut(at=at, run=command.run, interrupted=interrupted)
 
 
 def message_to_starter(root: Run, event: Ending, *, retried: int = 0) -> Message | None:

@@ -38,6 +38,7 @@ from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, RunStatus
 from outlive._model.payload import Blob
+from outlive._model.under_way import Interrupted
 from outlive._replay.call import ChildCall, StepCall
 from outlive._replay.command import (
     AwaitEnd,
@@ -66,6 +67,7 @@ from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_message
 from outlive._runtime.tree.holding import Hold
 from outlive._runtime.tree.intent import intent_of, interruption_of, is_interrupted, unbegun
+from outlive._runtime.tree.interrupted import interrupted_by
 from outlive._runtime.tree.item import item_of
 from outlive._runtime.tree.observer_calls import ObserverCalls
 from outlive._runtime.tree.observer_facts import ObserverFacts
@@ -107,6 +109,7 @@ class LiveTree:
         "hold",
         "id",
         "in_flight",
+        "interrupted",
         "journal",
         "lookups",
         "moving",
@@ -161,6 +164,8 @@ class LiveTree:
         """Set when it may begin nothing more."""
         self.cancelled_turns: dict[tuple[int, str], RunStep] = {}
         """Steps that were lined up in a rate limit and that the run has cancelled since."""
+        self.interrupted: tuple[Interrupted, ...] = ()
+        """Steps that were under way when their run was asked to stop, or its time was over."""
         self.deferred: list[Command] = []
         """Commands from the change that creates the tree which need the handle of its journal."""
         self.observers: ObserverFacts | None = None
@@ -542,6 +547,7 @@ class LiveTree:
                         return
                 (self.draft or self.open_draft()).effects.append(command)
             case CancelStep():
+                self.interrupted += interrupted_by(command, self)
                 waiting = self.retries.pop((command.run, command.call), None)
                 if waiting is None:
                     self.moving -= 1

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, RunClaimed, RunReleased
 from outlive._model import Run
-from outlive._replay.command import Command, Emit, Park, RunStep
+from outlive._replay.command import CancelStep, Command, Emit, Park, RunStep
 from outlive._replay.feeding import feed_again
 from outlive._runtime.tree.events import is_new, resumed_by
 from outlive._runtime.tree.holding import cancels_root
+from outlive._runtime.tree.interrupted import interrupted_before
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.phase import TreePhase
 from outlive._runtime.tree.skipping import Skip, SkipRefused, skips_of
@@ -102,6 +103,8 @@ def _feed_all(live: LiveTree, events: list[AnyEvent]) -> Park | None:
                 return command
             if type(command) is Emit:
                 live.emit(command)
+            elif type(command) is CancelStep:
+                live.interrupted += interrupted_before(command, live)
     return None
 
 

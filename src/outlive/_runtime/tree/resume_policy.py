@@ -42,8 +42,17 @@ class ResumePolicy:
         self._resolve = environment.registry.workflow
         self._counters = environment.counters
 
-    def reason_to_park(self, claim: Claim, rows: list[Row], mail: list[Inbound], stalls: Sequence[Stall] = ()) -> str:
-        """Why a run is to be parked; empty if it may go on."""
+    def reason_to_park(
+        self,
+        claim: Claim,
+        rows: list[Row],
+        mail: list[Inbound],
+        stalls: Sequence[Stall] = (),
+        *,
+        last_word: str = "",
+    ) -> str:
+        """Why a run is to be parked; empty if it may go on. `last_word` is what its lost worker said that was under
+        way."""
         run = claim.run
         if (hold := pause_in(mail)) is not None:
             return hold.reason
@@ -52,7 +61,7 @@ class ResumePolicy:
         is_cancelled = cancels_root(mail)
         if run.attempts > self._attempts_max and not (is_resumed and not claim.interrupted):
             self._counters.runs_quarantined += 1
-            return _QUARANTINED.format(attempts=run.attempts)
+            return _QUARANTINED.format(attempts=run.attempts) + (last_word and f"; {last_word}")
         if claim.interrupted and len(own := stalls_of(run, stalls)) >= self._stalls_max:
             self._counters.runs_quarantined += 1
             return _STALLED.format(count=len(own), seconds=own[-1].seconds, where=own[-1].where)
@@ -60,7 +69,7 @@ class ResumePolicy:
         if not why:
             return ""
         self._counters.runs_held_back += 1
-        return _NOT_RESUMED.format(why=why)
+        return _NOT_RESUMED.format(why=why) + (last_word and f"; {last_word}")
 
     def _why_not(self, run: Run, rows: list[Row]) -> str:
         if not self._recovery.auto_resume:

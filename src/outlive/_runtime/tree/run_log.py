@@ -27,6 +27,7 @@ from outlive._journal.failure import text_of
 from outlive._journal.redaction import Redaction, black_out
 from outlive._model import Failure, Run
 from outlive._model.pause import PAUSED
+from outlive._model.under_way import timed_out
 from outlive._replay.command import RunStep, StartChild
 from outlive._replay.execution import Execution
 from outlive._replay.frame import step_of
@@ -80,7 +81,7 @@ class RunLog:
                 case RunFailed():
                     _write_end(run, f"failed:\n{text_of(self._hidden(event.failure))}")
                 case RunTimedOut():
-                    _write_end(run, "did not end within its timeout")
+                    _write_end(run, timed_out(run.reason))
                 case RunParked() if event.reason.startswith(PAUSED):
                     log.info("run %s is %s", run.id, event.reason, extra=run_fields(run.id, run.workflow))
                 case RunParked():
@@ -140,10 +141,10 @@ def _write_end(run: Run, how: str) -> None:
     log.log(level, "run %s %s", run.id, how, extra=run_fields(run.id, run.workflow))
 
 
-def log_taken_over(run: Run) -> None:
-    """A run whose worker was lost has been claimed."""
-    text = "run %s is taken over: its worker was lost (interruptions since it last made progress: %d)"
-    log.info(text, run.id, run.attempts, extra=run_fields(run.id, run.workflow))
+def log_taken_over(run: Run, last_word: str) -> None:
+    """A run whose worker was lost has been claimed; `last_word` is what that worker had said that it was doing."""
+    text = "run %s is taken over: its worker was lost (interruptions since it last made progress: %d)%s"
+    log.info(text, run.id, run.attempts, last_word and f"; {last_word}", extra=run_fields(run.id, run.workflow))
 
 
 def log_discarded(run: Run, why: str) -> None:

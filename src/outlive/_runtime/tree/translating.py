@@ -28,6 +28,7 @@ from outlive._journal.packing import mail_mark, tree_mark
 from outlive._model import Payload
 from outlive._model.approval import ApprovalRequest
 from outlive._model.promise import PROMISE
+from outlive._model.under_way import Interrupted
 from outlive._replay.command import (
     EndRun,
     Record,
@@ -56,6 +57,7 @@ class Writing(Protocol):
     clock: Clock
     execution: Execution
     fold: Fold
+    interrupted: tuple[Interrupted, ...]
     journal: int
     payloads: TreePayloads
     seq: int
@@ -180,7 +182,8 @@ def _passed_on(live: Writing, run: int) -> dict[str, str]:
 def _end(live: Writing, command: EndRun) -> AnyEvent:
     run = live.fold.runs[command.run]
     result = None if command.result is None else live.pack(command.result, f"the result of run {run.id}")
-    event = event_of_end(command, at=live.clock.now(), result=result)
+    interrupted = tuple(each for each in live.interrupted if command.run in (0, each.run))
+    event = event_of_end(command, at=live.clock.now(), result=result, interrupted=interrupted)
     if command.successor is not None:
         _continue_as(live, command.successor, event)
     message = message_to_starter(run, event, retried=live.execution.retried) if command.run == 0 else None

@@ -1,0 +1,56 @@
+"""Which steps the end of a run interrupts: its last event names them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from outlive._journal.fold import Fold
+from outlive._model.policy import NO_RETRY
+from outlive._model.under_way import INTERRUPTED_MAX, Interrupted
+from outlive._model.worker import name_in
+from outlive._replay.command import CancelStep, RunStep
+from outlive._replay.execution import Execution
+from outlive._runtime.tree.attempt import Attempt
+
+
+class Tree(Protocol):
+    """A tree that moves, as far as it matters here."""
+
+    attempts: dict[tuple[int, str], Attempt]
+    execution: Execution
+    fold: Fold
+    interrupted: tuple[Interrupted, ...]
+    retries: dict[tuple[int, str], RunStep]
+
+
+def interrupted_by(command: CancelStep, live: Tree) -> tuple[Interrupted, ...]:
+    """The step that is cancelled because its run is to end, if it runs or waits for its next attempt."""
+    if not _is_to_end(command, live):
+        return ()
+    attempt = live.attempts.get((command.run, command.call))
+    waiting = live.retries.get((command.run, command.call))
+    if waiting is not None:
+        return (Interrupted(call=command.call, run=command.run, attempt=waiting.attempt),)
+    if attempt is None or not attempt.began_at:
+        return ()
+    retry = attempt.command.options.retry or NO_RETRY
+    step = Interrupted(
+        call=command.call,
+        run=command.run,
+        attempt=attempt.command.attempt,
+        attempts_max=retry.attempts,
+        since_at=attempt.began_at,
+        worker=name_in(live.fold.root.owner),
+    )
+    return (step,)
+
+
+def interrupted_before(command: CancelStep, live: Tree) -> tuple[Interrupted, ...]:
+    """The same in a replay. It knows only the call: the journal has nothing of an attempt that did not end."""
+    return (Interrupted(call=command.call, run=command.run),) if _is_to_end(command, live) else ()
+
+
+def _is_to_end(command: CancelStep, live: Tree) -> bool:
+    frame = live.execution.frames.get(command.run)
+    is_stopped = frame is not None and (frame.cancel_reason is not None or frame.is_timed_out)
+    return is_stopped and len(live.interrupted) < INTERRUPTED_MAX
