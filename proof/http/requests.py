@@ -205,6 +205,8 @@ WANTED: dict[str, Prepare] = {
     "pause_runs": _bulk(program.proof_waiting, _WHY),
     "pause_all": _plain(_WHY),
     "unpause_all": _plain(),
+    "start_bulk": _bulk(program.proof_waiting, {"verb": "cancel", **_WHY}),
+    "start_purge": _bulk(program.proof_order, {"older_than": 0}, 1),
     "purge_runs": _bulk(program.proof_order, {"older_than": 0}, 1),
     "resume_incomplete": _on_parked(),
     "resume_all": _bulk(program.proof_waiting, {}, parked=True),

@@ -296,7 +296,7 @@ async def test_one_item_can_be_cancelled(engine: outlive.Engine) -> None:
 
 
 async def _exists(engine: outlive.Engine, run_id: str) -> bool:
-    return any(run.id == run_id for run in await engine.list())
+    return any(run.id == run_id for run in await engine.list(internal=True))
 
 
 @pytest.mark.parametrize("tolerate", [Tolerance(failures=10), Tolerance(ratio=0.02), Tolerance(failures=10, ratio=0.5)])
@@ -493,7 +493,7 @@ async def test_cancelling_a_batch_cancels_its_chunks(engine: outlive.Engine) -> 
     assert len(await events_of(batch.run, DetachedCancelled)) == 3
 
     async def is_quiet() -> bool:
-        runs = await engine.list()
+        runs = await engine.list(internal=True)
         return stage.values["now"] == 0 and all(run.status is RunStatus.CANCELLED for run in runs)
 
     await until(is_quiet)

@@ -163,7 +163,9 @@ async def test_rows_that_failed_wait_in_the_same_queue_again() -> None:
         stage.values["repaired"] = True
         again = await batch.retry_failed(id="again")
         assert await again.results() == [-4, -6]
-        assert {run.queue_key for run in await engine.list(queue="one_per_key", id_prefix="again")} == {"k"}
+        assert {run.queue_key for run in await engine.list(queue="one_per_key", id_prefix="again", internal=True)} == {
+            "k"
+        }
 
 
 async def test_batch_in_line_can_be_cancelled(place: Place) -> None:

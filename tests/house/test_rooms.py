@@ -90,6 +90,7 @@ CONTRACT_MODULES = {
         "approval",
         "asks",
         "batch",
+        "bulk",
         "decide",
         "delivery",
         "gathered",

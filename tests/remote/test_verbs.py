@@ -10,6 +10,7 @@ import pytest
 
 from outlive.client.audit_log import AuditLog
 from outlive.client.batch import Batch
+from outlive.client.bulk_operations import BulkOperation, BulkOperations
 from outlive.client.decision_links import Links
 from outlive.client.events.verbs import Events
 from outlive.client.flows.verbs import Flows
@@ -20,6 +21,7 @@ from outlive.client.schedules.verbs import Schedules
 from outlive.client.tasks import Tasks
 from outlive.engine import Engine
 from outlive.remote import Remote, RemoteBatch, RemoteRun, connect
+from outlive.remote.operating import RemoteBulkOperation
 from outlive.remote.sync import SyncRemote, SyncRemoteRun
 
 ELSEWHERE: dict[type, dict[str, str]] = {
@@ -35,6 +37,8 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     },
     RunHandle: {"export": "as of the engine"},
     Batch: {},
+    BulkOperations: dict.fromkeys(("apply", "page", "progress"), "for the engine itself"),
+    BulkOperation: {},
     Queues: {},
     Schedules: {},
     Tasks: {},
@@ -59,6 +63,8 @@ PAIRS: list[tuple[type, Any]] = [
     (Engine, Remote),
     (RunHandle, RemoteRun),
     (Batch, RemoteBatch),
+    (BulkOperations, type(HERE.bulk)),
+    (BulkOperation, RemoteBulkOperation),
     (Queues, type(HERE.queues)),
     (Schedules, type(HERE.schedules)),
     (Tasks, type(HERE.tasks)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -24,12 +24,35 @@ class EventSender(Protocol):
         """Send an event to a sink, once; the status of its answer."""
 
 
+class BulkSteps(Protocol):
+    """What a step of Outlive's own asks of `engine.bulk`."""
+
+    async def page(self, request: Any, after: str | None, found: int) -> Any:
+        """The next runs that a verb for many runs is for."""
+
+    async def apply(
+        self,
+        verb: str,
+        run_ids: Iterable[str],
+        *,
+        request: str,
+        by: str = "",
+        reason: str = "",
+        workflows: Collection[str] | None = None,
+    ) -> list[Any]:
+        """Do it to some of them; those that refused, and why."""
+
+
 class Verbs(Protocol):
     """What a step of Outlive's own asks of the engine that runs it."""
 
     @property
     def events(self) -> EventSender:
         """See `Engine.events`."""
+
+    @property
+    def bulk(self) -> BulkSteps:
+        """See `Engine.bulk`."""
 
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """See `Engine.signal`."""

@@ -33,6 +33,15 @@ _AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailable
 """As long as it is the store that is away."""
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """A run that refused a verb for many runs."""
+
+    id: str
+    error: str
+    """The class of the error."""
+    message: str
+
+
 class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an operator asks for."""
 
@@ -49,17 +58,35 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     input: msgspec.Raw = msgspec.Raw(b"null")
     """The arguments as a journal has them; null for those of the other run."""
     version: int | None = None
+    run_ids: list[str] = []
+    """Of a retry of many runs, for the operation `request`; this and all that follows."""
+    request: str = ""
+    by: str = ""
+    workflows: tuple[str, ...] | None = None
 
 
-async def _intervene(wanted: Intervention) -> Failure | None:
-    """Why it was refused; None if it was done."""
-    refusal: Failure | None = await run_step(this_execution("intervention"), _STEP, _STEP.options, (wanted,), {})
+Answer = Failure | list[Refusal] | None
+"""Why it was refused; None if it was done. Of many runs: those that refused."""
+
+
+async def _intervene(wanted: Intervention) -> Answer:
+    refusal: Answer = await run_step(this_execution("intervention"), _STEP, _STEP.options, (wanted,), {})
     return refusal
 
 
-async def _carry_out(wanted: Intervention) -> Failure | None:
+async def _carry_out(wanted: Intervention) -> Answer:
     verbs = CURRENT_STEP.get().engine
     assert verbs is not None
+    if wanted.run_ids:
+        refused: list[Refusal] = await verbs.bulk.apply(
+            wanted.verb,
+            wanted.run_ids,
+            request=wanted.request,
+            by=wanted.by,
+            reason=wanted.reason,
+            workflows=wanted.workflows,
+        )
+        return refused
     try:
         if wanted.verb == "retry":
             await verbs.retry(wanted.run_id, reason=wanted.reason)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chunk_name, chunk_spec
+from outlive._define.bulk import BULK
 from outlive._define.delivery import DELIVERY
 from outlive._define.intervention import OF_RUN, intervention_spec
 from outlive._model import given
@@ -31,6 +32,8 @@ RESERVED = "outlive."
 """Names of workflows that Outlive itself brings begin so."""
 
 
+_WITH_ENDS = {(spec.name, spec.version): spec for spec in (DELIVERY, BULK)}
+"""Built-in workflows whose runs people retry as their own."""
 BY_NAME = 0
 """In the place of a version: the one that is meant by the name alone."""
 
@@ -197,15 +200,15 @@ class Registry:
 
     def has_workflow(self, name: str, version: int) -> bool:
         """Whether this process has the code of runs that people retry and fork: of a user's workflow, of a flow of the
-        library, or of a delivery."""
+        library, of a delivery, or of a verb for many runs."""
         key = (name, version)
-        return key in self._workflows or key in self._flows or key == (DELIVERY.name, DELIVERY.version)
+        return key in self._workflows or key in self._flows or key in _WITH_ENDS
 
     def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
         if name == BATCH.name:
             return {each.version: each for each in (BATCH, QUEUED_BATCH)}.get(version)
-        if (name, version) == (DELIVERY.name, DELIVERY.version):
-            return DELIVERY
+        if (name, version) in _WITH_ENDS:
+            return _WITH_ENDS[name, version]
         if name.startswith(OF_RUN):
             own = name.removeprefix(OF_RUN)
             return intervention_spec(own, version) if self.has_workflow(own, version) else None
@@ -250,7 +253,7 @@ class Registry:
             items: list[StepSpec | WorkflowSpec] = [*runnable.values(), *self._steps.values()]
             chunks = [chunk_name(item) for item in items if item.signature.takes_one]
             interventions = [(OF_RUN + name, version) for name, version in runnable]
-            batches = [(each.name, each.version) for each in (BATCH, QUEUED_BATCH, DELIVERY)]
+            batches = [(each.name, each.version) for each in (BATCH, QUEUED_BATCH, *_WITH_ENDS.values())]
             names = [*runnable, *chunks, *interventions, *batches]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)

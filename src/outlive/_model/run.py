@@ -59,6 +59,16 @@ def definition_shown(workflow: str, version: int) -> str:
     return definition_key(workflow, version) if version < HASHES_FROM else f"{workflow}@{version:012x}"
 
 
+INTERNAL = ("outlive.intervention:", "outlive.batch.step:", "outlive.batch.run:", "outlive.bulk")
+"""What the names of workflows begin with whose runs the engine makes for itself: requests to retry or fork, chunks of
+batches, verbs for many runs. A batch, and the delivery of an event, are what a user asked for."""
+
+
+def is_internal(workflow: str) -> bool:
+    """Whether the engine makes runs of this workflow for itself."""
+    return workflow.startswith(INTERNAL)
+
+
 OUTSIDE, IN_LINE, HELD = 0, 1, 2
 """A run with a queue waits in its line when it is due. The slot that a claim gives it is its own until it ends or is
 parked, or, if its queue wants it so, is suspended. Outside are those that have no slot and are not due."""
@@ -135,6 +145,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     parent_id: str | None = None
     """Direct children only."""
     roots_only: bool = False
+    hides_internal: bool = False
+    """No run that the engine makes for itself: see `is_internal`."""
     owner: str | None = None
     tags: dict[str, str] = {}
     since_at: int | None = None

@@ -49,6 +49,7 @@ COMMANDS: dict[str, Entry] = {
     "schedules": Entry("Show when workflows start by themselves, and pause or trigger that.", "outlive.cli.schedules"),
     "flow": Entry("Check, test, run and publish flows.", "outlive.cli.flow"),
     "runs": Entry("Find runs, see why they do not move, and act on one or on all that fit.", "outlive.cli.runs"),
+    "batches": Entry("Show how far batches are, what failed, and retry that.", "outlive.cli.batches"),
     "check-deploy": Entry(
         "Replay the open runs of a store with new code, before it is deployed.", "outlive.cli.deploy"
     ),

@@ -42,8 +42,9 @@ _OPTIONS = [
         "--since", metavar="WHEN", help="Created then or later: 2h (ago), 2026-11-01, 2026-11-01T06:00+01:00."
     ),
     click.option("--until", metavar="WHEN", help="Created before that."),
+    click.option("--internal", is_flag=True, help="Also runs that the engine makes for itself."),
 ]
-NAMES = ("workflow", "statuses", "tags", "id_prefix", "error", "waiting_for", "queue", "since", "until")
+NAMES = ("workflow", "statuses", "tags", "id_prefix", "error", "waiting_for", "queue", "since", "until", "internal")
 
 
 def filter_options(command: C) -> C:
@@ -61,7 +62,7 @@ def filters_of(given: dict[str, Any]) -> dict[str, Any]:
     """
     found = {name: given[name] for name in NAMES if given.get(name)}
     if "statuses" in found:
-        found["status"] = [_status(status) for status in found.pop("statuses")]
+        found["status"] = [status_of(status) for status in found.pop("statuses")]
     if "tags" in found:
         found["tags"] = dict(tag_of("--tag", tag) for tag in found["tags"])
     for name in ("since", "until"):
@@ -70,7 +71,8 @@ def filters_of(given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _status(text: str) -> str:
+def status_of(text: str) -> str:
+    """A status as a person writes it."""
     from outlive._model import RunStatus
 
     names = [status.value for status in RunStatus]

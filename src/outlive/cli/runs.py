@@ -16,7 +16,7 @@ from outlive.cli.advice import as_typed
 from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.run_view import TITLES, plain_run, row_of
-from outlive.cli.runs_act import cancel, fork, pause, resume, retry, skip
+from outlive.cli.runs_act import cancel, fork, operations, pause, resume, retry, skip
 from outlive.cli.runs_files import export, import_
 from outlive.cli.runs_purge import purge
 from outlive.cli.runs_show import show
@@ -139,5 +139,5 @@ async def _counts(engine: Any, wanted: dict[str, Any], *, roots_only: bool) -> d
     return {status: number for status, number in found.items() if number}
 
 
-for command in (show, tail, cancel, retry, resume, pause, skip, fork, export, import_, purge):
+for command in (show, tail, cancel, retry, resume, pause, skip, fork, operations, export, import_, purge):
     runs.add_command(command)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,10 @@ import click
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
 from outlive.cli.edge import (
+    HTTP,
     REFUSED,
     Mistake,
+    ask,
     by_option,
     counted,
     json_option,
@@ -35,6 +37,7 @@ from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
     from outlive._model import Run
+    from outlive.client.bulk_operations import BulkProgress
     from outlive.engine import Engine
 
 PROGRESS_SECONDS = 1.0
@@ -45,7 +48,11 @@ _MANY: list[Callable[..., Any]] = [
     click.argument("run_ids", nargs=-1, metavar="[ID]...", shell_complete=complete.run_ids),
     filter_options,
     click.option(
-        "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many, oldest first."
+        "--limit",
+        type=click.IntRange(1, 1_000_000),
+        default=100,
+        show_default=True,
+        help="At most so many, oldest ones.",
     ),
     click.option("--yes", "is_certain", is_flag=True, help="Do it; without, runs that fit are only shown."),
     place_option,
@@ -98,6 +105,10 @@ class Act:
     """Of the runs that are meant if no status is given."""
     is_for_trees: bool = True
     """Whether it is done to the whole tree of a child."""
+    operation: str = ""
+    """The verb of `engine.bulk` that does it to many; empty if there is none."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What that verb is given."""
 
 
 def act_on(choice: Choice, act: Act) -> None:
@@ -117,6 +128,8 @@ async def _act(choice: Choice, act: Act) -> int:
     async with open_engine(choice.url) as engine:
         if choice.run_ids:
             return await _do_all(engine, list(choice.run_ids), act, as_json=choice.as_json)
+        if choice.is_certain and act.operation and await _has_worker(engine, choice.url):
+            return await _do_in_background(engine, choice, act)
         found = await _find(engine, choice, act)
         if not choice.is_certain:
             _preview(found, choice, act)
@@ -128,7 +141,7 @@ async def _find(engine: Engine, choice: Choice, act: Act) -> list[Run]:
     from outlive.client.bulk import acted_on
 
     wanted = {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
-    found = await engine.view.runs(**wanted, order="created_at", limit=choice.limit, after=None)
+    found = await engine.view.runs(**wanted, order="created_at", limit=min(choice.limit, 1_000), after=None)
     return acted_on(found, is_for_trees=act.is_for_trees)
 
 
@@ -144,6 +157,42 @@ def _preview(found: list[Run], choice: Choice, act: Act) -> None:
     print_table(TITLES, [row_of(it, now_at=now_at) for it in found])
     more = f", and perhaps more after them: --limit is {choice.limit:,}" if len(found) == choice.limit else ""
     click.echo(f"{counted(len(found), 'run')} would be {act.done}{more}; say --yes to do it", err=True)
+
+
+async def _has_worker(engine: Engine, url: str) -> bool:
+    """Whether a live worker can carry out an operation. A server does not say which built-in workflows a worker has."""
+    from outlive._define.bulk import BULK
+    from outlive._model import definition_key
+
+    workers, _ = await engine.view.workers()
+    needed = definition_key(BULK.name, BULK.version)
+    return any(worker.is_live and (url.startswith(HTTP) or needed in worker.definitions) for worker in workers)
+
+
+async def _do_in_background(engine: Engine, choice: Choice, act: Act) -> int:
+    """Let workers do it to all that fit, and follow how far they come; Ctrl-C ends only the following."""
+    import asyncio
+
+    wanted = {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
+    verb: Any = act.operation
+    operation = await engine.bulk.start(verb, limit=choice.limit, **act.options, **wanted)
+    click.echo(f"operation {operation.id}; it goes on without this command: outlive runs operations", err=True)
+    shown = ""
+    while not (progress := await operation.progress()).status.is_terminal:
+        line = f"{progress.done:,} {act.done}, {progress.refused:,} refused"
+        if line != shown and sys.stderr.isatty():
+            click.echo(line, err=True)
+        shown = line
+        await asyncio.sleep(PROGRESS_SECONDS / 4)
+    refusals = [{"id": it.id, "error": as_typed(it.message)} for it in progress.refusals]
+    if choice.as_json:
+        print_json({"operation": progress.id, "done": progress.done, "refused": progress.refused, "refusals": refusals})
+    else:
+        for refusal in refusals:
+            click.echo(f"run {refusal['id']}: {refusal['error']}", err=True)
+        also = f", {progress.refused:,} refused" if progress.refused else ""
+        click.echo(f"{counted(progress.done, 'run')} {act.done}{also}", err=True)
+    return progress.refused
 
 
 async def _do_all(engine: Engine, run_ids: list[str], act: Act, *, as_json: bool) -> int:
@@ -240,7 +289,8 @@ def cancel(choice: Choice, *, reason: str) -> None:
     By filters: those that have not ended.
     """
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.cancel(run_id, reason=reason)  # noqa: E731
-    act_on(choice, Act(verb, "asked to stop", (*OPEN, "parked"), is_for_trees=False))
+    act = Act(verb, "asked to stop", (*OPEN, "parked"), False, "cancel", {"reason": reason})
+    act_on(choice, act)
 
 
 @click.command()
@@ -252,7 +302,8 @@ def retry(choice: Choice, *, reason: str) -> None:
 
     A live worker that has the workflow does it, and the command waits for it. A parked run is resumed instead.
     """
-    act_on(choice, Act(lambda engine, run_id: engine.retry(run_id, reason=reason), "retried", ENDED_BADLY))
+    verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.retry(run_id, reason=reason)  # noqa: E731
+    act_on(choice, Act(verb, "retried", ENDED_BADLY, True, "retry", {"reason": reason}))
 
 
 @click.command()
@@ -269,7 +320,7 @@ def resume(choice: Choice, *, is_all: bool) -> None:
         what, filters = whole
         _act_on_whole(choice, what, "resumed", lambda engine: engine.resume(**filters))
         return
-    act_on(choice, Act(lambda engine, run_id: engine.resume(run_id), "resumed", ("parked",)))
+    act_on(choice, Act(lambda engine, run_id: engine.resume(run_id), "resumed", ("parked",), operation="resume"))
 
 
 @click.command()
@@ -288,7 +339,36 @@ def pause(choice: Choice, *, is_all: bool, by: str, reason: str) -> None:
         what, filters = whole
         _act_on_whole(choice, what, "paused", lambda engine: engine.pause(**filters, by=by, reason=reason))
         return
-    act_on(choice, Act(lambda engine, run_id: engine.pause(run_id, by=by, reason=reason), "paused", OPEN))
+    verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.pause(run_id, by=by, reason=reason)  # noqa: E731
+    act_on(choice, Act(verb, "paused", OPEN, True, "pause", {"by": by, "reason": reason}))
+
+
+@click.command()
+@click.argument("operation_id", required=False, metavar="[ID]")
+@place_option
+@json_option
+def operations(*, operation_id: str | None, url: str, as_json: bool) -> None:
+    """Verbs for many runs that workers carry out: how far each has come, and with an ID which runs have refused."""
+
+    async def look(engine: Engine) -> list[BulkProgress]:
+        if operation_id is None:
+            return list(await engine.bulk.list())
+        return [await engine.bulk.get(operation_id).progress()]
+
+    from msgspec import to_builtins
+
+    found = ask(url, look)
+    if as_json:
+        print_json([asdict(it) | {"status": it.status.value, "refusals": to_builtins(it.refusals)} for it in found])
+        return
+    if not found:
+        click.echo("there are no operations", err=True)
+        return
+    rows = [[it.id, it.verb, it.status.value, *map(str, (it.done, it.refused)), it.by, it.reason] for it in found]
+    print_table(["operation", "verb", "status", "done", "refused", "by", "reason"], rows)
+    if operation_id is not None:
+        for refusal in found[0].refusals:
+            click.echo(f"run {refusal.id}: {as_typed(refusal.message)}")
 
 
 @click.command()

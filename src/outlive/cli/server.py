@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from outlive._journal import event as journal
-from outlive._model import Payload, Run, RunStatus, Wait, WaitKind
+from outlive._model import Failure, Payload, Run, RunStatus, Wait, WaitKind
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
 from outlive._model.under_way import StepUnderWay
@@ -24,6 +24,7 @@ from outlive.client.audit import ApprovalEntry
 from outlive.client.finding import Count, Page
 from outlive.client.following import JournalEntry
 from outlive.client.recovery import Incomplete, IncompleteKind
+from outlive.client.view import ITEMS_PAGE
 from outlive.client.why import is_stopped
 from outlive.errors import OutliveError, RunParkedError, ServerError
 from outlive.http.wire.runs import EventView, RunView
@@ -66,8 +67,9 @@ class Server:
         self.signal, self.ask = remote.signal, remote.ask
         self.skip_step, self.fork = remote.skip_step, remote.fork
         self.workflows = remote.workflows
+        self.list_batches, self.get_batch = remote.list_batches, remote.get_batch
         self.queues, self.schedules, self.events = remote.queues, remote.schedules, remote.events
-        self.audit, self.keys, self.flows = remote.audit, remote.keys, remote.flows
+        self.audit, self.keys, self.flows, self.bulk = remote.audit, remote.keys, remote.flows, remote.bulk
         self.view = ServerView(remote)
 
     def get(self, run_id: str) -> ServerRun:
@@ -154,6 +156,17 @@ class ServerView:
     async def run(self, run_id: str) -> Run:
         """See `View.run`."""
         return run_of(await self._remote.info(run_id))
+
+    async def failed_items(self, batch_id: str, *, limit: int) -> list[tuple[int, Failure]]:
+        """See `View.failed_items`."""
+        failed: list[tuple[int, Failure]] = []
+        after: int | None = -1
+        while after is not None and len(failed) < limit:
+            query = {"after": after, "status": "failed", "limit": ITEMS_PAGE}
+            page = await self._remote.operate("list_items", query=query, batch_id=batch_id)
+            failed += [(it.index, failure_of(it.failure)) for it in page.items if it.failure is not None]
+            after = page.next
+        return failed[:limit]
 
     async def runs(self, **options: Any) -> Page[Run]:
         """A page of runs. See `View.runs`."""

@@ -68,6 +68,11 @@ class Acting:
         self.workflows = workflows
         self.deed = deed
 
+    @property
+    def name(self) -> str:
+        """Who acts."""
+        return self._actor.actor
+
     def action(self, verb: str, target: str, reason: str = "", *, is_denied: bool = False) -> Action:
         """Something that this one does."""
         return replace(self._actor, verb=verb, target=target, reason=reason, is_denied=is_denied)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import mail_mark
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Failure, Run, RunStatus, given
+from outlive._model.instant import instant_of
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.ending import failed_error
 from outlive._store.contract import ItemResult, Store
@@ -59,6 +61,23 @@ class BatchItem(Generic[R]):
         if isinstance(self.value, BaseException):
             raise self.value
         return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInfo:
+    """How far a batch has come."""
+
+    id: str
+    work: str
+    """The workflow or step that is called for each row."""
+    version: int
+    status: RunStatus
+    total: int
+    succeeded: int
+    failed: int
+    concurrency: int
+    created_at: datetime
+    finished_at: datetime | None
 
 
 class Placed(Protocol):
@@ -108,6 +127,27 @@ class Reader:
         (plan,), _ = BATCH.signature.decode(await self._access.unpack(first.input))
         assert isinstance(plan, Plan)
         return plan
+
+    async def info_of(self, run: Run) -> BatchInfo:
+        """How far a batch has come.
+
+        Raises:
+            RunExistsError: the run is none of a batch.
+        """
+        plan = await self.plan_of(run)
+        found = {} if run.published is None else msgspec.json.decode(await self._access.unpack(run.published))
+        return BatchInfo(
+            id=run.id,
+            work=plan.item.rpartition(":")[2],
+            version=plan.version,
+            status=run.status,
+            total=plan.total,
+            succeeded=int(found.get("succeeded", 0)),
+            failed=int(found.get("failed", 0)),
+            concurrency=plan.concurrency,
+            created_at=instant_of(run.created_at),
+            finished_at=None if run.finished_at is None else instant_of(run.finished_at),
+        )
 
     async def rows_left(self, batch_id: str, plan: Plan) -> AsyncIterator[bytes]:
         """The rows of a batch that have no result, each as the arguments of its item, in their order."""
@@ -203,6 +243,10 @@ class Batch(Generic[R]):
     async def status(self) -> RunStatus:
         """Where the batch is in its life."""
         return await self.run.status()
+
+    async def info(self) -> BatchInfo:
+        """How many rows there are, how many have ended, and how."""
+        return await self._reader.info_of(await self.run.info())
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask the batch to stop; the request is durable when this returns. Items that have ended keep their outcome."""

@@ -21,15 +21,17 @@ from outlive._model.payload import Blob
 from outlive._model.queue import Place, queue_cell, queue_in
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._store.contract import Store
-from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, Reader
+from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, BatchInfo, Reader
 from outlive.client.client import Client
 from outlive.client.definitions import checked_input
+from outlive.client.finding import Page
 from outlive.client.handle import RunHandle
 from outlive.client.placing import Wanted
 from outlive.client.starting import ANOTHER_ID
 from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError, RunNotRetriableError
 
 WHERE = "engine.start_batch"
+LISTED_MAX = 100
 CHUNK_BYTES_MAX = 1024 * 1024
 """A chunk is in memory as a whole while it runs."""
 BLOBS_MAX = 256
@@ -124,6 +126,13 @@ class Batches:
                 plan = _tolerating(plan, tolerate)
             await self._start(plan, id=run_id, tags=labels, headers=said)
         return await self._attach(run_id, chunk)
+
+    async def list(self, *, limit: int = 20, after: str | None = None, **filters: Any) -> Page[BatchInfo]:
+        """Batches, the newest first. See `Engine.list_batches`."""
+        count = given.whole("engine.list_batches", "limit", limit, most=LISTED_MAX)
+        page = await self._client.list(workflow=BATCH.name, roots_only=True, limit=count, after=after, **filters)
+        found = [await self._reader.info_of(run) for run in page]
+        return Page(found, next=page.next, previous=page.previous)
 
     async def _place_of(self, item: StepSpec | WorkflowSpec, wanted: Wanted | None) -> Place | None:
         """Where the chunks of a batch wait for their turn; None if they need not."""

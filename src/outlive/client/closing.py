@@ -91,6 +91,7 @@ def _unbegun_change(root: Run, rows: Sequence[Row], *, at: int) -> Change:
         prior=prior,
         rows=[seal(event, salt=salt_of(root.nonce), seq=after + 1)],
         runs=[root_after(root, event)],
+        rings=root.id,
     )
     if root.parent_id is not None:
         ended = Ended(run_id=root.id, status=RunStatus.FAILED, failure=failure)

@@ -58,6 +58,9 @@ class Filters(TypedDict, total=False):
     """Started in the queue of this name; `"default"`: in none."""
     roots_only: bool
     """No child runs."""
+    internal: bool
+    """Also runs that the engine makes for itself: chunks of batches, verbs for many runs, requests to retry or fork. A
+    list of one workflow has its runs whatever this says."""
 
 
 class Page(list[T], Generic[T]):
@@ -221,6 +224,7 @@ def filter_of(
     error: str | None = None,
     queue: str | None = None,
     roots_only: bool = False,
+    internal: bool = False,
     **unknown: Any,
 ) -> RunFilter:
     """What a user wants to find, checked."""
@@ -246,7 +250,14 @@ def filter_of(
         else given.text(where, "error", error, like="CardDeclined", most=given.KEY_CHARACTERS_MAX),
         queue=None if queue is None else queue_names(where, [queue])[0],
         roots_only=given.flag(where, "roots_only", roots_only),
+        hides_internal=not (given.flag(where, "internal", internal) or _asks_for_internal(workflow, tags, id_prefix)),
     )
+
+
+def _asks_for_internal(workflow: str | None, tags: object, id_prefix: str | None) -> bool:
+    """Whether runs that the engine makes for itself are asked for, by their workflow or by an id with a '~', which no
+    user can give. With tags none of them fits: so an index of tags alone can still be counted."""
+    return workflow is not None or bool(tags) or "~" in (id_prefix or "")
 
 
 def _statuses(where: str, status: Statuses | None) -> tuple[RunStatus, ...]:

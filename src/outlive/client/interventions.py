@@ -80,8 +80,8 @@ class Interventions:
             how = ended.failure.message if ended.failure is not None else ended.reason
             raise refused(f"run {request_id}, which was to do it on a worker, ended as {ended.status.value}: {how}")
         assert ended.result is not None
-        refusal: Failure | None = spec.signature.result.decode(await self._access.unpack(ended.result), "the answer")
-        if refusal is not None:
+        refusal = spec.signature.result.decode(await self._access.unpack(ended.result), "the answer")
+        if isinstance(refusal, Failure):
             raise exception_of(refusal, registered=(OutliveError,))
 
     async def _withdrawn(self, request_id: str, late: ResultTimeoutError, refused: Refused) -> Run:

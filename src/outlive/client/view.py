@@ -35,6 +35,10 @@ TREE_RUNS_MAX = 10_000
 """How many runs of one tree are listed."""
 
 
+ITEMS_PAGE = 500
+"""Items of a batch that are read at once."""
+
+
 class View:
     """Looks at runs, through the client of an engine."""
 
@@ -210,6 +214,17 @@ class View:
             chunk: await self._client.shown.secrets_of(chunk_id(batch_id, chunk)) for chunk in set(failed_in.values())
         }
         return [await self._item(it, secrets.get(failed_in.get(it.index, 0))) for it in page]
+
+    async def failed_items(self, batch_id: str, *, limit: int) -> list[tuple[int, Failure]]:
+        """Items of a batch that have failed, in the order of their rows: at most so many, each with its place."""
+        failed: list[tuple[int, Failure]] = []
+        after = -1
+        while page := await self.items(batch_id, after=after, limit=ITEMS_PAGE):
+            failed += [(index, failure) for index, _, failure in page if failure is not None]
+            after = page[-1][0]
+            if len(failed) >= limit or len(page) < ITEMS_PAGE:
+                break
+        return failed[:limit]
 
     async def items_as_they_finish(
         self, batch_id: str, *, after: int

@@ -53,14 +53,15 @@ from outlive._store.contract import Store
 from outlive.client.access import check_loop
 from outlive.client.asks import AskOptions
 from outlive.client.audit import ApprovalEntry
-from outlive.client.batch import Batch
+from outlive.client.batch import Batch, BatchInfo
 from outlive.client.batches import Batches
 from outlive.client.bulk import BulkFilters, RunOutcome, TreeFilters, WorkflowFilters
+from outlive.client.bulk_operations import BulkOperations
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
 from outlive.client.definitions import Describer, WorkflowInfo
 from outlive.client.events.verbs import Events
-from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
+from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page, Statuses
 from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle
@@ -599,6 +600,26 @@ class Engine(Served, Secured, Configured):
         """A batch by its id; whether there is such a batch shows when it is used."""
         return Batches(self._verbs).get(known_run_id("engine.get_batch", batch_id, name="batch_id"))
 
+    async def list_batches(
+        self,
+        *,
+        limit: int = 20,
+        after: str | None = None,
+        status: Statuses | None = None,
+        tags: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Page[BatchInfo]:
+        """A page of the batches that fit, the newest first, each with how many of its rows have ended, and how.
+
+        Args:
+            limit: how many batches a page holds, up to 100.
+            after: `page.next` or `page.previous` of another page with the same filters.
+            status, tags, since, until: as for `list`.
+        """
+        filters = {"status": status, "tags": tags, "since": since, "until": until}
+        return await Batches(self._verbs).list(limit=limit, after=after, **filters)
+
     # -- Finding ---------------------------------------------------------------------------------------------
 
     async def list(
@@ -986,6 +1007,11 @@ class Engine(Served, Secured, Configured):
     def schedules(self) -> Schedules:
         """When workflows start by themselves: list, set, pause, resume, trigger, backfill, delete."""
         return Schedules(self._verbs)
+
+    @property
+    def bulk(self) -> BulkOperations:
+        """One verb for many runs, in the background: start, get, list."""
+        return BulkOperations(self._verbs)
 
     @property
     def tasks(self) -> Tasks:

@@ -97,14 +97,14 @@ async def _read(store: Store) -> Activity:
         p50_seconds=_percentile(lengths, 50),
         p95_seconds=_percentile(lengths, 95),
         failed_today=await store.count_runs(
-            RunFilter(statuses=FAILED, since_at=now_at - DAY, roots_only=True), limit=COUNT_MAX
+            RunFilter(statuses=FAILED, since_at=now_at - DAY, roots_only=True, hides_internal=True), limit=COUNT_MAX
         ),
     )
 
 
 async def _by_minute(store: Store, statuses: tuple[RunStatus, ...], first_at: int) -> list[int]:
     """How many runs with these statuses were created in each minute."""
-    wanted = RunFilter(statuses=statuses, since_at=first_at, roots_only=True)
+    wanted = RunFilter(statuses=statuses, since_at=first_at, roots_only=True, hides_internal=True)
     found = await store.list_runs(wanted, limit=PAGE_SIZE_MAX)
     if len(found) < PAGE_SIZE_MAX:
         counts = [0] * MINUTES
@@ -122,7 +122,7 @@ def _between(wanted: RunFilter, start_at: int) -> RunFilter:
 
 async def _lengths(store: Store, first_at: int) -> list[float]:
     """How many seconds the runs took that were created last and have ended, in order."""
-    ended = RunFilter(statuses=(RunStatus.SUCCEEDED, *FAILED), since_at=first_at, roots_only=True)
+    ended = RunFilter(statuses=(RunStatus.SUCCEEDED, *FAILED), since_at=first_at, roots_only=True, hides_internal=True)
     return sorted(_seconds(run) for run in await store.list_runs(ended, limit=TIMED_MAX))
 
 

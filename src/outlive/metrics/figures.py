@@ -77,7 +77,10 @@ async def figures_of(engine: Engine, *, age_seconds_max: float) -> Figures | Non
 
 async def _read(engine: Engine) -> Figures:
     store = engine._verbs.access.store
-    runs = {status.value: await store.count_runs(RunFilter(statuses=(status,)), limit=COUNT_MAX) for status in OPEN}
+    runs = {
+        status.value: await store.count_runs(RunFilter(statuses=(status,), hides_internal=True), limit=COUNT_MAX)
+        for status in OPEN
+    }
     due = await store.find_due_schedules(limit=1)
     queues = sorted(await store.list_queues())[:QUEUES_MAX]
     return Figures(

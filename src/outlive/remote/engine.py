@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
@@ -15,15 +16,16 @@ from msgspec import UNSET
 from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
 from outlive._journal.plain import encode_plain, plain_json
-from outlive._model import given
+from outlive._model import RunStatus, given
 from outlive._model.pause import PAUSED
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.under_way import StepUnderWay
 from outlive._runtime.clock import SystemClock
 from outlive.client.asks import AskOptions
+from outlive.client.batch import BatchInfo
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page
+from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page, Statuses
 from outlive.client.message_start import NamedStart
 from outlive.client.purging import Purge
 from outlive.client.set_aside import SetAside
@@ -53,7 +55,7 @@ from outlive.http.wire.runs import (
 from outlive.remote.batch import RemoteBatch
 from outlive.remote.flows import RemoteFlows
 from outlive.remote.following import Message, follow
-from outlive.remote.operating import RemoteAudit, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
+from outlive.remote.operating import RemoteAudit, RemoteBulk, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.requests import Requests
 from outlive.remote.run import RemoteRun
@@ -94,7 +96,7 @@ class RemoteVerbs:
         self._requests = Requests(transport)
         self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
         self.audit, self.keys, self.flows = RemoteAudit(self), RemoteKeys(self), RemoteFlows(self)
-        self.tasks, self.links = RemoteTasks(self), RemoteLinks(self)
+        self.tasks, self.links, self.bulk = RemoteTasks(self), RemoteLinks(self), RemoteBulk(self)
         self.url = transport.origin
 
     async def __aenter__(self) -> Self:
@@ -240,6 +242,25 @@ class RemoteVerbs:
         }
         codec = None if spec is None else spec.signature.result
         return RemoteBatch(self, (await self.operate("start_batch", body=only_given(body))).id, codec)
+
+    async def list_batches(
+        self,
+        *,
+        limit: int = 20,
+        after: str | None = None,
+        status: Statuses | None = None,
+        tags: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Page[BatchInfo]:
+        """A page of the batches that fit, the newest first. See `Engine.list_batches`."""
+        filters = {"status": status, "tags": tags, "since": since, "until": until}
+        query = query_of(only_given({**filters, "limit": limit, "after": after}))
+        found = await self.operate("list_batches", query=query)
+        items = [
+            BatchInfo(**(msgspec.structs.asdict(view) | {"status": RunStatus(view.status)})) for view in found.items
+        ]
+        return Page(items, next=found.next, previous=found.previous)
 
     def get_batch(self, batch_id: str) -> RemoteBatch:
         """A handle of a batch."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
+from outlive._define.bulk import BulkVerb
+from outlive._define.intervention import Refusal
 from outlive._define.workflow import Workflow
 from outlive._model import RunStatus, given
 from outlive._model.instant import instant_of, microseconds_of
@@ -22,6 +24,8 @@ from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import WorkerInfo
 from outlive.client.audit_log import AuditCheck, AuditEntry
+from outlive.client.bulk import TreeFilters
+from outlive.client.bulk_operations import BulkProgress
 from outlive.client.events.sinks import Sink
 from outlive.client.finding import Count, Page
 from outlive.client.keys import ApiKey, NewKey
@@ -33,10 +37,11 @@ from outlive.http.operations.keys import KeyView
 from outlive.http.operations.queues import QueueView
 from outlive.http.operations.schedules import DefinitionView, ScheduleView
 from outlive.http.operations.workers import WorkerView
+from outlive.http.wire.bulk import BulkView
 from outlive.http.wire.page import when
 from outlive.http.wire.runs import CountView
 from outlive.remote.contract import Connection
-from outlive.remote.values import only_given
+from outlive.remote.values import only_given, plain_filters, seconds_of
 
 LOOK_SECONDS = 0.25
 """How often a queue is looked at that is to be empty."""
@@ -326,3 +331,74 @@ def _action_of(view: ActionView) -> AuditEntry:
 
 def _key_of(view: KeyView) -> ApiKey:
     return msgspec.convert(view, ApiKey, from_attributes=True)
+
+
+class RemoteBulkOperation:
+    """One verb for many runs behind a server, going on or ended."""
+
+    def __init__(self, remote: Connection, operation_id: str) -> None:
+        self._remote = remote
+        self.id = operation_id
+
+    async def progress(self) -> BulkProgress:
+        """How far it has come, and which runs have refused."""
+        return _progress_of(await self._remote.operate("get_bulk", operation_id=self.id))
+
+    async def result(self, timeout: given.Span | None = None) -> BulkProgress:
+        """Wait for its end. See `BulkOperation.result`."""
+        await self._remote.result(self.id, timeout)
+        return await self.progress()
+
+    async def cancel(self, *, reason: str = "") -> None:
+        """Ask it to stop; what it has done stays."""
+        await self._remote.operate("cancel", body={"reason": reason}, run_id=self.id)
+
+
+class RemoteBulk:
+    """`engine.bulk`. The server knows by the key who asks."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    async def start(
+        self,
+        verb: BulkVerb,
+        *,
+        id: str | None = None,
+        by: str = "",
+        reason: str = "",
+        older_than: given.Span | None = None,
+        **filters: Unpack[TreeFilters],
+    ) -> RemoteBulkOperation:
+        """Do something to all runs that fit, in the background. See `BulkOperations.start`."""
+        seconds = seconds_of("engine.bulk.start", "older_than", older_than)
+        is_purge = verb == "purge"
+        said = {"id": id, "reason": reason} | ({"older_than": seconds} if is_purge else {"verb": verb})
+        name = "start_purge" if is_purge else "start_bulk"
+        found = await self._remote.operate(name, body=only_given({**plain_filters(filters), **said}))
+        return self.get(found.id)
+
+    def get(self, operation_id: str) -> RemoteBulkOperation:
+        """An operation by its id; whether there is such an operation shows when it is used."""
+        return RemoteBulkOperation(self._remote, operation_id)
+
+    async def list(self, *, limit: int = 20, after: str | None = None) -> Page[BulkProgress]:
+        """Operations, the newest first, each with how far it has come."""
+        found = await self._remote.operate("list_bulk", query=only_given({"limit": limit, "after": after}))
+        return Page([_progress_of(view) for view in found.items], next=found.next, previous=found.previous)
+
+
+def _progress_of(view: BulkView) -> BulkProgress:
+    return BulkProgress(
+        id=view.id,
+        verb=view.verb,
+        status=RunStatus(view.status),
+        created_at=view.created_at,
+        by=view.by,
+        reason=view.reason,
+        found=view.found,
+        done=view.done,
+        refused=view.refused,
+        refusals=tuple(Refusal(each.id, each.error, each.message) for each in view.refusals),
+        finished_at=view.finished_at,
+    )

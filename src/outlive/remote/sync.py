@@ -107,6 +107,7 @@ class SyncRemote(BlockingEngine):
 
         operate = Verb(RemoteVerbs.operate)
         list = Verb(RemoteVerbs.list)
+        list_batches = Verb(RemoteVerbs.list_batches)
         count = Verb(RemoteVerbs.count)
         info = Verb(RemoteVerbs.info)
         why = Verb(RemoteVerbs.why)

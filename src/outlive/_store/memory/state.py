@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
-from outlive._model.run import asks, has_error, is_overdue, sleeps, waits_for
+from outlive._model.run import asks, has_error, is_internal, is_overdue, sleeps, waits_for
 from outlive._store.audit import AuditRow
 from outlive._store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
@@ -134,6 +134,7 @@ def is_wanted(run: Run, wanted: RunFilter, before: Place | None = None, after: P
         and wanted.root_id in (None, run.root_id)
         and wanted.parent_id in (None, run.parent_id)
         and not (wanted.roots_only and run.number)
+        and not (wanted.hides_internal and is_internal(run.workflow))
         and (not wanted.tags or wanted.tags.items() <= run.tags.items())
         and (before is None or place < before)
         and (after is None or place > after)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from outlive._model import RunStatus
-from outlive._model.run import STORED
+from outlive._model.run import INTERNAL, STORED
 
 RUN = {
     "key": "bigint",
@@ -62,7 +62,13 @@ def _statuses(wanted: Iterable[RunStatus]) -> str:
     return "({})".format(listed((status.value for status in wanted), "'{}'"))
 
 
+def _internal(table: str) -> str:
+    return "({})".format(" OR ".join(f"{table}.workflow LIKE '{prefix}%'" for prefix in INTERNAL))
+
+
 WORDS = {
+    "internal_run": _internal("run"),
+    "internal_group": _internal("groups"),
     "ended": _statuses(status for status in STORED if status.is_terminal),
     "alive": _statuses(status for status in STORED if not status.is_terminal),
     "stored": _statuses(STORED),

@@ -120,7 +120,13 @@ class Source(msgspec.Struct, frozen=True):
 def covering_source(wanted: RunFilter) -> Source | None:
     """The index that knows by itself which runs pass a filter: to count them it is enough to count its entries."""
     asked = msgspec.structs.replace(wanted, since_at=None, until_at=None)
-    if asked == RunFilter(statuses=wanted.statuses, workflow=wanted.workflow, roots_only=wanted.roots_only):
+    grouped = RunFilter(
+        statuses=wanted.statuses,
+        workflow=wanted.workflow,
+        roots_only=wanted.roots_only,
+        hides_internal=wanted.hides_internal,
+    )
+    if asked == grouped:
         return Source(GROUPS)
     if wanted.waiting_for is not None and asked == RunFilter(waiting_for=wanted.waiting_for):
         return Source("runs_waiting_for")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -13,7 +14,7 @@ from outlive.client.placing import wanted_place
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import check_workflow, made_id
 from outlive.http.sse import ITEMS, follow_items, read_cursor
-from outlive.http.wire.page import Json, Limit, Name, RunId, Seq
+from outlive.http.wire.page import Instant, Json, Limit, Name, RunId, Seq, tags_of
 from outlive.http.wire.runs import FailureView, Started, Status, StreamQuery, failure_view
 
 MISSING = (e.RunNotFoundError, e.RunExistsError)
@@ -73,6 +74,42 @@ class BatchView(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class BatchesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which batches, and which page of them."""
+
+    status: list[Status] = []
+    tag: list[str] = []
+    """`name=value`; may be given several times, and all of them count."""
+    since: Instant | None = None
+    until: Instant | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    after: str | None = None
+
+
+class BatchSummary(Struct, frozen=True, kw_only=True):
+    """A batch in a list."""
+
+    id: str
+    status: Status
+    work: str
+    """The workflow or step that is called for each row."""
+    version: int
+    total: int
+    succeeded: int
+    failed: int
+    concurrency: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class BatchesPage(Struct, frozen=True):
+    """A page of batches."""
+
+    items: list[BatchSummary]
+    next: str | None
+    previous: str | None
+
+
 class ItemView(Struct, frozen=True):
     """What became of one item."""
 
@@ -121,6 +158,35 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
         # What it is may be something that the principal may not see.
         raise e.RunExistsError(error.run_id, "another run has this id", "use another id") from None
     return Started(batch.id)
+
+
+@operation("GET", "/batches", scope="viewer")
+async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
+    """A page of the batches that fit, the newest first, each with how many of its rows have ended, and how."""
+    page = await call.engine.list_batches(
+        limit=query.limit,
+        after=query.after,
+        status=query.status or None,
+        tags=tags_of(query.tag),
+        since=query.since,
+        until=query.until,
+    )
+    items = [
+        BatchSummary(
+            id=it.id,
+            status=it.status.value,
+            work=it.work,
+            version=it.version,
+            total=it.total,
+            succeeded=it.succeeded,
+            failed=it.failed,
+            concurrency=it.concurrency,
+            created_at=it.created_at,
+            finished_at=it.finished_at,
+        )
+        for it in page
+    ]
+    return BatchesPage(items, page.next, page.previous)
 
 
 @operation("GET", "/batches/{batch_id}", scope="viewer", raises=MISSING)

@@ -9,18 +9,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 import outlive.errors as e
+from outlive._define.bulk import BulkVerb
 from outlive._model import TERMINAL, RunStatus
 from outlive._model.instant import instant_of
 from outlive.client.bulk import RunOutcome, side_by_side
+from outlive.client.bulk_operations import BulkProgress
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.http.operation import Call, operation
+from outlive.http.operations.runs import made_id
+from outlive.http.wire.bulk import (
+    Bulk,
+    BulkChoice,
+    BulkOfTrees,
+    BulkPageView,
+    BulkView,
+    RefusalView,
+    StartBulk,
+    StartPurge,
+    bulk_filters,
+)
 from outlive.http.wire.page import Done
-from outlive.http.wire.runs import Bulk, BulkOfTrees, Outcomes, OutcomeView, Purge, PurgeView, Reasoned, bulk_filters
+from outlive.http.wire.runs import Outcomes, OutcomeView, Purge, PurgeView, Reasoned, Started
 
 PAGE = 100
 _MICROSECONDS = 1_000_000
@@ -72,6 +86,76 @@ async def purge_runs(call: Call, body: Purge) -> PurgeView:
         return await _purge_planned(call, body, filters)
     found = await call.engine.purge(older_than=body.older_than, **filters)
     return PurgeView(found.found, found.deleted, found.oldest, found.newest, found.counts)
+
+
+# -- In the background -------------------------------------------------------------------------------------------
+
+
+class BulksQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which page of them."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    after: str | None = None
+
+
+@operation("POST", "/operations", scope="operator", answers=201, raises=(e.RunExistsError,))
+async def start_bulk(call: Call, body: StartBulk) -> Started:
+    """Do something to all runs that fit, in the background.
+
+    Workers do it, thousands of runs a minute, and go on when this server, the caller or one of them is killed. It is
+    durable when this answers. Sent again with the same `id`, or with the same header `Idempotency-Key`, it is the same
+    operation.
+    """
+    return await _start(call, body.verb, body)
+
+
+@operation("POST", "/operations/purge", scope="admin", answers=201, raises=(e.RunExistsError,))
+async def start_purge(call: Call, body: StartPurge) -> Started:
+    """Delete runs that have ended, with everything of them, for good, in the background."""
+    return await _start(call, "purge", body, older_than=body.older_than)
+
+
+async def _start(call: Call, verb: BulkVerb, body: BulkChoice, **options: Any) -> Started:
+    chosen = msgspec.structs.asdict(body)
+    for name in ("verb", "id", "reason", "older_than"):
+        chosen.pop(name, None)
+    filters = {name: value for name, value in chosen.items() if name in ("roots_only", "internal") or value}
+    operation_id = body.id or made_id(call, "bulk", verb)
+    options |= {"by": call.principal.name, "reason": body.reason} | filters
+    found = await call.engine.bulk.start(verb, id=operation_id, **options)
+    return Started(found.id)
+
+
+@operation("GET", "/operations", scope="viewer")
+async def list_bulk(call: Call, query: BulksQuery) -> BulkPageView:
+    """Verbs for many runs, the newest first, each with how far it has come."""
+    page = await call.engine.bulk.list(limit=query.limit, after=query.after)
+    return BulkPageView([_bulk_view(it) for it in page], page.next, page.previous)
+
+
+@operation("GET", "/operations/{operation_id}", scope="viewer", raises=(e.RunNotFoundError,))
+async def get_bulk(call: Call, operation_id: str) -> BulkView:
+    """A verb for many runs: how far it has come, and which runs have refused.
+
+    It is stopped as every run is: `POST /runs/{run_id}/cancel`; what it has done stays.
+    """
+    return _bulk_view(await call.engine.bulk.get(operation_id).progress())
+
+
+def _bulk_view(it: BulkProgress) -> BulkView:
+    return BulkView(
+        id=it.id,
+        verb=it.verb,
+        status=it.status.value,
+        created_at=it.created_at,
+        finished_at=it.finished_at,
+        by=it.by,
+        reason=it.reason,
+        found=it.found,
+        done=it.done,
+        refused=it.refused,
+        refusals=[RefusalView(each.id, each.error, each.message) for each in it.refusals],
+    )
 
 
 # -- The same verb for each of them -----------------------------------------------------------------------------

@@ -10,8 +10,9 @@ import outlive.errors as e
 from outlive.client.recovery import IncompleteKind
 from outlive.http.operation import Call, operation
 from outlive.http.operations.bulk import for_each
+from outlive.http.wire.bulk import Bulk, bulk_filters
 from outlive.http.wire.page import Done, Limit
-from outlive.http.wire.runs import Bulk, Outcomes, RunView, bulk_filters, run_view
+from outlive.http.wire.runs import Outcomes, RunView, run_view
 
 
 class IncompleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

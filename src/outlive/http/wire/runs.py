@@ -80,6 +80,8 @@ class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     queue: str | None = None
     roots_only: bool = False
     """No child runs."""
+    internal: bool = False
+    """Also runs that the engine makes for itself, such as chunks of batches."""
 
     def filters(self) -> Filters:
         """As the engine takes them."""
@@ -94,6 +96,7 @@ class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             error=self.error,
             queue=self.queue,
             roots_only=self.roots_only,
+            internal=self.internal,
         )
 
 
@@ -242,32 +245,6 @@ class Purge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: int = 1000
     dry_run: bool = False
     """Only say what would be deleted."""
-
-
-class Bulk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which runs a verb is for. At least one filter."""
-
-    status: list[Status] = []
-    workflow: Name | None = None
-    tags: dict[str, str] | None = None
-    id_prefix: str | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-    waiting_for: str | None = None
-    error: str | None = None
-    queue: str | None = None
-    limit: Limit = 100
-    """At most so many, the oldest first."""
-    dry_run: bool = False
-    """Only list the runs: nothing is done."""
-    reason: Text = ""
-
-
-class BulkOfTrees(Bulk, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which runs a verb is for. At least one filter."""
-
-    roots_only: bool = True
-    """No child runs; false for all runs that the list of runs shows. A run whose root fits too is reached there."""
 
 
 # -- What is answered -------------------------------------------------------------------------------------------
@@ -525,15 +502,6 @@ def run_view(run: Run, *, with_traceback: bool = False) -> RunView:
         queue=run.queue,
         queue_key=run.queue_key,
     )
-
-
-def bulk_filters(bulk: Bulk) -> dict[str, Any]:
-    """Filters as the verbs of the engine take them."""
-    return {
-        name: value
-        for name, value in structs.asdict(bulk).items()
-        if name == "roots_only" or (name != "reason" and value)
-    }
 
 
 def runs_page(page: Page[Run]) -> RunsPage:

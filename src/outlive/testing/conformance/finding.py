@@ -75,6 +75,41 @@ class FindingConformance(Facet):
         await claim(store, "worker-a")
         assert await list_ids(store, sleeps=True) == ["waits too"]
 
+    async def test_runs_that_were_not_begun_in_time_are_found(self, store: Store, clock: ManualClock) -> None:
+        """Until they are begun, or have ended."""
+        await hire(store, "worker-a")
+        for run_id, seconds in (("late", 5), ("later", 10), ("begun", 5)):
+            await begin(store, run_id, workflow=run_id, begin_by=clock.now() + seconds * 1_000_000)
+        await begin(store, "unlimited")
+        await claim(store, "worker-a", definitions=("begun@1",))
+        assert await list_ids(store, overdue_at=clock.now()) == []
+        clock.advance(seconds=7)
+        assert await list_ids(store, overdue_at=clock.now()) == ["late"]
+        clock.advance(seconds=7)
+        assert await list_ids(store, overdue_at=clock.now()) == ["later", "late"]
+        assert await count(store, overdue_at=clock.now(), workflow="late") == 1
+        assert await list_ids(store, overdue_at=clock.now(), workflow="begun") == []
+
+    async def test_runs_that_the_engine_makes_for_itself_can_be_left_out(self, store: Store) -> None:
+        """By the names of their workflows, whatever index finds the others."""
+        names = ("outlive.bulk", "outlive.intervention:order", "outlive.batch.step:a", "outlive.batch.run:b")
+        for name in (*names, "outlive.batch", "order"):
+            tree = await begin(store, name.replace(":", "-"), workflow=name, queue="q")
+            await tree.write(failed(store, Failure("shop.Sad")))
+
+        assert await list_ids(store, hides_internal=True) == ["outlive.batch", "order"]
+        filters: tuple[dict[str, Any], ...] = (
+            {},
+            {"queue": "q"},
+            {"error": "Sad"},
+            {"statuses": (RunStatus.FAILED,)},
+            {"id_prefix": "o"},
+        )
+        for fields in filters:
+            assert await count(store, **fields) == 6
+            assert await count(store, hides_internal=True, **fields) == 2
+        assert await list_ids(store, hides_internal=True, workflow="outlive.bulk") == []
+
     async def test_a_strange_name_is_only_a_name(self, store: Store) -> None:
         """Whatever a user calls a signal."""
         for number, strange in enumerate(("it's", 'a "b"', "\\", "☃", "a' OR 1=1 --", "l" * 3_000)):

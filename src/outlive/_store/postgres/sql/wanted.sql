@@ -11,6 +11,7 @@ AND (:root_id::text IS NULL OR run.root_id = :root_id::text)
 AND (:parent_id::text IS NULL OR run.parent_id = :parent_id::text)
 AND (:owner::text IS NULL OR run.owner = :owner::text)
 AND (NOT :roots_only::boolean OR run.number = 0)
+AND (NOT :hides_internal::boolean OR NOT {internal_run})
 AND (:queue::text IS NULL OR coalesce(run.queue, '') = :queue::text)
 AND (:id_prefix::text IS NULL OR starts_with(run.id, :id_prefix::text))
 AND (

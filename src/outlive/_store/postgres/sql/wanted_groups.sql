@@ -5,3 +5,4 @@ AND (
     OR (groups.status NOT IN {stored} AND 'damaged' = ANY (:statuses::text[]))
 )
 AND (NOT :roots_only::boolean OR NOT groups.is_child)
+AND (NOT :hides_internal::boolean OR NOT {internal_group})

@@ -5,3 +5,4 @@ AND (
     OR (groups.status NOT IN {stored} AND 'damaged' IN (SELECT value FROM json_each(:statuses)))
 )
 AND (NOT :roots_only OR NOT groups.is_child)
+AND (NOT :hides_internal OR NOT {internal_group})

@@ -25,8 +25,8 @@ const COLUMNS = [
   { name: 'progress', value: (it) => (it.succeeded + it.failed) / Math.max(it.total, 1), cell: (it) => html`<${Progress} it=${it} />` },
   { name: 'done', number: true, value: (it) => it.succeeded + it.failed, cell: done },
   { name: 'failed', number: true, value: (it) => it.failed, cell: (it) => html`<span class=${it.failed ? 'fail' : ''}>${figure(it.failed)}</span>` },
-  { name: 'started', wide: true, value: (it) => it.run.created_at, cell: (it) => html`<${Time} at=${it.run.created_at} />` },
-  { name: 'took', number: true, wide: true, value: () => '', cell: (it) => html`<${Length} from=${it.run.created_at} to=${it.run.finished_at} />` },
+  { name: 'started', wide: true, value: (it) => it.created_at, cell: (it) => html`<${Time} at=${it.created_at} />` },
+  { name: 'took', number: true, wide: true, value: () => '', cell: (it) => html`<${Length} from=${it.created_at} to=${it.finished_at} />` },
 ];
 
 export default function Batches({ id }) {
@@ -35,11 +35,7 @@ export default function Batches({ id }) {
 
 function All() {
   const after = here.value.query.get('after');
-  const { data, error, reload } = useLoaded(async (signal) => {
-    const page = await get('/runs', { workflow: 'outlive.batch', roots_only: 'true', limit: LOOKED_AT, after }, signal);
-    const items = await Promise.all(page.items.map(async (run) => ({ ...(await get(at`/batches/${run.id}`, {}, signal)), run })));
-    return { items, next: page.next, previous: page.previous };
-  }, [after], { every: 3000 });
+  const { data, error, reload } = useLoaded((signal) => get('/batches', { limit: LOOKED_AT, after }, signal), [after], { every: 3000 });
   const page = data.value;
   return html`<${Head} title="Batches">${page?.previous && html`<button onClick=${() => setQuery({ after: page.previous })}>Newer</button>`}${page?.next && html`<button onClick=${() => setQuery({ after: page.next })}>Older</button>`}</${Head}>
     <${Problem} error=${error.value} again=${reload} />

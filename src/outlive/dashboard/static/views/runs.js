@@ -12,10 +12,13 @@ import { Length, Time } from '../parts/time.js';
 import { count } from './overview.js';
 
 const STATUSES = ['pending', 'running', 'waiting', 'parked', 'succeeded', 'failed', 'cancelled', 'timed_out', 'continued', 'damaged'];
-const SINGLE = ['workflow', 'id_prefix', 'since', 'until', 'waiting_for', 'error', 'queue', 'roots_only'];
+const SINGLE = ['workflow', 'id_prefix', 'since', 'until', 'waiting_for', 'error', 'queue', 'roots_only', 'internal'];
 const LIVE = 100;
 const PAGE = 200;
 const BULK_MAX = 1000;
+/** How often an operation is looked at while its dialog is open, and how many times. */
+const OPERATION_LOOK_MS = 300;
+const OPERATION_LOOKS_MAX = 40;
 const SAVED = 'outlive.views';
 
 /** The filters of the URL, as the API takes them. */
@@ -124,6 +127,7 @@ function MoreFilters({ filters, order }) {
     <${Field} label="started before"><input type="datetime-local" step="1" value=${local(filters.until)} onChange=${setTime('until')} /></${Field}>
     <${Field} label="order"><select value=${order} onChange=${set('order')}><option value="-created_at">newest first, live</option><option value="created_at">oldest first</option></select></${Field}>
     <${Field} label="no child runs"><input type="checkbox" checked=${filters.roots_only === 'true'} onChange=${(event) => setQuery({ roots_only: event.target.checked ? 'true' : undefined })} /></${Field}>
+    <${Field} label="internal runs" hint="that the engine makes for itself"><input type="checkbox" checked=${filters.internal === 'true'} onChange=${(event) => setQuery({ internal: event.target.checked ? 'true' : undefined })} /></${Field}>
   </div>`;
 }
 
@@ -150,9 +154,9 @@ function Saved() {
 // -- What can be done to many runs ----------------------------------------------------------------------------------
 
 const VERBS = [
-  { verb: 'cancel', label: 'Cancel', one: 'cancel', many: 'cancel_runs', path: '/bulk/cancel', kind: 'no', says: 'asked to stop', for: ['pending', 'running', 'waiting', 'parked'] },
-  { verb: 'retry', label: 'Retry', one: 'retry', many: 'retry_runs', path: '/bulk/retry', kind: 'do', says: 'retried', for: ['failed', 'timed_out', 'cancelled'] },
-  { verb: 'resume', label: 'Resume', one: 'resume', many: 'resume_all', path: '/recovery/resume', kind: 'do', says: 'resumed', for: ['parked'] },
+  { verb: 'cancel', label: 'Cancel', one: 'cancel', many: 'start_bulk', path: '/bulk/cancel', kind: 'no', says: 'asked to stop', for: ['pending', 'running', 'waiting', 'parked'] },
+  { verb: 'retry', label: 'Retry', one: 'retry', many: 'start_bulk', path: '/bulk/retry', kind: 'do', says: 'retried', for: ['failed', 'timed_out', 'cancelled'] },
+  { verb: 'resume', label: 'Resume', one: 'resume', many: 'start_bulk', path: '/recovery/resume', kind: 'do', says: 'resumed', for: ['parked'] },
 ];
 
 function Actions({ chosen, any, statuses, purges, doing }) {
@@ -165,7 +169,7 @@ function Actions({ chosen, any, statuses, purges, doing }) {
 
 /** The filters of the list as bulk operations take them: what the list shows is what they are for. Only those that know of child runs are
  * said whether these are meant; the others are for whole trees. */
-function bulkOf({ tag, roots_only: rootsOnly, ...rest }, knowsChildren = false) {
+function bulkOf({ tag, roots_only: rootsOnly, internal: _, ...rest }, knowsChildren = false) {
   return { ...rest, ...(knowsChildren && { roots_only: rootsOnly === 'true' }), ...(tag.length && { tags: Object.fromEntries(tag.map((each) => each.split(/=(.*)/s).slice(0, 2))) }) };
 }
 
@@ -186,14 +190,21 @@ function Bulk({ verb, label, kind, path, says, chosen, filters, close, done }) {
     if (failed.length === ids.length) throw failed[0];
     return { done: ids.length - failed.length, of: ids.length };
   };
+  // Workers carry it out, and go on when this page is closed.
   const many = async () => {
-    const { items } = await post(path, body(false));
-    return { done: items.filter((each) => each.done).length, of: items.length };
+    const { dry_run: _, limit: __, ...wanted } = body(false);
+    const { id } = await post('/operations', { ...wanted, verb });
+    let it = await get(at`/operations/${id}`);
+    for (let looks = 0; !it.finished_at && looks < OPERATION_LOOKS_MAX; looks += 1) {
+      await new Promise((go) => { setTimeout(go, OPERATION_LOOK_MS); });
+      it = await get(at`/operations/${id}`);
+    }
+    return { done: it.done, of: it.found, goesOn: it.finished_at ? '' : ` It goes on: operation ${id}.` };
   };
   return html`<${ActionDialog} title=${`${label} runs`} verb=${label} kind=${kind} close=${close} act=${ids.length ? one : many}
-    done=${(result) => { done(); return `${result.done} of ${result.of} ${says}.`; }}
+    done=${(result) => { done(); return `${result.done} of ${result.of} ${says}.${result.goesOn ?? ''}`; }}
     preview=${ids.length ? undefined : async () => (await post(path, body(true))).items}
-    show=${(items) => html`<p><b>${items.length} ${items.length === 1 ? 'run fits' : 'runs fit'}.</b>${items.length === BULK_MAX && ' There may be more; these are the oldest, and the next ones come after them.'}</p><${Names} items=${items} />`}>
+    show=${(items) => html`<p><b>${items.length} ${items.length === 1 ? 'run fits' : 'runs fit'}.</b>${items.length === BULK_MAX && ' There may be more; all that fit are taken.'}</p><${Names} items=${items} />`}>
     ${ids.length > 0 && html`<p><b>${ids.length} ${ids.length === 1 ? 'run' : 'runs'}</b></p><${Names} items=${ids.map((id) => ({ id }))} />`}
     ${verb !== 'resume' && html`<${Field} label="reason" hint="kept with each run"><input ref=${reason} maxlength="500" /></${Field}>`}
   </${ActionDialog}>`;

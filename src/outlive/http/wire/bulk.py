@@ -1,0 +1,104 @@
+"""Verbs for many runs in the background, on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, structs
+
+from outlive.http.wire.page import Instant, Limit, Name, RunId, Seconds, Text
+from outlive.http.wire.runs import Status
+
+
+class Bulk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs a verb is for. At least one filter."""
+
+    status: list[Status] = []
+    workflow: Name | None = None
+    tags: dict[str, str] | None = None
+    id_prefix: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    waiting_for: str | None = None
+    error: str | None = None
+    queue: str | None = None
+    limit: Limit = 100
+    """At most so many, the oldest first."""
+    dry_run: bool = False
+    """Only list the runs: nothing is done."""
+    reason: Text = ""
+
+
+class BulkOfTrees(Bulk, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs a verb is for. At least one filter."""
+
+    roots_only: bool = True
+    """No child runs; false for all runs that the list of runs shows. A run whose root fits too is reached there."""
+
+
+class BulkChoice(BulkOfTrees, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs a verb in the background is for. At least one filter."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000_000
+    internal: bool = False
+    """Also runs that the engine makes for itself."""
+    id: RunId | None = None
+    """The same id again is the same operation; made of the header `Idempotency-Key` unless given."""
+
+
+class StartBulk(BulkChoice, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A verb for many runs, in the background. At least one filter."""
+
+    verb: Literal["cancel", "retry", "pause", "resume"]
+
+
+class StartPurge(BulkChoice, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Deleting many runs, in the background. At least one filter."""
+
+    older_than: Seconds = 3_600.0
+    """Only runs that ended so many seconds ago."""
+
+
+class RefusalView(Struct, frozen=True):
+    """A run that refused."""
+
+    id: str
+    error: str
+    """The class of the error."""
+    message: str
+
+
+class BulkView(Struct, frozen=True, kw_only=True):
+    """A verb for many runs, and how far it has come."""
+
+    id: str
+    verb: Literal["cancel", "retry", "pause", "resume", "purge"]
+    status: Status
+    created_at: datetime
+    finished_at: datetime | None
+    by: str
+    reason: str
+    found: int
+    """Runs that it was tried with so far."""
+    done: int
+    refused: int
+    refusals: list[RefusalView]
+    """Which, and why: the first 1,000, and while it goes on the first 20."""
+
+
+class BulkPageView(Struct, frozen=True):
+    """A page of verbs for many runs, the newest first."""
+
+    items: list[BulkView]
+    next: str | None
+    previous: str | None
+
+
+def bulk_filters(bulk: Bulk) -> dict[str, Any]:
+    """Filters as the verbs of the engine take them."""
+    return {
+        name: value
+        for name, value in structs.asdict(bulk).items()
+        if name == "roots_only" or (name != "reason" and value)
+    }
