@@ -137,12 +137,14 @@ async def test_status_follows_the_run(engine: outlive.Engine) -> None:
     assert await suspended.status() is RunStatus.WAITING
 
 
-async def test_why_says_who_runs_it(engine: outlive.Engine) -> None:
-    """A run in motion names its worker."""
+async def test_why_says_the_step_and_who_runs_it(engine: outlive.Engine) -> None:
+    """A run in a step names the step and its worker."""
     run = await engine.start(handled_hold, "a")
     await stage.gate("a").reached()
 
-    assert (await run.why()).startswith("worker ")
+    why = await run.why()
+    assert why.startswith('it is in step hold(name="a"), for ')
+    assert " on " in why
     stage.gate("a").open()
     await in_time(run.result())
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import enum
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -41,6 +43,42 @@ async def buy_slowly(order: int, note: str = "") -> str:
 @outlive.workflow
 async def hold_many(count: int) -> None:
     await asyncio.gather(*(hold("gate") for _ in range(count)))
+
+
+class Leg(enum.Enum):
+    """What the parcel of a test goes through."""
+
+    PACK = "pack"
+    SEND = "send"
+    DONE = "done"
+
+
+@dataclass
+class Parcel:
+    """What it carries."""
+
+    cents: int = 0
+
+
+parcel = outlive.Machine("under_way.parcel", Leg, data=Parcel, start=Leg.PACK, exits={Leg.DONE})
+
+
+async def unpack_slowly(data: Parcel) -> None:
+    """An undo that is under way for as long as the test wants."""
+    await stage.gate("unpack_slowly").pass_through()
+
+
+@parcel.state(Leg.PACK, undo=unpack_slowly)
+async def pack_slowly(data: Parcel) -> Leg:
+    """A state that is under way for as long as the test wants."""
+    await stage.gate("pack_slowly").pass_through()
+    return Leg.SEND
+
+
+@parcel.state(Leg.SEND)
+async def fail_to_send(data: Parcel) -> Leg:
+    """Makes the machine undo what came before."""
+    raise BankDownError("no answer")
 
 
 @outlive.workflow
@@ -92,6 +130,20 @@ async def test_the_worker_of_this_process_tells_at_once(engine: outlive.Engine) 
     assert why.startswith('it is in step charge_slowly(order=7, card="4711", note=""), attempt 2 of 5, for 0 s on ')
     assert ", last heartbeat 0 s ago, last failure tests.engine.test_under_way.BankDownError: no answer" in why
     assert (await engine.steps("o-1"))[0].arguments is None
+
+
+async def test_a_state_and_the_undo_of_a_state_are_steps_with_the_data_of_their_machine(engine: outlive.Engine) -> None:
+    """A machine's own steps are given pieces, and say them by name too."""
+    run = await engine.start(parcel, Parcel(7), id="p-1")
+    await stage.gate("pack_slowly").reached()
+    (state,) = await run.steps(arguments=True)
+    reporter_of(engine).look()
+    stage.gate("pack_slowly").open()
+    await stage.gate("unpack_slowly").reached()
+    (undo,) = await run.steps(arguments=True)
+    stage.gate("unpack_slowly").open()
+
+    assert state.arguments == undo.arguments == {"data": {"cents": 7}}
 
 
 @pytest.mark.every_store

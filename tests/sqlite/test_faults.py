@@ -220,8 +220,8 @@ async def test_damaged_page_is_reported(path: Path, clock: ManualClock) -> None:
     [
         "UPDATE outlive_runs SET waits = '[{' WHERE id = 'run-2'",
         "UPDATE outlive_runs SET status = 'confused' WHERE id = 'run-2'",
-        "DELETE FROM outlive_events WHERE journal = 2",
-        "UPDATE outlive_events SET is_last = 1 WHERE journal = 2",
+        "DELETE FROM outlive_events WHERE journal = (SELECT journal FROM outlive_runs WHERE id = 'run-2')",
+        "UPDATE outlive_events SET is_last = 1 WHERE journal = (SELECT journal FROM outlive_runs WHERE id = 'run-2')",
     ],
 )
 async def test_one_damaged_run_does_not_keep_others_from_being_claimed(

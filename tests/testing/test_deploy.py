@@ -296,7 +296,10 @@ async def test_a_damaged_journal_is_reported(url: str, tmp_path: Path) -> None:
     """The other runs are judged all the same."""
     await leave_open(url, {"checkout": checkout}, runs=2)
     connection = apsw.Connection(str(tmp_path / "runs.db"))
-    connection.execute("UPDATE outlive_events SET crc = crc + 1 WHERE seq = 1 AND journal = 1")
+    connection.execute(
+        "UPDATE outlive_events SET crc = crc + 1 WHERE seq = 1 AND journal ="
+        " (SELECT journal FROM outlive_runs WHERE id = 'checkout-0')"
+    )
     connection.close()
 
     with deployed(checkout=checkout_checked):

@@ -28,6 +28,8 @@ ALIVE_SECONDS = 15.0
 QUEUE_MAX = 200
 """How many messages wait for a slow reader; then what makes them waits too."""
 ID_CHARACTERS_MAX = 4_000
+NUMBER_MAX = 2**63 - 1
+NUMBER_DIGITS_MAX = len(str(NUMBER_MAX))
 ITEMS = "items"
 """What a cursor calls the items of a batch."""
 ALIVE = b": alive\n\n"
@@ -74,8 +76,8 @@ def read_cursor(text: str) -> Cursor:
         raise malformed("Last-Event-ID is not the id of a message of this stream") from None
 
 
-def _whole(text: str, *, least: int = 0, most: int = 10**18) -> int:
-    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 18:
+def _whole(text: str, *, least: int = 0, most: int = NUMBER_MAX) -> int:
+    if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > NUMBER_DIGITS_MAX:
         raise ValueError(text)
     if not least <= int(text) <= most:
         raise ValueError(text)

@@ -168,6 +168,11 @@ class AsStored(Signature):
         self._inner = signature
         self.result = NO_RESULT
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """See `Signature`."""
+        return self._inner.names
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """See `Signature`."""
         return bytes(args[0])
@@ -175,6 +180,10 @@ class AsStored(Signature):
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
         """See `Signature`."""
         return self._inner.decode(data)
+
+    def by_name(self, data: Stored) -> bytes:
+        """See `Signature`."""
+        return self._inner.by_name(data)
 
 
 def effort_of(undo: StepSpec) -> Effort:

@@ -125,6 +125,11 @@ class Pieces(Signature):
         self._read = read
         self.result = result
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The first piece is the data of the machine; the others have no names."""
+        return ("data",)
+
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The pieces, side by side. What an undo is given is the result of its state: it takes the data of it."""
         pieces = [bytes(each.data if isinstance(each, StateResult) else each) for each in args]  # type: ignore[arg-type]
@@ -133,6 +138,11 @@ class Pieces(Signature):
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
         """The values."""
         return self._read(data)
+
+    def by_name(self, data: Stored) -> bytes:
+        """The data of the machine, and the other pieces as `arguments`."""
+        first, *others = split_positional(data)
+        return msgspec.json.encode({"data": first, **({"arguments": others} if others else {})})
 
 
 def reader(
