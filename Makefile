@@ -16,6 +16,7 @@ FIRST ?= 0
 SEED ?= 0
 MUTANTS ?= 100
 N ?= 100000
+MINUTES ?= 30
 STORE ?= sqlite
 # What is not said on the command line: a storm is longer than a kill trial, and over both stores.
 CHAOS_KILLS = $(if $(filter command line environment,$(origin KILLS)),$(KILLS),300)
@@ -37,7 +38,7 @@ DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit e2e screenshots slow mutate openapi format kill chaos limits drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
+.PHONY: help demo test lint type unit e2e screenshots slow mutate openapi format kill chaos limits live drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,7 +56,7 @@ type: $(DEV) ## Check types.
 	.venv/bin/python -m mypy --strict
 
 unit: $(DEV) ## Run the tests that take seconds.
-	.ci/parts $(JOBS) .venv/bin/python -m pytest $(ARGS)
+	$(if $(ARGS),,BESIDE="-m live tests/live") .ci/parts $(JOBS) .venv/bin/python -m pytest $(ARGS)
 
 e2e: $(DEV) ## Run all tests of the dashboard in a browser. OUTLIVE_SCREENSHOTS=folder takes pictures.
 	.venv/bin/python -m pytest tests/e2e -m "" $(ARGS)
@@ -87,6 +88,9 @@ chaos: $(DEV) ## Let a storm rage over a fleet: KILLS=300 and much else. STORE=b
 
 limits: $(DEV) ## Kill and freeze workers KILLS=300 times; no queue may have more runs under way than it allows. STORE=both unless given.
 	.venv/bin/python -m proof.storm limits --store $(CHAOS_STORE) --kills $(CHAOS_KILLS) $(ARGS)
+
+live: $(DEV) ## Live with examples/invoices for MINUTES=30 while everything in it is killed: its ledgers must be exact, and nothing grow.
+	.venv/bin/python -m proof.live --minutes $(MINUTES) $(ARGS)
 
 drill: $(DEV) ## Measure how a fleet on PostgreSQL survives the loss of a worker. ARGS=--help lists the drills.
 	.venv/bin/python -m proof.storm.drills $(ARGS)

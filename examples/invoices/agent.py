@@ -15,7 +15,7 @@ from invoices import settings
 from invoices.services import ask
 from outlive.integrations.pydantic_ai import Durability, asks_people
 
-letters = outlive.Queue("letters", concurrency=4, per_key=1)
+letters = outlive.Queue("letters", concurrency=4, hold="running")
 
 
 async def script(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:

@@ -27,7 +27,7 @@ def charge(number: str, customer: str, cents: int) -> str:
         charged: str = ask(f"{settings.BANK}/charges", asked)["charge"]
     except urllib.error.HTTPError as error:
         if error.code == 402:
-            raise DeclinedError(f"{customer} has no money") from error
+            raise DeclinedError(f"{customer} has no money") from None
         raise
     return charged
 

@@ -79,6 +79,8 @@ async def test_an_approval_that_the_run_has_not_asked_for(engine: Any) -> None:
 
     with pytest.raises(ApprovalNotFoundError, match=r"'run-1' has not asked for approval 'refnd'; .*: run-1 refund"):
         await run.approve("refnd", by="ann")
+    with pytest.raises(ApprovalNotFoundError, match="has not asked for approval 'refund' with the request 'another'; "):
+        await run.approve("refund", by="ann", request="another")
     other = await engine.start(message_other, id="run-2")
     await other.result()
     with pytest.raises(ApprovalNotFoundError, match="has not asked for approval 'refund'; it waits for none"):

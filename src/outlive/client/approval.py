@@ -174,7 +174,7 @@ def _choose(audit: Audit, run: Run, name: str, request: str | None) -> Key:
     among = pending or list(own)
     if len({number for number, _ in among}) != 1:
         waiting = [f"{entry.run_id} {entry.name}" for entry in audit.entries.values() if entry.status == "pending"]
-        raise ApprovalNotFoundError(run.id, name, waiting, are_several=bool(among))
+        raise ApprovalNotFoundError(run.id, name, waiting, request=request, are_several=bool(among))
     return pending[0] if pending else among[-1]
 
 

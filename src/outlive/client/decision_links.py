@@ -191,7 +191,9 @@ class Links:
         for entry in waiting:
             if entry.name == name and request in (None, entry.id):
                 return entry, run.nonce
-        raise ApprovalNotFoundError(run_id, name, [f"{entry.run_id} {entry.name}" for entry in waiting])
+        raise ApprovalNotFoundError(
+            run_id, name, [f"{entry.run_id} {entry.name}" for entry in waiting], request=request
+        )
 
 
 def _use(held: bytes | None, now_at: int) -> tuple[bytes | None, None]:

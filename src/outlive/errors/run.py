@@ -320,13 +320,16 @@ class PromiseFailed(OutliveError):
 class ApprovalNotFoundError(OutliveError, LookupError):
     """The run has asked for no such approval, or several runs of its tree have."""
 
-    def __init__(self, run_id: str, name: str, pending: list[str], *, are_several: bool = False) -> None:
-        self.run_id, self.name, self.pending = run_id, name, pending
+    def __init__(
+        self, run_id: str, name: str, pending: list[str], *, request: str | None = None, are_several: bool = False
+    ) -> None:
+        self.run_id, self.name, self.pending, self.request = run_id, name, pending, request
         waiting = f"decide one that waits, by the id of its run and its name: {', '.join(pending)}"
         if are_several:
             what = f"several runs below {run_id!r} ask for approval {name!r}"
         else:
             what = f"run {run_id!r} has not asked for approval {name!r}"
+            what += f" with the request {request!r}" if request is not None else ""
         none = f"it waits for none now: look at engine.approvals({run_id!r})"
         super().__init__(f"{what}; {waiting if pending else none}")
 
