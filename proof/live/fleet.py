@@ -51,6 +51,8 @@ class Fleet:
         self._trial, self._releases = trial, releases
         self.members: dict[str, Member] = {}
         self._leaving: list[tuple[str, ChildProcess, float]] = []
+        self._gone: list[ChildProcess] = []
+        """Those that others have replaced; at the end each is waited for, and its pipes are closed."""
         self.lost: list[str] = []
         """Processes that ended and should not have, with their last words."""
         self.began_without_store: int = 0
@@ -67,6 +69,8 @@ class Fleet:
         """Give a place to a new process."""
         module, *args = self._command(role)
         variables = self._trial.variables() | {"PYTHONPATH": str(self._releases[release])}
+        if role in self.members:
+            self._gone.append(self.members[role].process)
         process = ChildProcess(module, *args, log=self._trial.folder / f"{role}.log", env=variables)
         self.members[role] = Member(role, release, process, time.time())
 
@@ -179,7 +183,7 @@ class Fleet:
 
     def end(self) -> None:
         """Nothing is left, also after an error."""
-        for process in [*(it.process for it in self.members.values()), *(process for _, process, _ in self._leaving)]:
+        for process in [*(it.process for it in self.members.values()), *self._gone]:
             process.kill()
 
     def _thaw(self, member: Member) -> None:
