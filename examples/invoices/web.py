@@ -179,6 +179,7 @@ STATUS_OF = {
     outlive.errors.ApprovalClosedError: 409,
     outlive.errors.RunFinishedError: 409,
     outlive.errors.StoreUnavailableError: 503,
+    outlive.errors.UnknownWorkflowError: 503,  # its workers have just been started for the first time
 }
 
 

@@ -19,6 +19,8 @@ from proof.live.watch import Sample
 WARM_UP_SHARE, WARM_UP_SECONDS_MAX = 0.4, 120.0
 LIFE_SECONDS_MIN = 100.0
 """A process that lived for a shorter time says nothing about growth."""
+OUTSIDE = ("bank", "mailer")
+"""These keep their ledgers in memory, and a thread for each webhook that is not answered: they are not judged."""
 POINTS_MAX = 120
 """Of a line; more are thinned out."""
 
@@ -97,9 +99,9 @@ def grown(life: Life, of: Callable[[Sample], float]) -> tuple[float, float]:
 
 
 def no_process_grows(it: Evidence) -> Iterator[str]:
-    """No process grows without end: memory, files, threads, connections."""
+    """No process of the application grows without end: memory, files, threads, connections."""
     for life in lives(it.samples):
-        if life.seconds < LIFE_SECONDS_MIN:
+        if life.seconds < LIFE_SECONDS_MIN or life.role in OUTSIDE:
             continue
         for limit in LIMITS:
             each, in_all = grown(life, limit.of)
