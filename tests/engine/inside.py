@@ -89,7 +89,7 @@ def worker_of(engine: outlive.Engine) -> Worker:
 def trees_of(engine: outlive.Engine) -> list[LiveTree]:
     """The trees in its memory, in motion or suspended."""
     trees = worker_of(engine).trees
-    return [*trees.active(), *trees._cached.values()]
+    return [*trees.active(), *(live for live, _ in trees._cached.values())]
 
 
 def renewal_of(engine: outlive.Engine) -> asyncio.Task[None]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime.tree.trees import LiveTrees
+from outlive._runtime.tree.trees import CACHED_SECONDS_MAX, LiveTrees
 from outlive.telemetry import Counters
+from outlive.testing.clock import ManualClock
 
 
 @dataclass(eq=False)
@@ -69,7 +70,7 @@ def is_claim_behind(trees: LiveTrees, run: Any) -> bool:
 
 def test_a_tree_that_is_kept_again_takes_the_place_of_what_was_kept_before() -> None:
     """It was claimed and rebuilt before its worker heard that it had let go of it: the older one is of no use."""
-    trees = LiveTrees(cached_max=10, counters=Counters())
+    trees = LiveTrees(cached_max=10, counters=Counters(), monotonic=lambda: 0.0)
     first, second = Live(1), Live(1)
     keep(trees, first)
     keep(trees, second)
@@ -82,7 +83,7 @@ def test_a_tree_that_is_kept_again_takes_the_place_of_what_was_kept_before() -> 
 
 def test_the_one_that_was_kept_longest_goes_first() -> None:
     """When there are too many."""
-    trees = LiveTrees(cached_max=2, counters=Counters())
+    trees = LiveTrees(cached_max=2, counters=Counters(), monotonic=lambda: 0.0)
     lives = [Live(number) for number in range(3)]
     for live in lives:
         keep(trees, live)
@@ -90,9 +91,25 @@ def test_the_one_that_was_kept_longest_goes_first() -> None:
     assert [live.is_discarded for live in lives] == [True, False, False]
 
 
+def test_a_tree_that_was_not_used_for_long_goes() -> None:
+    """Another worker may have ended its run meanwhile, which this one does not learn: it would be kept for nothing."""
+    clock, counters = ManualClock(), Counters()
+    trees = LiveTrees(cached_max=10, counters=counters, monotonic=lambda: clock() / 1e6)
+    lives = [Live(number) for number in range(3)]
+    keep(trees, lives[0])
+    clock.advance(seconds=CACHED_SECONDS_MAX - 1)
+    keep(trees, lives[1])
+    assert not lives[0].is_discarded
+    clock.advance(seconds=2)
+    keep(trees, lives[2])
+
+    assert [live.is_discarded for live in lives] == [True, False, False]
+    assert counters.runs_evicted == 1
+
+
 def test_a_tree_that_is_claimed_again_before_it_was_let_go_of_is_held_once() -> None:
     """It had not heard yet that it had suspended the first one: when the second one goes, nothing is left of it."""
-    trees = LiveTrees(cached_max=10, counters=Counters())
+    trees = LiveTrees(cached_max=10, counters=Counters(), monotonic=lambda: 0.0)
     first, second = Live(1), Live(1)
     add(trees, first)
     add(trees, second)
@@ -105,7 +122,7 @@ def test_a_tree_that_is_claimed_again_before_it_was_let_go_of_is_held_once() -> 
 
 def test_a_tree_that_was_given_up_is_answered_for_once() -> None:
     """Its last answer may be told twice: that is no reason to forget another tree of the same id."""
-    trees = LiveTrees(cached_max=10, counters=Counters())
+    trees = LiveTrees(cached_max=10, counters=Counters(), monotonic=lambda: 0.0)
     first, second = Live(1, in_flight=1), Live(1)
     add(trees, first)
     remove(trees, first)
@@ -125,7 +142,7 @@ def test_a_tree_that_was_given_up_is_answered_for_once() -> None:
 )
 def test_a_claim_of_what_begins_here_is_not_taken_for_one_of_another_tree(nonces: list[str], is_behind: bool) -> None:  # noqa: FBT001
     """Of two that want to begin under one id the store takes one, and its nonce says which."""
-    trees = LiveTrees(cached_max=10, counters=Counters())
+    trees = LiveTrees(cached_max=10, counters=Counters(), monotonic=lambda: 0.0)
     for nonce in nonces:
         expect(trees, Live(1, nonce=nonce))
     if nonces:
@@ -137,7 +154,7 @@ def test_a_claim_of_what_begins_here_is_not_taken_for_one_of_another_tree(nonces
 @pytest.mark.parametrize(("epoch", "is_behind"), [(1, True), (2, False), (3, False)])
 def test_a_newer_claim_of_what_moves_here_is_ahead_of_it(epoch: int, is_behind: bool) -> None:  # noqa: FBT001
     """The older one has not heard yet that it is over."""
-    trees = LiveTrees(cached_max=10, counters=Counters())
+    trees = LiveTrees(cached_max=10, counters=Counters(), monotonic=lambda: 0.0)
     add(trees, Live(1, epoch=epoch))
 
     assert is_claim_behind(trees, SimpleNamespace(id="run-1", journal=1, epoch=2, nonce="")) is is_behind

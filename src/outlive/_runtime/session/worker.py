@@ -97,7 +97,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._resume_policy = ResumePolicy(environment)
         self.notes = ReplayNotes(counters)
-        self.trees = LiveTrees(cached_max=limits.runs_cached_max, counters=counters)
+        self.trees = LiveTrees(cached_max=limits.runs_cached_max, counters=counters, monotonic=clock.monotonic)
         self._alarms = Alarms(clock, self._on_alarm)
         self._reports = StepReports(clock, self)
         self._streams = StreamWriter(environment, store, ring=waiters.followers.ring)

@@ -1,12 +1,14 @@
 """The trees that a worker holds in memory: those in motion, which it owns, and suspended ones, which have no owner.
 
 A suspended tree is cached so that waking it needs no replay. It can always be rebuilt from its journal; when there are
-too many, the one that was not used for longest is evicted.
+too many, the one that was not used for longest is evicted. So is one that was not used for `CACHED_SECONDS_MAX`:
+another worker may have gone on with its run, or have ended it, and this worker does not learn of that.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 
 from outlive._model import Run
 from outlive._runtime.tree.live import LiveTree
@@ -14,12 +16,15 @@ from outlive._runtime.tree.phase import TreePhase
 from outlive._store.contract import Claim
 from outlive.telemetry import Counters
 
+CACHED_SECONDS_MAX = 120.0
+
 
 class LiveTrees:
     """Trees in motion by journal and by id, and a bounded cache of suspended ones."""
 
-    def __init__(self, *, cached_max: int, counters: Counters) -> None:
+    def __init__(self, *, cached_max: int, counters: Counters, monotonic: Callable[[], float]) -> None:
         self._cached_max = cached_max
+        self._monotonic = monotonic
         self._counters = counters
         self._active: dict[int, LiveTree] = {}
         self._begun: set[LiveTree] = set()
@@ -28,7 +33,8 @@ class LiveTrees:
         """Discarded with changes that have no outcome yet: they are not claimed again before those are answered."""
         self._ids: Counter[str] = Counter()
         """How many of all these have an id: a client may start one that is in motion already, and will be refused."""
-        self._cached: OrderedDict[int, LiveTree] = OrderedDict()
+        self._cached: OrderedDict[int, tuple[LiveTree, float]] = OrderedDict()
+        """Suspended trees, and since when; the oldest first."""
         self._unsaved: dict[int, bool] = {}
         """Journals of trees that have taken messages which are still in the inbox, because that is not durable, or that
         are leaving; and whether more messages came meanwhile."""
@@ -124,18 +130,23 @@ class LiveTrees:
     def keep(self, live: LiveTree) -> None:
         """Cache a tree that has just been suspended."""
         # It may have been claimed again, and rebuilt, before the committer answered its suspension.
-        older = self._cached.pop(live.journal, None)
+        older, _ = self._cached.pop(live.journal, (None, 0.0))
         if older is not None and older is not live:
             older.discard()
-        self._cached[live.journal] = live
-        if len(self._cached) > self._cached_max:
-            _, oldest = self._cached.popitem(last=False)
+        now = self._monotonic()
+        self._cached[live.journal] = live, now
+        while len(self._cached) > self._cached_max or self._oldest_since() < now - CACHED_SECONDS_MAX:
+            _, (oldest, _) = self._cached.popitem(last=False)
             oldest.discard()
             self._counters.runs_evicted += 1
 
+    def _oldest_since(self) -> float:
+        """When the tree was suspended that is cached for longest."""
+        return next(iter(self._cached.values()))[1]
+
     def take(self, claim: Claim) -> LiveTree | None:
         """The claimed tree, if it is cached and is just as the journal was before the claim."""
-        live = self._cached.pop(claim.run.journal, None)
+        live, _ = self._cached.pop(claim.run.journal, (None, 0.0))
         if live is not None and (live.seq, live.crc) != (claim.seq - 1, claim.prior):
             live.discard()
             return None
@@ -144,7 +155,7 @@ class LiveTrees:
     def clear_cache(self) -> None:
         """Discard all suspended trees."""
         while self._cached:
-            self._cached.popitem()[1].discard()
+            self._cached.popitem()[1][0].discard()
 
 
 def is_stray(live: LiveTree, run: Run | None, *, worker_id: str) -> bool:
