@@ -5,7 +5,8 @@
 * the median of a claim of 10 runs with `per_key=1`, among few runs in line and among many with many keys;
 * starts a second into a queue from one client without a worker, 1,000 at a time;
 * runs a second of one step (W1) and of ten (W2), without a queue, with one, and with one that has a limit, in turns;
-  and how much of the time of a CPU they take in this process, as that hardly depends on what else the machine does.
+  and how much of the time of a CPU they take in this process, as that hardly depends on what else the machine does;
+* the same for a batch of W1, without a queue and with one: storing its rows, and running it.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ STARTS = 20_000
 RUNS = 5_000
 LONG_RUNS = 2_000
 ROUNDS = 5
+BATCH_LANES = 20
 T = TypeVar("T")
 NOTHING = Payload(v=msgspec.Raw(b"[]"))
 line = outlive.Queue(QUEUE)
@@ -147,6 +149,17 @@ async def measure_runs(
         return Pace(count / (time.perf_counter() - began), (time.process_time() - began_cpu) / count)
 
 
+async def measure_batch(url: str, count: int, queue: outlive.Queue | None) -> tuple[float, float]:
+    """Seconds of a CPU that storing the rows of a batch takes, and running it."""
+    async with outlive.Engine(url) as engine:
+        await (await engine.start(bench_one_step, 0)).result()
+        began = time.process_time()
+        batch = await engine.start_batch(bench_one_step, range(count), concurrency=BATCH_LANES, queue=queue)
+        stored = time.process_time()
+        await batch.result()
+        return stored - began, time.process_time() - stored
+
+
 def print_lines(
     stores: Sequence[str], *, few: int, many: int, keys: int, directory: Path, postgres_url: str | None
 ) -> None:
@@ -181,6 +194,22 @@ def print_lines(
                 )
 
 
+def print_batches(stores: Sequence[str], *, directory: Path, postgres_url: str | None) -> None:
+    """Measure batches without a queue and with one, and print a line for each store."""
+    for store in stores:
+        seen: dict[outlive.Queue | None, list[tuple[float, float]]] = {None: [], limited: []}
+        for turn in range(ROUNDS):
+            for queue in list(seen) if turn % 2 else reversed(seen):
+                with fresh(store, directory=directory, postgres_url=postgres_url) as url:
+                    seen[queue].append(asyncio.run(measure_batch(url, RUNS, queue)))
+        plain, queued = (list(map(statistics.median, zip(*each, strict=True))) for each in seen.values())
+        print(
+            f"{store}: a batch of {RUNS:,} W1 takes {plain[0] * 1e3:.0f} ms of a CPU to store and {plain[1]:.2f} s to "
+            f"run without a queue; with one {queued[0] / plain[0]:.2f}x and {queued[1] / plain[1]:.2f}x",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench.queues", description=__doc__)
@@ -193,6 +222,7 @@ def main() -> None:
     wanted = parser.parse_args()
     stores = wanted.stores.split(",")
     with postgres(wanted.postgres_url, is_needed="postgresql" in stores) as url:
+        print_batches(stores, directory=wanted.dir, postgres_url=url)
         print_lines(stores, few=wanted.few, many=wanted.many, keys=wanted.keys, directory=wanted.dir, postgres_url=url)
 
 

@@ -5,7 +5,7 @@ Rows may be any iterable, sync or async, of any length: no more than one chunk o
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence, Sized
 from typing import Any
 
 import msgspec
@@ -39,8 +39,8 @@ BLOBS_MAX = 256
 QUEUED_CHUNK_ITEMS_MAX = 32
 """Items of a chunk with a queue: it holds its slot until the last of them has ended."""
 ROUNDS = 4
-"""A chunk with a queue has at most this fraction of the items that each of its lanes had before it. So the lanes of a
-small batch share it evenly, and a large one has few chunks."""
+"""Each lane of a batch with a queue gets about so many chunks, so that the lanes share a small batch evenly. Where the
+number of rows is not known, a chunk has at most this fraction of the items that each lane had before it."""
 
 Rows = Iterable[Any] | AsyncIterable[Any]
 
@@ -82,7 +82,8 @@ class Batches:
         if id is None or await self._reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
             plan = Plan(item=name, version=version, chunks=[], concurrency=lanes, place=place)
-            plan = await self._cut(plan, _arguments(item, rows), run_id)
+            total = len(rows) if isinstance(rows, Sized) else None
+            plan = await self._cut(plan, _arguments(item, rows), run_id, total=total)
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
             await self._start(plan, id=run_id, tags=labels, headers=said, connection=connection)
@@ -121,7 +122,7 @@ class Batches:
                 found = await self._client.place(WHERE, wanted, described.queue or None)
                 place = found if found.queue else None
             plan = Plan(item=chunk[0], version=number, chunks=[], concurrency=lanes, place=place)
-            plan = await self._cut(plan, _each(arguments), run_id)
+            plan = await self._cut(plan, _each(arguments), run_id, total=len(arguments))
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
             await self._start(plan, id=run_id, tags=labels, headers=said)
@@ -142,8 +143,10 @@ class Batches:
         place = await self._client.place(WHERE, wanted, own)
         return place if place.queue else None
 
-    async def _cut(self, plan: Plan, arguments: AsyncIterator[bytes], batch_id: str) -> Plan:
-        """The plan with chunks of these items, which are stored."""
+    async def _cut(
+        self, plan: Plan, arguments: AsyncIterator[bytes], batch_id: str, *, total: int | None = None
+    ) -> Plan:
+        """The plan with chunks of these items, which are stored; how many they are, if that is known."""
         packer, store, place = self._client.access.packer, self._reader.store, plan.place
         if place is None:
             chunks = await cut(arguments, batch_id=batch_id, packer=packer, store=store)
@@ -152,6 +155,9 @@ class Batches:
             # Otherwise a rate would count chunks where people think of items.
             most = 1 if has_rate else QUEUED_CHUNK_ITEMS_MAX
             lanes = plan.concurrency * ROUNDS
+            if total is not None:
+                # All chunks have one size: each lane has its share of them, and there are as few as can be.
+                most, lanes = min(most, max(1, total // lanes)), 0
             chunks = await cut(arguments, batch_id=batch_id, packer=packer, store=store, most=most, lanes=lanes)
         return msgspec.structs.replace(plan, chunks=chunks)
 
