@@ -14,6 +14,7 @@ Code in which no principal acts is not audited, and does nothing of this.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,6 +28,7 @@ from outlive._model.queue import CELLS as QUEUE_CELLS
 from outlive._store.audit import Action
 from outlive._store.contract import CellChange, Change, Delivery, Message, Outcome, Store
 from outlive._store.schedules import ScheduleChange
+from outlive._tasks import own_task
 from outlive.errors import RunNotFoundError
 
 T = TypeVar("T")
@@ -89,6 +91,45 @@ class Acting:
 
 
 ACTING: ContextVar[Acting | None] = ContextVar("outlive-acting", default=None)
+
+
+class Commits:
+    """Commits changes of different runs that come at about the same time in one transaction: while one is under way,
+    the next ones gather."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: list[tuple[Change, asyncio.Future[tuple[Outcome, int]]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def commit(self, change: Change) -> tuple[Outcome, int]:
+        """See `Store.commit`."""
+        future: asyncio.Future[tuple[Outcome, int]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((change, future))
+        if self._task is None:
+            self._task = own_task(self._run(), name="outlive-bulk-commits")
+        return await future
+
+    async def _run(self) -> None:
+        while self._waiting:
+            several, self._waiting = self._waiting, []
+            answers: Sequence[tuple[Outcome, int] | BaseException]
+            try:
+                answers = await self._store.commit([change for change, _ in several])
+            except Exception as error:  # Each caller has to know.
+                answers = [error] * len(several)
+            for (_, future), answer in zip(several, answers, strict=True):
+                if future.done():
+                    continue
+                if isinstance(answer, BaseException):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+        self._task = None
+
+
+TOGETHER: ContextVar[Commits | None] = ContextVar("outlive-together", default=None)
+"""Who commits the changes of single runs, while one verb is done to many."""
 
 
 @contextmanager
@@ -170,7 +211,11 @@ class AuditedStore:
         if deed is None:
             return await self._inner.commit(changes)
         also = [each if each.journal else replace(each, audit=_started(each, deed.action)) for each in before]
-        outcomes = await self._inner.commit([*also, replace(last, audit=[deed.action])])
+        audited, together = replace(last, audit=[deed.action]), TOGETHER.get()
+        if together is not None and not also:
+            outcomes = [await together.commit(audited)]
+        else:
+            outcomes = await self._inner.commit([*also, audited])
         deed.is_written = outcomes[-1][0] is Outcome.COMMITTED
         return outcomes
 

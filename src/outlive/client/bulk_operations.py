@@ -24,7 +24,7 @@ from outlive._model import TERMINAL, Run, RunStatus, check_run_id, definition_ke
 from outlive._model.instant import instant_of
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.run import definition_shown
-from outlive.client.acting import ACTING, acting
+from outlive.client.acting import ACTING, TOGETHER, Commits, acting
 from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, TreeFilters, acted_on, side_by_side
 from outlive.client.client import Client
@@ -275,8 +275,12 @@ class BulkOperations:
                     return Refusal(run_id, type(error).__name__, str(error))
             return None
 
-        with acting(by or ENGINE, via="bulk", request=request, workflows=workflows):
-            return [refusal async for refusal in side_by_side(list(run_ids), done) if refusal is not None]
+        token = TOGETHER.set(Commits(self._access.own_store))
+        try:
+            with acting(by or ENGINE, via="bulk", request=request, workflows=workflows):
+                return [refusal async for refusal in side_by_side(list(run_ids), done) if refusal is not None]
+        finally:
+            TOGETHER.reset(token)
 
     def _verb(self, verb: str, by: str, reason: str) -> Callable[[str], Awaitable[Any]]:
         client = self._client
