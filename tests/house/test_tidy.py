@@ -60,6 +60,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_define/flow/program.py", "asyncio.timeout"): "the event loop times a program",
     ("injected", "_define/flow/mcp_client.py", "asyncio.timeout"): "the event loop times a program",
     ("injected", "_runtime/session/stalls.py", "asyncio.wait_for"): "the loop of the engine is blocked; it is another",
+    ("injected", "client/timed_store.py", "asyncio.timeout"): "the event loop times a store that does not answer",
     ("injected", "http/exchange.py", "asyncio.timeout"): "the event loop times the body of a request",
     ("injected", "http/operations/runs.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("short", "engine/engine.py", "up to 1200 lines"): "one class: a method for each verb, nothing behind it",

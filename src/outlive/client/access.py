@@ -22,8 +22,11 @@ from outlive._store.contract import Action, Outcome, Store
 from outlive.client.acting import ACTING, AuditedStore
 from outlive.client.admission import Admission, Unlimited
 from outlive.client.lookups import Lookups
+from outlive.client.timed_store import TimedStore
 from outlive.errors import EngineClosedError, EngineForkedError, NotDurableError, OtherLoopError, RunNotFoundError
 
+STORE_WAIT_SECONDS = 10.0
+"""How long a verb waits for a store that does not answer, unless an engine says otherwise."""
 Answer = Callable[[Outcome, int], None]
 """Given the outcome of a change and the handle of its journal."""
 
@@ -68,11 +71,15 @@ class Access:
         worker: OwnWorker | None,
         hooks: Hooks = NO_HOOKS,
         admission: Admission | None = None,
+        store_seconds: float = STORE_WAIT_SECONDS,
     ) -> None:
         self._store: Store | None = store
+        self.store_seconds = store_seconds
+        """How long a verb waits for a store that does not answer."""
+        self._timed = timed = cast(Store, TimedStore(store, seconds=store_seconds))
         self.admission: Admission = admission or Unlimited()
         """Asked by every verb that starts runs."""
-        self.find = Lookups(store).find
+        self.find = Lookups(timed).find
         """The run of an id, if there is one; those who ask at the same time ask together."""
         self._looking = 0
         self.worker = worker
@@ -91,7 +98,14 @@ class Access:
         if self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
         check_loop(self._loop)
-        return self._store if ACTING.get() is None else cast(Store, AuditedStore(self._store))
+        return self._timed if ACTING.get() is None else cast(Store, AuditedStore(self._timed))
+
+    @property
+    def timed_store(self) -> Store:
+        """The store for what a caller waits for, whichever principal acts."""
+        if self._store is None:
+            raise EngineClosedError("this")
+        return self._timed
 
     @property
     def own_store(self) -> Store:

@@ -29,7 +29,7 @@ from outlive._model.remote import remote_step_of
 from outlive._model.under_way import StepUnderWay, timed_out
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
-from outlive.client.access import Access, OwnWorker
+from outlive.client.access import STORE_WAIT_SECONDS, Access, OwnWorker
 from outlive.client.acting import doing
 from outlive.client.admission import Admission
 from outlive.client.approval import Approvals
@@ -102,9 +102,16 @@ class Client:
         worker: OwnWorker | None,
         hooks: Hooks = NO_HOOKS,
         admission: Admission | None = None,
+        store_seconds: float = STORE_WAIT_SECONDS,
     ) -> None:
         self.access = access = Access(
-            store, packer=packer, registry=registry, worker=worker, hooks=hooks, admission=admission
+            store,
+            packer=packer,
+            registry=registry,
+            worker=worker,
+            hooks=hooks,
+            admission=admission,
+            store_seconds=store_seconds,
         )
         self.shown = Shown(access, redaction)
         """Runs and journals as people may see them."""

@@ -32,6 +32,7 @@ from outlive.client.acting import ACTING
 from outlive.client.birth import birth, created, rebirth, timeout_from
 from outlive.client.closing import closing_change, is_unbegun, renamed
 from outlive.client.placing import Placer, Wanted, beginning_at, put
+from outlive.client.timed_store import PLACE, unknown
 from outlive.errors import (
     ConfigurationError,
     EngineClosedError,
@@ -39,6 +40,7 @@ from outlive.errors import (
     OutliveError,
     RunExistsError,
     RunNotFoundError,
+    StoreUnavailableError,
     WrongArgumentsError,
 )
 
@@ -80,6 +82,13 @@ class Commits(Protocol):
     def submit(self, change: Change, answer: Answer) -> None:
         """Commit a change soon; `answer` is called once its outcome is durable."""
 
+    def withdraw(self, nonce: int) -> bool:
+        """Never create the tree with this nonce; False if the store has it, or may have it."""
+
+    @property
+    def answered_at(self) -> float:
+        """When the store last answered, by the clock of the loop."""
+
 
 class Starter:
     """Creates trees in the store of one engine."""
@@ -88,12 +97,16 @@ class Starter:
         self._access = access
         self._ids = ids
         self._commits: Commits | None = commits
-        self._creating: set[asyncio.Future[Outcome]] = set()
-        self._placer = Placer(access.own_store, began_at=access.store.now())
+        self._creating: dict[asyncio.Future[Outcome], tuple[float, str, int]] = {}
+        """Starts under way, the oldest first: since when, and the id and nonce of the run."""
+        self._look: asyncio.TimerHandle | None = None
+        self._placer = Placer(access.timed_store, began_at=access.store.now())
 
     def close(self) -> None:
         """The engine has stopped: a start that is still under way raises."""
         self._commits = None
+        if self._look is not None:
+            self._look.cancel()
         for waiting in self._creating:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))
@@ -265,7 +278,13 @@ class Starter:
             if not done.done():
                 done.set_exception(error)
 
+        is_begun = False
+
         def begin(*, at_once: bool = True) -> None:
+            nonlocal is_begun
+            if done.done():
+                return  # Its caller has gone.
+            is_begun = True
             try:
                 self._begin(run_id, event, blobs, answer, None if deed is None else deed.action, at_once=at_once)
             except Exception as error:  # The caller alone can hear of it.
@@ -274,11 +293,34 @@ class Starter:
         # From a plain callback: beginning a run feeds its execution, and that never happens inside a task. In an empty
         # context: what the worker does from here on is not the caller's.
         loop.call_soon(begin, context=Context())
-        self._creating.add(done)
+        self._creating[done] = (loop.time(), run_id, event.nonce)
+        if self._look is None:
+            self._look = loop.call_later(self._access.store_seconds, self._give_up_late, context=Context())
         try:
             return await done
+        except asyncio.CancelledError as error:
+            is_answered = not done.cancelled()
+            if is_begun and self._commits and (is_answered or not self._commits.withdraw(event.nonce)):
+                error.add_note(f"run {run_id} may have been started: the store had it when its caller was cancelled")
+            raise
         finally:
-            self._creating.discard(done)
+            del self._creating[done]
+
+    def _give_up_late(self) -> None:
+        """Let the starts raise for which the store has not answered in time. A store that answers others is busy, and
+        not away."""
+        loop, commits, seconds = asyncio.get_running_loop(), self._commits, self._access.store_seconds
+        self._look = None
+        if commits is None:
+            return
+        due_at = loop.time() - seconds
+        for done, (since, run_id, nonce) in self._creating.items():
+            silent_since = max(since, commits.answered_at)
+            if silent_since > due_at:
+                self._look = loop.call_at(silent_since + seconds, self._give_up_late, context=Context())
+                return
+            if not done.done():
+                done.set_exception(_late(run_id, seconds, is_known=commits.withdraw(nonce)))
 
     def _begin(
         self,
@@ -446,6 +488,13 @@ class Starter:
             raise RunExistsError(run_id, "started in this transaction" if taken is None else taken.status.value)
         if taken is not None:
             _refuse_other(taken, event)
+
+
+def _late(run_id: str, seconds: float, *, is_known: bool) -> StoreUnavailableError:
+    """What a start raises for which the store has not answered."""
+    if not is_known:
+        return unknown(seconds, f"run {run_id} was started", "start it again", run_id=run_id)
+    return StoreUnavailableError(PLACE, f"it has not answered for {seconds:g} s; run {run_id} was not started")
 
 
 def _check_gathered(id: object, on_conflict: OnConflict, connection: object, place: Wanted | None) -> None:

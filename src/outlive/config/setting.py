@@ -202,6 +202,13 @@ SETTINGS: tuple[Setting, ...] = (
         lambda value: given.seconds("Engine", "poll_seconds", value),
     ),
     Setting(
+        "worker.store_seconds",
+        SECONDS,
+        10.0,
+        "how long a verb waits for a store that does not answer before it raises",
+        lambda value: given.seconds("Engine", "store_seconds", value),
+    ),
+    Setting(
         "worker.grace_seconds",
         SECONDS,
         5.0,

@@ -50,7 +50,7 @@ from outlive._runtime.session.watchdog import Watchdog
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
-from outlive.client.access import check_loop
+from outlive.client.access import STORE_WAIT_SECONDS, check_loop
 from outlive.client.asks import AskOptions
 from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch, BatchInfo
@@ -116,6 +116,8 @@ class Engine(Served, Secured, Configured):
         lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
             is noticed at once by others on the same machine; the lease is for hangs.)
         poll_seconds: how often the worker asks the store for what other processes made due, if it did not hear of it.
+        store_seconds: how long a verb waits for a store that does not answer, before it raises `StoreUnavailableError`.
+            Runs wait for it however long it is away.
         grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
         retry: for steps that this engine runs and that have no `retry` of their own, in workflows that have none.
@@ -145,6 +147,7 @@ class Engine(Served, Secured, Configured):
         lease: str = "store",
         lease_seconds: float = 10.0,
         poll_seconds: float = 0.25,
+        store_seconds: float = STORE_WAIT_SECONDS,
         grace_seconds: float = 5.0,
         limits: Limits | None = None,
         retry: Retry | None = None,
@@ -181,6 +184,7 @@ class Engine(Served, Secured, Configured):
             queues=queues,
         )
         self._tunes = given.flag("Engine", "tune", tune)
+        self._store_seconds = given.seconds("Engine", "store_seconds", store_seconds)
         self._poll_seconds = given.seconds("Engine", "poll_seconds", poll_seconds)
         self._registry = (registry or REGISTRY).with_own_flows()
         self._clock = clock or SystemClock()
@@ -404,6 +408,7 @@ class Engine(Served, Secured, Configured):
             worker=self._sessions,
             hooks=self._hooks,
             admission=self._quota,
+            store_seconds=self._store_seconds,
         )
 
     @property

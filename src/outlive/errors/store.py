@@ -82,6 +82,11 @@ class StoreMovedError(StoreUnavailableError):
 class CommitUnknownError(StoreUnavailableError):
     """The store failed around a commit: it may have happened or not. Re-read before anyone moves."""
 
+    def __init__(self, place: str, reason: str, *, run_id: str = "") -> None:
+        super().__init__(place, reason)
+        self.run_id = run_id
+        """The run that may have been started; empty if this is about something else."""
+
 
 class TransactionOverError(StoreError):
     """The transaction of a step ended before the step did; nothing that it wrote stays."""

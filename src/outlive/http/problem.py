@@ -169,6 +169,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(500, name if isinstance(error, e.OutliveError) else "InternalError", detail, _LATER)
     headers = {"retry-after": str(RETRY_SECONDS)} if row.status in (429, 503) else {}
     detail = _INSTEAD[row.status] if row.status >= _HIDDEN else _detail_of(error)
+    if isinstance(error, e.CommitUnknownError) and error.run_id:
+        detail += f"; it is not known whether run {error.run_id} was started"
     return Problem(row.status, name, detail, row.next, headers)
 
 

@@ -62,6 +62,12 @@ class Committer:
         self._queue: deque[tuple[Change, Answer]] = deque()
         self._batch: list[tuple[Change, Answer]] = []
         """The batch that the store was given last."""
+        self._before: list[tuple[Change, Answer]] = []
+        """The batch before it, whose outcomes may not be answered yet."""
+        self._births: frozenset[int] | None = None
+        """The nonces of the trees that these two create, once a caller has asked."""
+        self.answered_at = 0.0
+        """When the store last answered a batch, by the clock of the loop."""
         self._pump: asyncio.Task[None] | None = None
         self._transactions: set[asyncio.Task[None]] = set()
         self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
@@ -90,6 +96,23 @@ class Committer:
         self._queue.append((change, answer))
         if self._pump is None:
             self._pump_soon()
+
+    def withdraw(self, nonce: int) -> bool:
+        """Never create the tree with this nonce, though that was submitted; its change is answered as a conflict.
+        False if the store has the change, or may have it: then it may be created, now or later."""
+        if nonce in self._given_births():
+            return False
+        self._retry.withdrawn.add(nonce)
+        return True
+
+    def _given_births(self) -> frozenset[int]:
+        if self._births is None:
+            given = [*self._before, *(self._batch if self._retry.may_be_written else ())]
+            births = frozenset(change.runs[0].nonce for change, _ in given if not change.journal)
+            if not self._retry.may_be_written:
+                return births  # Only until the batch is tried again.
+            self._births = births
+        return self._births
 
     def _pump_soon(self) -> None:
         if self._pump is None:
@@ -223,13 +246,15 @@ class Committer:
         try:
             while self._queue:
                 size = self._size_of_batch(len(self._batch))
-                self._batch = batch = [self._queue.popleft() for _ in range(size)]
+                batch = [self._queue.popleft() for _ in range(size)]
+                self._before, self._batch, self._births = self._batch, batch, None
                 changes, where = merged([change for change, _ in batch])
                 answering, unanswered = unanswered, None
                 commit = self._retry.commit(changes)
                 given_at = loop.time()
                 outcomes = await (commit if answering is None else self._commit_while_answering(commit, answering))
-                took = (loop.time() - given_at) * MICROSECONDS
+                self.answered_at = loop.time()
+                took = (self.answered_at - given_at) * MICROSECONDS
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes, took)
@@ -242,7 +267,7 @@ class Committer:
                 # One turn of the loop: what the answers bring about joins the next batch.
                 await asyncio.sleep(0)
         finally:
-            self._pump, self._batch = None, []
+            self._pump, self._before, self._batch, self._births = None, [], [], None
 
     def _size_of_batch(self, previous: int) -> int:
         """How many changes the next batch takes. If batches overlap, half of those that are waiting or were just

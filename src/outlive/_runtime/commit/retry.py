@@ -31,13 +31,22 @@ class CommitRetry:
         """How many changes wait, for the log."""
         self.trouble = ""
         """Why the store refuses at the moment, or empty."""
+        self.withdrawn: set[int] = set()
+        """Nonces of trees that are not to be created any more: their callers have gone."""
+        self.may_be_written = False
+        """Whether the store has the changes that it was given last, or may have them: not after it has refused them."""
 
     async def commit(self, changes: list[Change], *, is_doubtful: bool = False) -> list[tuple[Outcome, int]]:
         """The outcomes of changes; `is_doubtful` if an earlier try may have been written without an answer."""
         pause, refusals = BACKOFF_FIRST_SECONDS, 0
         known: dict[int, tuple[Outcome, int]] = {}
         while True:
+            if self.withdrawn and not is_doubtful:
+                known |= dict.fromkeys(self._take_withdrawn(changes), (Outcome.CONFLICT, 0))
+                if len(known) == len(changes):
+                    break
             open_ = [index for index in range(len(changes)) if index not in known]
+            self.may_be_written = True
             try:
                 outcomes = await self._store.commit([changes[index] for index in open_])
             except CommitUnknownError as error:
@@ -52,6 +61,7 @@ class CommitRetry:
                 known |= {index: (Outcome.CONFLICT, changes[index].journal) for index in open_}
                 break
             except StoreUnavailableError as error:
+                self.may_be_written = is_doubtful
                 await self._log_and_wait(error, pause)
             except Exception as error:
                 # Not the store's state but something in the batch: commit each change alone, so that only one fails.
@@ -76,6 +86,15 @@ class CommitRetry:
             pause = min(BACKOFF_MAX_SECONDS, pause * 2)
         self.log_recovery()
         return [known[index] for index in range(len(changes))]
+
+    def _take_withdrawn(self, changes: Sequence[Change]) -> list[int]:
+        """Which of these changes create trees that were withdrawn; from now on they are forgotten."""
+        found = []
+        for index, change in enumerate(changes):
+            if not change.journal and (nonce := change.runs[0].nonce) in self.withdrawn:
+                self.withdrawn.discard(nonce)
+                found.append(index)
+        return found
 
     async def read_back(self, changes: Sequence[Change], open_: list[int]) -> dict[int, tuple[Outcome, int]]:
         """Find out what became of a commit that failed around its end; what was not written is left out."""

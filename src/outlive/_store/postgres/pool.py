@@ -73,6 +73,8 @@ class Pool:
         self._resetting: set[asyncio.Task[None]] = set()
         self.pids: set[int] = set()
         """The server's processes that serve us."""
+        self.waiting: set[asyncio.Task[Any] | None] = set()
+        """Verbs that have no session yet."""
         self.others: list[Pool] = []
         """Pools that want connections of the same server."""
 
@@ -179,7 +181,12 @@ class Pool:
     @asynccontextmanager
     async def session(self, *, is_write: bool) -> AsyncIterator[Session]:
         """A session for one verb; errors come out as the contract names them."""
-        session = await self.take()
+        task = asyncio.current_task()
+        self.waiting.add(task)
+        try:
+            session = await self.take()
+        finally:
+            self.waiting.discard(task)
         session.is_doubtful = True
         try:
             yield session

@@ -4,7 +4,8 @@ Commits go one after the other over a connection of their own, so that what is g
 first. Everything else shares a few connections; steps that write in a transaction of their own have others, because
 their time is not known.
 
-A verb that is cancelled goes on to its end: the caller stops waiting, the connection is not disturbed.
+A verb that is cancelled never happens if it has no connection yet. Otherwise it goes on to its end: the caller stops
+waiting, the connection is not disturbed.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ class PostgresStore:
         return task
 
     async def _end_of(self, verb: asyncio.Future[T]) -> T:
-        """What comes of a verb, which goes on if its caller is cancelled.
+        """What comes of a verb, which goes on if its caller is cancelled, unless it still waits for a connection.
 
         Raises:
             StoreUnavailableError: the store was closed, and the verb had no connection.
@@ -226,6 +227,8 @@ class PostgresStore:
             if verb.cancelled() and not (caller and caller.cancelling()):
                 # `close` has cancelled it, and not the caller, which must not end as if it were.
                 raise StoreUnavailableError(str(self._address), "it was closed meanwhile") from None
+            if self._pools is not None and any(verb in pool.waiting for pool in self._pools):
+                verb.cancel()  # The server was not asked yet.
             raise
 
     def _forget(self, task: asyncio.Task[Any]) -> None:

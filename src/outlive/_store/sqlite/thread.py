@@ -116,7 +116,8 @@ class StoreThread(ABC):
         try:
             job = self._queue.get(block=not at_once)
             while job is not None:
-                jobs.append(job)
+                if not job.future.cancelled():  # Else its caller has given up: what was not begun never happens.
+                    jobs.append(job)
                 if len(jobs) == JOBS_MAX and not at_once:
                     return jobs, True
                 job = self._queue.get_nowait()

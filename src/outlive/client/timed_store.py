@@ -1,0 +1,73 @@
+"""The store as callers use it: a verb that gets no answer in time raises.
+
+Workers wait for a store however long it is away, because no run may fail for that. A caller waits for `store_seconds`:
+behind a call there is a person, or a web request. A verb that was given up is cancelled. What the store has not begun
+by then never happens; of a write that it has begun, the outcome is not known, and the error says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any
+
+from outlive._store.contract import Store
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+
+PLACE = "the store"
+WRITES = frozenset(
+    {"append_checkpoint", "change_cell", "change_schedules", "commit", "deliver", "request_message", "request_start"}
+)
+"""Verbs after which a caller must know whether they have happened."""
+UNTIMED = frozenset(
+    {"begin", "carry_audit", "close", "delete_blobs", "delete_trees", "find_references", "give_back", "keep_blobs"}
+    | {"open", "prune_audit"}
+)
+"""Verbs that may take long, or that are no caller's."""
+NAMED_MAX = 5
+"""Runs that an error names."""
+
+
+class TimedStore:
+    """Any store, for callers that wait for so many seconds at most."""
+
+    def __init__(self, inner: Store, *, seconds: float) -> None:
+        self._inner = inner
+        self._seconds = seconds
+        self.now = inner.now
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._inner, name)
+        if name in UNTIMED or not iscoroutinefunction(verb):
+            return verb
+        return partial(self._do, name, verb)
+
+    async def _do(self, name: str, verb: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any) -> Any:
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                return await verb(*args, **kwargs)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        if name in WRITES:
+            raise unknown(self._seconds, f"what was asked of it{_about(name, args)} was written", "repeat the call")
+        raise StoreUnavailableError(PLACE, f"it has not answered for {self._seconds:g} s")
+
+
+def unknown(seconds: float, what: str, then: str, *, run_id: str = "") -> CommitUnknownError:
+    """The error of a write whose outcome is not known."""
+    doubt = f"it has not answered for {seconds:g} s, and it is not known whether {what}"
+    return CommitUnknownError(PLACE, f"{doubt}; {then} with the same id or key", run_id=run_id)
+
+
+def _about(name: str, args: tuple[Any, ...]) -> str:
+    """Which runs a write is about, as far as it says."""
+    ids: list[str] = []
+    if args and name == "commit":
+        ids = [change.runs[0].root_id for change in args[0] if change.runs]
+    elif args and name == "deliver":
+        ids = [message.run_id for message in args[0]]
+    return f" for {', '.join(dict.fromkeys(ids[:NAMED_MAX]))}" if ids else ""

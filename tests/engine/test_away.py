@@ -1,0 +1,136 @@
+"""A store that is away: a caller waits for so long and no longer, and what it has given up does not happen later."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+
+import pytest
+
+import outlive
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from tests.engine.faults import FaultyStore, faulty
+from tests.engine.support import Place, in_time, until
+
+pytestmark = pytest.mark.any_store
+SHORT = 0.15
+LONG = 600
+
+
+class Worker(enum.Enum):
+    """Whether the engine that starts runs also runs them."""
+
+    OWN = "own"
+    NONE = "none"
+
+
+@outlive.workflow
+async def echoed(word: str) -> str:
+    return word
+
+
+@pytest.fixture(params=["own", "none"])
+def has_worker(request: pytest.FixtureRequest) -> Worker:
+    """Whether the engine that starts runs them too."""
+    return Worker(request.param)
+
+
+async def come_back(store: FaultyStore, engine: outlive.Engine) -> None:
+    """Let the store answer again, and wait until nothing waits for it."""
+    store.is_down = False
+    await in_time((await engine.start(echoed, "last", id="last")).status())
+
+
+async def ids_in(engine: outlive.Engine) -> set[str]:
+    """The runs that there are."""
+    return {run.id for run in await engine.list()}
+
+
+async def test_start_raises_in_time_and_never_happens(place: Place, has_worker: Worker) -> None:
+    """Two starts at once: the store refuses them together, again and again."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=has_worker is Worker.OWN, store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        stores[0].is_down = True
+        starts = [asyncio.create_task(engine.start(echoed, word)) for word in "ab"]
+        await asyncio.wait(starts)
+        for start in starts:
+            with pytest.raises(StoreUnavailableError, match=r"has not answered for 0.15 s; run \w+ was not started"):
+                start.result()
+        await come_back(stores[0], engine)
+
+        assert await ids_in(engine) == {"last"}
+
+
+async def test_start_that_was_cancelled_before_the_store_had_it_never_happens(place: Place, has_worker: Worker) -> None:
+    """A web handler that gives up starts nothing later: neither in a batch that is tried again, nor behind it."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=has_worker is Worker.OWN, store_seconds=LONG, wrap=faulty(stores)) as engine:
+        stores[0].is_down = True
+        first = asyncio.create_task(engine.start(echoed, "a"))
+        tried = stores[0].calls["commit"]
+
+        async def was_tried() -> bool:
+            return stores[0].calls["commit"] > tried
+
+        await until(was_tried)
+        behind = asyncio.create_task(engine.start(echoed, "b"))
+        at_once = asyncio.create_task(engine.start(echoed, "c"))
+        await asyncio.sleep(0)
+        at_once.cancel()
+        await asyncio.sleep(0.01)
+        first.cancel()
+        behind.cancel()
+        await asyncio.wait([first, behind, at_once])
+        await come_back(stores[0], engine)
+
+        assert first.cancelled()
+        assert await ids_in(engine) == {"last"}
+
+
+async def test_start_that_the_store_may_have_says_so_and_names_the_run(place: Place, has_worker: Worker) -> None:
+    """The store has the change and does not answer. The same start again finds the run."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=has_worker is Worker.OWN, store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        stores[0].gates["commit"] = asyncio.Event()
+        with pytest.raises(CommitUnknownError, match="not known whether run r-1 was started; start it again") as raised:
+            await engine.start(echoed, "a", id="r-1")
+        assert raised.value.run_id == "r-1"
+        cancelled = asyncio.create_task(engine.start(echoed, "b", id="r-2"))
+        await asyncio.sleep(0.01)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        stores[0].gates.pop("commit").set()
+        await in_time((await engine.start(echoed, "a", id="r-1")).status())
+
+        assert await ids_in(engine) == {"r-1"}
+
+
+async def test_store_that_is_busy_is_not_away(place: Place) -> None:
+    """A start that stands behind many others waits longer than for a store that is silent."""
+    stores: list[FaultyStore] = []
+    limits = outlive.Limits(commit_batch_max=1)
+    async with place.engine(worker=False, store_seconds=SHORT, limits=limits, wrap=faulty(stores)) as engine:
+        inner = stores[0].follow_plan
+
+        async def slowly(name: str, verb: object) -> object:
+            if name == "commit":
+                await asyncio.sleep(SHORT / 3)
+            return await inner(name, verb)  # type: ignore[arg-type]
+
+        stores[0].follow_plan = slowly  # type: ignore[method-assign]
+        runs = await in_time(asyncio.gather(*(engine.start(echoed, word) for word in "abcdefgh")))
+
+        assert len(runs) == 8
+
+
+async def test_other_verbs_raise_in_time_too(place: Place) -> None:
+    """One that reads, and one that writes: whether that was written is not known."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=False, store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        run = await engine.start(echoed, "a", id="r-1")
+        for verb in ("find_run", "find_runs", "deliver"):
+            stores[0].gates[verb] = asyncio.Event()
+        with pytest.raises(StoreUnavailableError, match=r"has not answered for 0\.15 s$"):
+            await run.info()
+        with pytest.raises(CommitUnknownError, match="for r-1 was written; repeat the call with the same id or key"):
+            await run.signal("go", 1)
