@@ -80,6 +80,17 @@ def set_byte_lock(descriptor: int, at: int, *, is_held: bool) -> bool:
     return True
 
 
+def set_shared_lock(descriptor: int, at: int, size: int, *, is_held: bool) -> bool:
+    """Share a lock of some bytes of a file, or let go of it; False if that cannot be done. Needs `HAS_BYTE_LOCKS`."""
+    assert _SET is not None
+    kind = fcntl.F_RDLCK if is_held else fcntl.F_UNLCK
+    try:
+        fcntl.fcntl(descriptor, _SET, _FLOCK.pack(kind, os.SEEK_SET, at, size, 0))
+    except OSError:
+        return False
+    return True
+
+
 def is_byte_locked(descriptor: int, at: int) -> bool:
     """Whether another descriptor has locked this byte; also if there is no telling. Needs `HAS_BYTE_LOCKS`."""
     assert _GET is not None

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from outlive._model import RunFilter
@@ -130,3 +136,62 @@ async def test_a_new_connection_does_not_take_another_file_for_the_old_one(store
         await in_reader(store, lose_connection)
     with pytest.raises(StoreMovedError):
         await store.find_run("run-1")
+
+
+async def test_second_library_in_the_process_does_not_delete_the_wal(store: SqliteStore, path: Path) -> None:
+    """Python's `sqlite3` closes its connection while the store writes: what is committed before and after is there."""
+    await begin(store, "run-1")
+    for _ in range(2):
+        with closing(sqlite3.connect(path)) as other:
+            assert other.execute("SELECT count(*) FROM outlive_runs").fetchone() == (1,)
+    await begin(store, "run-2")
+
+    assert await in_another_process(path) == "run-1 run-2"
+
+
+async def test_second_store_of_the_process_keeps_the_wal_when_one_closes(store: SqliteStore, path: Path) -> None:
+    """They share what keeps other libraries away."""
+    second = SqliteStore(path, clock=store.now)
+    await second.open()
+    await second.close()
+    await begin(store, "run-1")
+    sqlite3.connect(path).close()
+    await begin(store, "run-2")
+
+    assert await in_another_process(path) == "run-1 run-2"
+
+
+async def test_wal_goes_with_the_last_store(path: Path) -> None:
+    """As if no lock had been held."""
+    store = SqliteStore(path, clock=lambda: 1)
+    await store.open()
+    await begin(store, "run-1")
+    await store.close()
+
+    assert not path.with_name(f"{path.name}-wal").exists()
+    assert await in_another_process(path) == "run-1"
+
+
+async def test_connection_of_a_user_keeps_its_locks_when_the_store_closes(path: Path) -> None:
+    """Closing any descriptor of the file would drop them, and another process would take the WAL away."""
+    store = SqliteStore(path, clock=lambda: 1)
+    await store.open()
+    await begin(store, "run-1")
+    with closing(apsw.Connection(str(path))) as own:
+        assert own.execute("SELECT count(*) FROM outlive_runs").fetchone() == (1,)
+        await store.close()
+        assert await in_another_process(path) == "run-1"
+
+        assert path.with_name(f"{path.name}-wal").exists()
+
+
+async def in_another_process(path: Path) -> str:
+    """The ids of the runs, as a process sees them that has nothing to do with this one."""
+    program = (
+        "import apsw, sys\n"
+        "print(*sorted(id for (id,) in apsw.Connection(sys.argv[1]).execute('SELECT id FROM outlive_runs')))"
+    )
+    ended = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
+    return ended.stdout.strip()

@@ -71,11 +71,17 @@ class StoreUnavailableError(StoreError):
 class StoreMovedError(StoreUnavailableError):
     """The file of the store was deleted, moved or replaced while it was open; nothing was acknowledged."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, has_other_library: bool = False) -> None:
+        self.has_other_library = has_other_library
+        cause = (
+            "; a second SQLite library in a process can delete the -wal file when it closes the store, and this has "
+            "loaded Python's sqlite3 (SQLAlchemy, Django and pandas do): open the store with apsw, or elsewhere"
+        )
         super().__init__(
             place,
             "the file, or the -wal file beside it, was deleted, moved or replaced while this process uses it, and what "
-            "it writes now would be lost; put the same file back, or stop this process and start it again",
+            f"it writes now would be lost; put the same file back, or stop this process and start it again"
+            f"{cause if has_other_library else ''}",
         )
 
 

@@ -21,6 +21,7 @@ import ctypes
 import enum
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -104,7 +105,7 @@ class Session:
         """The open connection."""
         if self._connection is None:
             if self.file is not None and self.file != find_file(self.path):
-                raise StoreMovedError(str(self.path))
+                raise moved(self.path)
             self._connection = connect(self.path, self._role, self.lock_wait)
             self.file = self.file or file_of(self.path)
         return self._connection
@@ -125,7 +126,7 @@ class Session:
         connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(self._has_moved))
         wal = find_file(self._wal_path)
         if self._has_moved.value or wal != (self._wal or wal):
-            raise StoreMovedError(str(self.path))
+            raise moved(self.path)
         self._wal = wal  # The same for as long as this connection is open.
 
     def execute(self, name: str, *values: Value) -> apsw.Cursor:
@@ -180,6 +181,11 @@ class Session:
     def abandon(self) -> None:
         """In a forked child: never touch the connection again."""
         self._connection = None
+
+
+def moved(path: Path) -> StoreMovedError:
+    """The error of a file that is not at its place any more, with what may have done that."""
+    return StoreMovedError(str(path), has_other_library="_sqlite3" in sys.modules)
 
 
 def check_version() -> None:
@@ -285,7 +291,7 @@ def translate(error: apsw.Error | StoreMovedError, path: Path, *, is_committing:
     file, reason = str(path), str(error)
     match error:
         case StoreMovedError():
-            return StoreMovedError(file)
+            return moved(path)
         case apsw.IOError() if is_committing:
             return CommitUnknownError(file, f"{reason} (while committing)")
         case apsw.FullError():

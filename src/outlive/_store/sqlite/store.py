@@ -54,6 +54,7 @@ from outlive._store.sqlite.deleting import (
     find_references,
 )
 from outlive._store.sqlite.examine import SqliteExaminer
+from outlive._store.sqlite.hold import FileHold
 from outlive._store.sqlite.inbox import REFUSE_MESSAGES
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive._store.sqlite.migrate import check_database, open_database
@@ -90,6 +91,7 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._file: tuple[int, int] | None = None
+        self._hold: FileHold | None = None
         self._process = 0
 
     # -- Life ----------------------------------------------------------------------------------------------
@@ -111,6 +113,7 @@ class SqliteStore:
             await writer.stop()
             raise
         self._writer, self._reader = writer, reader
+        self._hold = FileHold(self._path)
 
     def _session(self, role: Role) -> Session:
         return Session(self._path, clock=self._clock, role=role)
@@ -134,9 +137,14 @@ class SqliteStore:
             with suppress(StoreError):
                 await self.write(self._workers.forget_locks, None)
         self._writer = self._reader = None
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.release()
         # The writer is the last to close: it takes the WAL with it if no other process is there.
         await reader.stop()
         await writer.stop()
+        if hold is not None:
+            hold.close()
         self._locks.close()
         # Closed by the process that opened it: a fork may open it again as its own.
         self._process = 0
