@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from outlive._model.pause import CELL, pauses_in
-from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreUnavailableError, StoreWentBackError
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.server import Server
 from proof.simulation.weather import Fate, Trip, Weather
@@ -100,6 +100,9 @@ class Link:
     def watch(self, ring: Callable[[str], None]) -> None:
         """See `Store`."""
         self._server.watch(self._loop, partial(ring, ""))
+
+    def watch_incarnation(self, changed: Callable[[StoreWentBackError], None]) -> None:
+        """See `Store`. It is always the same one."""
 
     async def ring(self, cell: str) -> None:
         """See `Store`. It is lost: workers look by themselves."""

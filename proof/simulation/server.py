@@ -143,7 +143,7 @@ class Server:
         """Extend a lease."""
         worker = self.state.workers.get(worker_id)
         is_expired = worker is not None and worker.expires_at <= self._world.now()
-        is_ours = self.store.extend_lease(worker_id, lease_seconds)
+        is_ours = self.store.extend_lease(worker_id, lease_seconds, renewed=0) is not None
         if is_ours:
             self._held_until[self._sessions[worker_id]] = self._world.seconds + lease_seconds
             if is_expired:

@@ -176,6 +176,7 @@ class Counters:
         "Changes refused because another writer was first, and changes that came behind such a one."
     )
     unknowns: int = counted("Commits whose outcome had to be read back.")
+    store_changes: int = counted("How often the store turned out to be another one, or to have gone back.")
     runs_started: int = counted("Trees created and owned by this worker in one commit.")
     runs_claimed: int = counted("Trees taken from the store.")
     orphans_claimed: int = counted("Claims of runs whose worker was lost.")

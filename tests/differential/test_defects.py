@@ -94,7 +94,7 @@ class RevivesTheDead(Defective):
 
     async def claim_runs(self, worker_id: str, definitions: Sequence[str], **options: Any) -> Claims:
         if worker_id in self._state.workers and worker_id not in self._state.retired:
-            self.extend_lease(worker_id, 0.001)
+            self.extend_lease(worker_id, 0.001, renewed=0)
         return await super().claim_runs(worker_id, definitions, **options)
 
 

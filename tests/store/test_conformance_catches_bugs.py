@@ -335,9 +335,18 @@ class RevivesTheRetired(Defective):
 
     found_by = "test_beat_of_a_retired_session_is_refused"
 
-    def extend_lease(self, worker_id: str, lease_seconds: float) -> bool:
+    def extend_lease(self, worker_id: str, lease_seconds: float, *, renewed: int) -> int | None:
         self._state.retired.discard(worker_id)
-        return super().extend_lease(worker_id, lease_seconds)
+        return super().extend_lease(worker_id, lease_seconds, renewed=renewed)
+
+
+class TrustsAnyStore(Defective):
+    """Renews a lease whatever the store remembers of it."""
+
+    found_by = "test_beat_notices_that_the_store_has_gone_back"
+
+    def extend_lease(self, worker_id: str, lease_seconds: float, *, renewed: int) -> int | None:
+        return super().extend_lease(worker_id, lease_seconds, renewed=min(renewed, 0))
 
 
 class ListsOldestFirst(Defective):

@@ -54,6 +54,7 @@ from outlive._store.examine import Examiner
 from outlive._store.handle import Tx
 from outlive._store.schedules import ScheduleTable
 from outlive._store.streams import StreamTable
+from outlive.errors import StoreWentBackError
 
 __all__ = [
     "CLOSE_SECONDS",
@@ -189,6 +190,8 @@ class Beat(Protocol):
 
         Raises:
             StoreUnavailableError: the lease was not renewed.
+            StoreWentBackError: the store has forgotten the session, or the renewal before this one, or another server
+            answers in its place; nothing was extended.
         """
 
     def close(self) -> None:
@@ -338,6 +341,11 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
         """Call `ring`, on the event loop, when another process may have made something due (with ""), or rings for a
         cell (with its name). A hint that may be lost, late or false: the caller must look now and then all the same. A
         store without such a thing never calls."""
+
+    def watch_incarnation(self, changed: Callable[[StoreWentBackError], None]) -> None:
+        """Call `changed`, on the event loop, when a new connection leads to another incarnation of the store: another
+        server, or a server that has taken over from the one before. Once for each change, and not for one that a beat
+        has raised. A store without such a thing never calls."""
 
     async def ring(self, cell: str) -> None:
         """Let those that `watch` in other processes know that this cell has changed; a hint too."""

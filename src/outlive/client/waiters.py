@@ -36,9 +36,11 @@ class Waiters:
         self.answers = AnswerWaiters(store, pause_seconds=pause_seconds, followers=self.followers)
         """Those that wait for an answer of a run."""
         self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
+        self.moves: Callable[[str], bool] = lambda _: False
+        """Whether a run moves in this process: then it may be on its way into the store."""
         self._seen: dict[str, bool] = {}
-        """Those of them that were there, and whether they were when last looked for. One that was never there may be on
-        its way into the store; one that was has gone."""
+        """Those of them that were looked for, and whether they were there. One that moves in this process and was never
+        there is left out."""
         self._rung: dict[str, None] = {}
         """Those of them that may have ended in another process."""
         self._bell = Bell()
@@ -138,13 +140,13 @@ class Waiters:
         there, gone = looked
         for run_id in ids:
             if run_id in gone and self._seen.get(run_id) is False:
-                # A snapshot has put it away, or it was deleted, or its tree has another name now. Looked for twice: if
-                # that happened in this process, its worker is about to announce how it ended.
+                # A snapshot has put it away, it was deleted, its tree has another name now, or the store has forgotten
+                # it. Looked for twice: if it ended in this process, its worker is about to announce how.
                 self._fail(run_id, RunNotFoundError(run_id))
             elif run_id in self._waiting:
                 # To the end of the line.
                 self._waiting[run_id] = self._waiting.pop(run_id)
-                if run_id in there or (run_id in gone and run_id in self._seen):
+                if run_id in there or (run_id in gone and (run_id in self._seen or not self.moves(run_id))):
                     self._seen[run_id] = run_id in there
 
     async def _look_for(self, ids: list[str]) -> tuple[set[str], set[str]] | None:

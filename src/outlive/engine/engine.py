@@ -80,7 +80,7 @@ from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.secured import Secured
-from outlive.engine.services import declare_code, load_flows, start_services
+from outlive.engine.services import declare_code, load_flows, start_services, watch_store
 from outlive.engine.serving import Served
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
@@ -249,6 +249,7 @@ class Engine(Served, Secured, Configured):
         self._process = os.getpid()
         try:
             await self._store.open()
+            watch_store(self._store, self.counters, lambda: self._sessions)
             self._committer = Committer(
                 self._store,
                 counters=self.counters,

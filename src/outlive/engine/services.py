@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from outlive._model.retention import Keep, KeepAudit
 from outlive._runtime.environment import Environment
@@ -15,11 +15,28 @@ from outlive._runtime.services.scheduler import Scheduler
 from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.services.unbegun_ender import UnbegunEnder
+from outlive._runtime.session.sessions import WorkerSessions
 from outlive._store.contract import Store
 from outlive.client.client import Client
 from outlive.client.events.triggers import declare as declare_triggers
 from outlive.client.placing import warn_of_unknown
 from outlive.client.schedules.declaring import declare as declare_schedules
+from outlive.errors import StoreWentBackError
+from outlive.telemetry import Counters, log
+
+
+def watch_store(store: Store, counters: Counters, sessions: Callable[[], WorkerSessions | None]) -> None:
+    """Begin a new session when a connection shows that the store is another one, or went back: what is in memory may
+    follow what the store has forgotten."""
+
+    def changed(change: StoreWentBackError) -> None:
+        counters.store_changes += 1
+        if (worker := sessions()) is None:
+            log.error("%s", change)
+        else:
+            worker.end_session(str(change))
+
+    store.watch_incarnation(changed)
 
 
 async def load_flows(store: Store, environment: Environment, *, redefine: Redefine, schedules: bool) -> FlowLoader:

@@ -85,6 +85,18 @@ class StoreMovedError(StoreUnavailableError):
         )
 
 
+class StoreWentBackError(StoreError):
+    """The store is not the one that this process has used: another server took its place, or a backup was restored."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(
+            f"{place} is not the store that it was: {reason}; what it acknowledged before may be missing, so this "
+            f"process discards what it has of it in memory"
+        )
+
+
 class CommitUnknownError(StoreUnavailableError):
     """The store failed around a commit: it may have happened or not. Re-read before anyone moves."""
 

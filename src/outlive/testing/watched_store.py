@@ -13,7 +13,7 @@ from typing import Any
 from outlive._store.contract import Claims, Store
 from outlive._store.schedules import DueSchedules
 
-SYNC_VERBS = frozenset({"now", "open_beat", "watch", "follow"})
+SYNC_VERBS = frozenset({"now", "open_beat", "watch", "watch_incarnation", "follow"})
 LIFE = frozenset({"open", "close"})
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._store.contract import Beat
-from outlive.errors import StoreMovedError, StoreUnavailableError
+from outlive.errors import StoreMovedError, StoreUnavailableError, StoreWentBackError
 from outlive.telemetry import Counters, log
 
 BEATS_PER_LEASE = 3
@@ -89,6 +89,9 @@ class LeaseKeeper:
         try:
             is_ours = self._beat.renew(lease_seconds=self._lease_seconds)
         except StoreMovedError as error:
+            return str(error)
+        except StoreWentBackError as error:
+            self._counters.store_changes += 1
             return str(error)
         except StoreUnavailableError as error:
             self._refusal = str(error)

@@ -93,6 +93,7 @@ class WorkerSessions:
         self._leases = leases
         self._committer = committer
         self._waiters = waiters
+        waiters.moves = self.moves
         self._run_log = run_log
         self._gate = Gate(store, clock=self._clock, counters=self._counters)
         self._observer_calls = ObserverCalls(clock=self._clock, counters=self._counters)
@@ -254,6 +255,11 @@ class WorkerSessions:
         if cell == CELL:
             self._requests.may_lack_pauses = True
         self._requests.look()
+
+    def end_session(self, reason: str) -> None:
+        """Discard what is in memory, and begin a new session: what the store says is the truth."""
+        if self._keeper is not None:
+            self._keeper.end_session(reason)
 
     def reconcile(self) -> None:
         """Compare the trees in memory with the store soon. See `ClaimRequests.reconcile`."""

@@ -41,6 +41,7 @@ from outlive._store.contract import (
     WorkerInfo,
 )
 from outlive._store.memory.audit import MemoryAudit, append_audit
+from outlive._store.memory.beat import MemoryBeat
 from outlive._store.memory.checkpoints import MemoryCheckpoints
 from outlive._store.memory.claim import MemoryClaim, is_open, list_queues, measure_queue
 from outlive._store.memory.deleting import MemoryDeletion
@@ -61,7 +62,8 @@ from outlive._store.streams import (
     is_there,
 )
 from outlive._store.tables.claiming import ClaimRequest, claim_change
-from outlive.errors import ConfigurationError
+from outlive._store.tables.session_rows import forgotten
+from outlive.errors import ConfigurationError, StoreWentBackError
 
 NO_LIMIT = 2**62
 T = TypeVar("T")
@@ -379,7 +381,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         """Begin a session."""
         self._state.workers[worker.id] = worker
         self._state.retired.discard(worker.id)
-        self.extend_lease(worker.id, lease_seconds)
+        self.extend_lease(worker.id, lease_seconds, renewed=0)
 
     async def redefine_worker(self, worker_id: str, definitions: Sequence[str]) -> None:
         """Write what a session can run by now."""
@@ -388,15 +390,21 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
 
     def open_beat(self, worker_id: str) -> MemoryBeat:
         """A way to renew the lease from another thread."""
-        return MemoryBeat(self, worker_id)
+        return MemoryBeat(self.extend_lease, worker_id)
 
-    def extend_lease(self, worker_id: str, lease_seconds: float) -> bool:
+    def watch_incarnation(self, changed: Callable[[StoreWentBackError], None]) -> None:
+        """It ends with its process, and is never another one."""
+
+    def extend_lease(self, worker_id: str, lease_seconds: float, *, renewed: int) -> int | None:
         """Called by a beat in its own thread, so it leaves alone what `retire_worker` sets."""
-        if worker_id not in self._state.workers or worker_id in self._state.retired:
-            return False
+        worker = self._state.workers.get(worker_id)
+        if worker_id in self._state.retired:
+            return None
+        if worker is None or worker.expires_at < renewed:
+            raise StoreWentBackError("memory:", forgotten(worker_id, None if worker is None else worker.expires_at))
         expires_at = self.now() + round(lease_seconds * 1_000_000)
-        self._state.workers[worker_id] = replace(self._state.workers[worker_id], expires_at=expires_at)
-        return True
+        self._state.workers[worker_id] = replace(worker, expires_at=expires_at)
+        return expires_at
 
     async def retire_worker(self, worker_id: str) -> None:
         """End a session; it is remembered, because it may still own trees."""
@@ -578,20 +586,6 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     def examiner(self) -> MemoryExaminer:
         """See `Store`."""
         return MemoryExaminer(self._state, put_run=self._put_run, wake_for_mail=self._wake_for_mail, now=self.now)
-
-
-class MemoryBeat:
-    """Renews the lease of one session."""
-
-    def __init__(self, store: MemoryStore, worker_id: str) -> None:
-        self._store, self._worker_id = store, worker_id
-
-    def renew(self, *, lease_seconds: float) -> bool:
-        """Extend the lease, unless the session has ended."""
-        return self._store.extend_lease(self._worker_id, lease_seconds)
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 def _list_touched(change: Change) -> set[int]:

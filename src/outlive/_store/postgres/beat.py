@@ -16,8 +16,10 @@ from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.claim import microseconds
 from outlive._store.postgres.connection import Session, connect
 from outlive._store.postgres.fault import ERRORS, translate
+from outlive._store.postgres.incarnation import Incarnation
 from outlive._store.postgres.time import StoreTime
-from outlive.errors import StoreUnavailableError
+from outlive._store.tables.session_rows import forgotten
+from outlive.errors import StoreUnavailableError, StoreWentBackError
 
 LEASE_SHARE = 1 / 3
 """How much of a lease one renewal may take."""
@@ -30,8 +32,11 @@ T = TypeVar("T")
 class PostgresBeat:
     """Renews the lease of one session."""
 
-    def __init__(self, address: PostgresAddress, worker_id: str, *, time: StoreTime) -> None:
+    def __init__(self, address: PostgresAddress, worker_id: str, *, time: StoreTime, incarnation: Incarnation) -> None:
         self._address = address
+        self._incarnation = incarnation
+        self._renewed = 0
+        """Until when the lease was renewed the last time. A store that says less has gone back since."""
         self._worker_id = worker_id
         self._time = time
         self._thread: ThreadPoolExecutor | None = None
@@ -59,15 +64,28 @@ class PostgresBeat:
             self._session = Session(await connect(self._address, timeout=lease_seconds * LEASE_SHARE), self._address)
         session = self._session
         left = max(0.001, deadline - asyncio.get_running_loop().time())
-        values = self._time.given(), self._worker_id, microseconds(lease_seconds)
+        # Behind a pooler the same connection may lead to another server at any time.
+        if (change := await self._incarnation.look(session, timeout=left)) is not None:
+            raise change
+        left = max(0.001, deadline - asyncio.get_running_loop().time())
+        values = self._time.given(), self._worker_id, microseconds(lease_seconds), self._renewed
         try:
-            return bool(await session.connection.fetch(session.sql["renew_worker"], *values, timeout=left))
+            renewed = await session.connection.fetch(session.sql["renew_worker"], *values, timeout=left)
+            if renewed:
+                self._renewed = renewed[0]["expires_at"]
+                return True
+            rows = await session.connection.fetch(session.sql["read_lease"], self._worker_id, timeout=left)
         except ERRORS as error:
             self._session = None
             session.connection.terminate()
             raise StoreUnavailableError(
                 str(self._address), translate(error, self._address, is_write=False).args[0]
             ) from error
+        if not rows or not rows[0]["is_retired"]:
+            raise StoreWentBackError(
+                str(self._address), forgotten(self._worker_id, rows[0]["expires_at"] if rows else None)
+            )
+        return False
 
     def close(self) -> None:
         """See `Beat`."""

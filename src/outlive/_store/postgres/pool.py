@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -77,6 +77,8 @@ class Pool:
         """Verbs that have no session yet."""
         self.others: list[Pool] = []
         """Pools that want connections of the same server."""
+        self.connected: Callable[[Session], Awaitable[None]] | None = None
+        """Called with each new connection, before it is used."""
 
     async def take(self) -> Session:
         """A session of one's own until `give` or `drop`.
@@ -238,7 +240,9 @@ class Pool:
                 return given
         self._connecting += 1
         try:
-            connection = await connect(self._address, settings=self._settings)
+            session = await self._new_session()
+            if not session.is_open:  # The line was cut before any verb used it: no caller needs to hear of that.
+                session = await self._new_session()
         except BaseException:
             # Spread by the process, so that the workers of a fleet do not come back in step.
             spread = 1 + os.getpid() % SPREAD_STEPS * SPREAD_STEP
@@ -248,8 +252,17 @@ class Pool:
         finally:
             self._connecting -= 1
         self._pause, self._not_before = BACKOFF_FIRST_SECONDS, 0.0
-        session = Session(connection, self._address)
         self.pids.add(session.pid)
+        return session
+
+    async def _new_session(self) -> Session:
+        session = Session(await connect(self._address, settings=self._settings), self._address)
+        try:
+            if self.connected is not None:
+                await self.connected(session)
+        except BaseException:
+            session.connection.terminate()
+            raise
         return session
 
 

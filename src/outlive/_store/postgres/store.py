@@ -49,8 +49,9 @@ from outlive._store.postgres import checkpoints, claim, commit, deleting, queues
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.beat import PostgresBeat
 from outlive._store.postgres.cells import CellQueue, read_cell
-from outlive._store.postgres.connection import USER_SETTINGS, Session
+from outlive._store.postgres.connection import CONNECT_SECONDS, USER_SETTINGS, Session
 from outlive._store.postgres.examine import PostgresExaminer
+from outlive._store.postgres.incarnation import Incarnation
 from outlive._store.postgres.listen import Listener
 from outlive._store.postgres.migrate import check_database, open_database
 from outlive._store.postgres.moment import Moment
@@ -64,7 +65,7 @@ from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, Stre
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._store.tables.searching import Place, Search
 from outlive._tasks import own_task
-from outlive.errors import StoreError, StoreUnavailableError
+from outlive.errors import StoreError, StoreUnavailableError, StoreWentBackError
 
 SHARED_SESSIONS_MAX = 4
 SHARED_PATIENCE_SECONDS = 0.05
@@ -125,6 +126,8 @@ class PostgresStore:
         self._listener: Listener | None = None
         self._claims = 0
         self._process = 0
+        self._incarnation = Incarnation()
+        self._changed: Callable[[StoreWentBackError], None] = lambda _: None
 
     # -- Life ----------------------------------------------------------------------------------------------
 
@@ -139,6 +142,7 @@ class PostgresStore:
             async with writer.session(is_write=False) as session:
                 await (open_database(session) if migrate else check_database(session))
                 await self._time.measure(session)
+                await self._look_at(session)
         except BaseException:
             await writer.close()
             raise
@@ -148,6 +152,7 @@ class PostgresStore:
         self._pools = pools = Pools(writer, shared, steps)
         for pool in pools:
             pool.others = [other for other in pools if other is not pool]
+        writer.connected = shared.connected = self._look_at
         self._listener = Listener(self._address, is_own=self._is_own)
 
     async def close(self) -> None:
@@ -460,7 +465,16 @@ class PostgresStore:
     def open_beat(self, worker_id: str) -> PostgresBeat:
         """See `Store`."""
         self._check_process()
-        return PostgresBeat(self._address, worker_id, time=self._time)
+        return PostgresBeat(self._address, worker_id, time=self._time, incarnation=self._incarnation)
+
+    def watch_incarnation(self, changed: Callable[[StoreWentBackError], None]) -> None:
+        """See `Store`."""
+        self._changed = changed
+
+    async def _look_at(self, session: Session) -> None:
+        if (change := await self._incarnation.look(session, timeout=CONNECT_SECONDS)) is not None:
+            self._writing.handles.clear()
+            self._changed(change)
 
     def watch(self, ring: Callable[[str], None]) -> None:
         """See `Store`."""

@@ -68,7 +68,7 @@ from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._store.tables.searching import Place, Search
-from outlive.errors import ConfigurationError, StoreError
+from outlive.errors import ConfigurationError, StoreError, StoreWentBackError
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -354,6 +354,9 @@ class SqliteStore:
         session = self._session(Role.BEAT)
         session.file = self._file
         return SqliteBeat(session, worker_id)
+
+    def watch_incarnation(self, changed: Callable[[StoreWentBackError], None]) -> None:
+        """See `Store`. A file that is replaced is noticed by its connections, and one that goes back by a beat."""
 
     @property
     def examiner(self) -> SqliteExaminer:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from outlive._store.contract import Store, WorkerInfo
+from outlive.errors import StoreWentBackError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import DEFINITION, LEASE_SECONDS, begin, claim, hire
 from outlive.testing.conformance.facet import Facet
@@ -182,6 +185,45 @@ class WorkersConformance(Facet):
         assert await claim(store, "worker-a", definitions=[DEFINITION]) == []
         assert await list_ids(store) == set()
         beat.close()
+
+    async def test_beat_notices_that_the_store_has_gone_back(self, store: Store, clock: ManualClock) -> None:
+        """It has forgotten the last renewal, and perhaps more; nothing is extended."""
+        await hire(store, "worker-a")
+        beat = store.open_beat("worker-a")
+        clock.advance(seconds=1)
+        assert beat.renew(lease_seconds=LEASE_SECONDS) is True
+        await hire(store, "worker-a", lease_seconds=LEASE_SECONDS - 1)  # As it was before the renewal.
+        (before,) = await store.list_workers()
+
+        with pytest.raises(StoreWentBackError, match="worker-a"):
+            beat.renew(lease_seconds=LEASE_SECONDS)
+
+        assert await store.list_workers() == [before]
+        beat.close()
+
+    async def test_beat_notices_that_the_store_has_forgotten_the_session(self, store: Store) -> None:
+        """A store that went back to before it began."""
+        beat = store.open_beat("worker-a")
+
+        with pytest.raises(StoreWentBackError, match="worker-a"):
+            beat.renew(lease_seconds=LEASE_SECONDS)
+
+        assert await store.list_workers() == []
+        beat.close()
+
+    async def test_beat_goes_on_after_a_renewal_of_which_it_has_not_heard(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """The lease in the store ends later than the beat knows, and that is no reason to doubt the store."""
+        await hire(store, "worker-a")
+        beat, other = store.open_beat("worker-a"), store.open_beat("worker-a")
+        assert beat.renew(lease_seconds=LEASE_SECONDS) is True
+        clock.advance(seconds=1)
+        assert other.renew(lease_seconds=LEASE_SECONDS) is True
+
+        assert beat.renew(lease_seconds=LEASE_SECONDS) is True
+        beat.close()
+        other.close()
 
     async def test_beat_may_be_closed_twice(self, store: Store) -> None:
         """The second time there is nothing to do."""

@@ -1,0 +1,2 @@
+-- Whether a session has ended, and until when it has its lease.
+SELECT is_retired, expires_at FROM outlive_workers WHERE id = ?1

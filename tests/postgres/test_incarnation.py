@@ -1,0 +1,63 @@
+"""A server that is another one than before, or in another of its lives, is noticed by the next connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from outlive._store.postgres import PostgresStore
+from outlive.errors import StoreWentBackError
+from outlive.testing.clock import ManualClock
+from outlive.testing.conformance.builders import hire
+from outlive.testing.postgres import PostgresServer
+
+pytestmark = pytest.mark.every_store
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PostgresServer]:
+    """A server that can be restored; it finds no archive, so it ends where it is."""
+    with PostgresServer(fsync=False, settings={"restore_command": "/bin/false"}) as server:
+        yield server
+
+
+def restore(server: PostgresServer) -> None:
+    """Start it again as one that is restored to a point in time: it begins a new timeline."""
+    ((folder,),) = server.execute("SHOW data_directory")
+    server.stop()
+    Path(folder, "recovery.signal").touch()
+    server.start()
+    while server.execute("SELECT pg_is_in_recovery()") == [(True,)]:
+        pass
+
+
+async def test_new_timeline_is_noticed_once(server: PostgresServer) -> None:
+    """By the first connection, and by the beat of a session."""
+    store = PostgresStore(server.store_url(), clock=ManualClock())
+    await store.open()
+    changes: list[StoreWentBackError] = []
+    store.watch_incarnation(changes.append)
+    await hire(store, "worker-a")
+    beat = store.open_beat("worker-a")
+    assert beat.renew(lease_seconds=30)
+    server.restart()
+    await store.list_workers()
+    assert changes == [], "a restart changes nothing"
+
+    restore(server)
+    await store.list_workers()
+
+    assert ["another server took over (timeline 2 after 1)"] == [change.reason for change in changes]
+    beat.close()
+    beat = store.open_beat("worker-a")
+    assert beat.renew(lease_seconds=30), "it was reported already"
+    restore(server)
+    beat.close()
+    with pytest.raises(StoreWentBackError, match="timeline 3 after 2"):
+        beat.renew(lease_seconds=30)
+    await store.list_workers()
+    assert len(changes) == 1
+    beat.close()
+    await store.close()
