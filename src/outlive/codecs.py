@@ -1,12 +1,13 @@
-"""Payload codecs for `Engine(codecs=[...])`: compress first, encrypt last.
+"""How values are stored: payload codecs for `Engine(codecs=[...])`, and converters for classes of your own.
 
     codecs=[Compression(), Encryption(keys={"2026-11": key}, current="2026-11")]
 
-Any object with a `name`, `encode` and `decode` is one too: see `PayloadCodec`.
+Compress first, encrypt last. Any object with a `name`, `encode` and `decode` is a payload codec: see `PayloadCodec`.
 """
 
 from outlive._journal.compression import Compression
 from outlive._journal.encryption import Encryption
 from outlive._journal.packing import PayloadCodec
+from outlive._journal.value import register
 
-__all__ = ["Compression", "Encryption", "PayloadCodec"]
+__all__ = ["Compression", "Encryption", "PayloadCodec", "register"]

@@ -1,7 +1,7 @@
 """What a workflow takes and gives, as JSON Schema: for programs that start it, and show it, without having its code.
 
-The schema is that of plain JSON, which a person or a script writes. The type of an argument decodes it as it decodes
-what a workflow was started with, so what fits the schema can be its input as it is.
+The schema is that of the public form, which a person or a script writes, and in which results leave. The type of an
+argument decodes it as it decodes what a workflow was started with, so what fits the schema can be its input as it is.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from typing import Any
 import msgspec
 
 from outlive._journal.arguments import Signature, resolve_hints
-from outlive._journal.modelled import is_model
+from outlive._journal.form import schema_of
 from outlive._journal.schema import find_mismatch
 from outlive._model.state_graph import StateGraph
-
-REFERENCE = "#/$defs/{name}"
 
 
 class Described(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,23 +67,10 @@ def schemas_of(annotations: list[Any]) -> list[dict[str, Any]]:
 
 
 def _schema_of(annotation: Any) -> dict[str, Any]:
-    definitions: dict[str, Any] = {}
-
-    def describe_model(cls: Any) -> dict[str, Any]:
-        if not is_model(cls):
-            return {}  # What it takes is known to its own code only.
-        schema = dict(cls.model_json_schema(ref_template="#/$defs/{model}"))
-        definitions.update(schema.pop("$defs", {}))
-        return schema
-
     try:
-        (schema,), own = msgspec.json.schema_components(
-            [annotation], schema_hook=describe_model, ref_template=REFERENCE
-        )
+        return schema_of(annotation, unknown={})
     except Exception:  # A type that only its own codec understands.
         return {}
-    definitions |= own
-    return {**schema, "$defs": definitions} if definitions else dict(schema)
 
 
 def input_of(described: Described, given: dict[str, Any]) -> bytes:

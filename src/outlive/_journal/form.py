@@ -1,19 +1,21 @@
 """The type of a form that people fill in: its JSON Schema, and its JSON as a value of that type.
 
-A form is plain JSON, because it is filled in where the code of the workflow is not: in a browser, by a script. So it
-is written as the schema says and not in the exact form that `outlive._journal.value` gives to other values. pydantic
-models write their own schema and read their own JSON; msgspec does it for everything else.
+A form is in the public form, because it is filled in where the code of the workflow is not: in a browser, by a script.
+So it is written as the schema says and not in the exact form that `outlive._journal.value` gives to other values.
+pydantic describes models, and what only it can tell apart; msgspec describes everything else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from outlive._journal.modelled import is_model
-from outlive._journal.value import Stored, type_name
+from outlive._journal.modelled import REFERENCE, is_model, schema_of_model
+from outlive._journal.readable import public_custom
+from outlive._journal.value import Stored, codec_for, converter_of, is_adapted, read_custom, type_name
 from outlive.errors import ConfigurationError, UnreadableError
 
 
@@ -54,46 +56,44 @@ def form_type(annotation: Any) -> FormType:
     return FormType(annotation)
 
 
-def schema_of(annotation: Any) -> dict[str, Any]:
-    """The JSON Schema of a type."""
-    if is_model(annotation):
-        return dict(annotation.model_json_schema())
+def schema_of(annotation: Any, *, unknown: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The JSON Schema of the public form of a type, with the definitions that it refers to.
+
+    Args:
+        unknown: the schema of a class that nothing describes.
+
+    Raises:
+        TypeError: nothing describes it.
+    """
     definitions: dict[str, Any] = {}
 
     def describe(cls: Any) -> dict[str, Any]:
-        if not is_model(cls):
+        if is_model(cls):
+            schema = schema_of_model(cls)
+        elif (converter := converter_of(cls)) is not None:
+            schema = schema_of(converter.to, unknown=unknown)
+        elif unknown is not None:
+            schema = dict(unknown)
+        else:
             raise TypeError(f"{type_name(cls)} has no JSON Schema")
-        schema = dict(cls.model_json_schema())
         # References count from the top of the whole schema.
         definitions.update(schema.pop("$defs", {}))
         return schema
 
-    schema = msgspec.json.schema(annotation, schema_hook=describe)
-    if definitions:
-        schema["$defs"] = definitions | schema.get("$defs", {})
-    return schema
+    if not is_model(annotation) and is_adapted(annotation):
+        return schema_of_model(annotation)
+    (schema,), own = msgspec.json.schema_components([annotation], schema_hook=describe, ref_template=REFERENCE)
+    definitions |= own
+    return {**schema, "$defs": definitions} if definitions else dict(schema)
 
 
 def encode_form(value: Any) -> bytes:
     """The JSON of a form, given as plain values or as a value of its type."""
-    if is_model(type(value)):
-        return bytes(_write_model(value))
-    return msgspec.json.encode(value, enc_hook=_write_model)
-
-
-def _write_model(value: Any) -> msgspec.Raw:
-    if is_model(type(value)):
-        return msgspec.Raw(value.model_dump_json(by_alias=True).encode())
-    raise TypeError(f"{type(value).__qualname__} has no JSON; use plain values, or a value of the form's own type")
+    return msgspec.json.encode(value, enc_hook=public_custom)
 
 
 def _decoder(annotation: Any) -> Any:
-    if is_model(annotation):
-        return lambda data: annotation.model_validate_json(bytes(data))
-    return msgspec.json.Decoder(annotation, dec_hook=_read_model).decode
-
-
-def _read_model(cls: Any, plain: Any) -> Any:
-    if is_model(cls):
-        return cls.model_validate_json(msgspec.json.encode(plain))
-    raise TypeError(f"{type_name(cls)} is no part of a form")
+    if is_adapted(annotation):
+        codec = codec_for(annotation)
+        return lambda data: codec.decode(data, "a form")
+    return msgspec.json.Decoder(annotation, dec_hook=read_custom).decode

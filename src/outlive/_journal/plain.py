@@ -1,4 +1,4 @@
-"""Values of users as plain JSON, which every program can read: what is sent to code that has not the types."""
+"""Values of users in their public form, which every program can read: what is sent to code that has not the types."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.modelled import is_model
-from outlive.errors import ArgumentTypeError
+from outlive._journal.readable import public_custom
+from outlive.errors import ArgumentTypeError, OutliveError
 
 
 def plain_json(where: str, data: object) -> Any:
@@ -26,12 +26,6 @@ def encode_plain(where: str, data: object) -> bytes:
         ArgumentTypeError: it cannot be written as JSON; `where` it was given is in the message.
     """
     try:
-        return msgspec.json.encode(data, enc_hook=_plain_model)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        return msgspec.json.encode(data, enc_hook=public_custom)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError, OutliveError) as error:
         raise ArgumentTypeError(where, "data", data, f"give plain JSON values: {error}") from None
-
-
-def _plain_model(value: Any) -> Any:
-    if is_model(type(value)):
-        return value.model_dump(mode="json")
-    raise TypeError(f"{type(value).__qualname__} is no JSON")

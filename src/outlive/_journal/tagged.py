@@ -48,7 +48,7 @@ def from_plain(plain: Any) -> Any:
         return plain
     if len(plain) == 1 and "$" in plain:
         tag, body = plain["$"]
-        return _READERS[tag](body)
+        return READERS[tag](body)
     return {key: from_plain(item) for key, item in plain.items()}
 
 
@@ -156,7 +156,7 @@ def _read_timedelta(text: str) -> timedelta:
     return timedelta(int(days), int(seconds), int(microseconds))
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
+READERS: dict[str, Callable[[Any], Any]] = {
     "tuple": lambda body: tuple(from_plain(item) for item in body),
     "set": lambda body: {from_plain(item) for item in body},
     "frozenset": lambda body: frozenset(from_plain(item) for item in body),

@@ -21,16 +21,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
 from types import CoroutineType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from outlive._journal.modelled import Adapter, is_for_pydantic, is_model, read_model, write_model
 from outlive._journal.tagged import DEPTH_MAX, NOT_AWAITED, find_unwritable, from_plain, has_plain_zone, to_plain
-from outlive.errors import UnreadableError, UnserialisableError, UnstorableTypeError
+from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError, UnstorableTypeError
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 _UNTYPED: frozenset[Any] = frozenset({Any, object, dict, list, typing.Dict, typing.List})  # noqa: UP006
 _EXACT: tuple[type, ...] = (int, str, bool, type(None))
@@ -92,8 +96,8 @@ class TypedCodec:
         self._annotation = annotation
         self._exact = next((kind for kind in _EXACT if annotation is kind), None)
         self._has_set = _has_set(annotation)
-        self._encode = msgspec.json.Encoder(enc_hook=_write_custom).encode
-        self._decode = msgspec.json.Decoder(annotation, dec_hook=_read_custom).decode
+        self._encode = msgspec.json.Encoder(enc_hook=write_custom).encode
+        self._decode = msgspec.json.Decoder(annotation, dec_hook=read_custom).decode
 
     def encode(self, value: Any, what: str) -> bytes:
         """See `ValueCodec`."""
@@ -118,7 +122,7 @@ class TypedCodec:
     def _decode_tagged(self, data: Stored, what: str) -> Any:
         """A sender who knew no type wrote tagged JSON: what it stands for may still be of this type."""
         try:
-            return msgspec.convert(TAGGED.decode(data, what), self._annotation, dec_hook=_read_custom)
+            return msgspec.convert(TAGGED.decode(data, what), self._annotation, dec_hook=read_custom)
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
             raise UnreadableError(what, type_name(self._annotation), str(error)) from error
 
@@ -227,6 +231,11 @@ def codec_for(annotation: Any) -> ValueCodec:
         return TypedCodec(annotation)
 
 
+def is_adapted(annotation: Any) -> bool:
+    """Whether only pydantic reads and writes values of this type."""
+    return isinstance(codec_for(annotation), AdaptedCodec)
+
+
 def type_name(annotation: Any) -> str:
     """A declared type as a person would write it."""
     return (
@@ -241,7 +250,7 @@ def codec_of_value(value: Any) -> ValueCodec:
     """The codec for a value of no declared type: its class if that describes itself, else exactly as it is."""
     cls = type(value)
     marks = ("__dataclass_fields__", "__struct_fields__", "model_dump")
-    return codec_for(cls) if any(hasattr(cls, mark) for mark in marks) else TAGGED
+    return codec_for(cls) if cls in _CONVERTERS or any(hasattr(cls, mark) for mark in marks) else TAGGED
 
 
 def decode_untyped(codec: ValueCodec, data: Stored, what: str) -> Any:
@@ -332,9 +341,54 @@ def _hints(cls: type) -> dict[str, Any]:
         return {}
 
 
-def _write_custom(value: Any) -> Any:
+class Converter(NamedTuple):
+    """How values of a class of a user's own are stored: as values of a type that has a stored form."""
+
+    to: Any
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+_CONVERTERS: dict[type, Converter] = {}
+
+
+def register(cls: type[T], *, to: type[S], encode: Callable[[T], S], decode: Callable[[S], T]) -> None:
+    """Store values of a class of your own as values of another type.
+
+        outlive.codecs.register(Point, to=str, encode=str, decode=Point.parse)
+
+    Call it in the module of the class, before a value is stored. It is for a class that has no stored form: a
+    dataclass, a struct, a model and an enum have theirs. What `decode` returns must be equal to what was encoded, so
+    the class needs `__eq__`. Annotate parameters and fields with the class.
+
+    Args:
+        to: the type of the stored value; it is also what its JSON Schema describes.
+        encode: gives a value of that type.
+        decode: gives the value again.
+
+    Raises:
+        ConfigurationError: the class has a stored form, or another converter.
+    """
+    known = _CONVERTERS.get(cls)
+    if is_record(cls) or issubclass(cls, Enum) or cls.__module__ == "builtins":
+        raise ConfigurationError(f"{type_name(cls)} has a stored form of its own; a converter is for other classes")
+    if known is not None and known != Converter(to, encode, decode):
+        raise ConfigurationError(f"{type_name(cls)} has a converter already")
+    codec_for(to)
+    _CONVERTERS[cls] = Converter(to, encode, decode)
+
+
+def converter_of(cls: Any) -> Converter | None:
+    """The converter that was registered for a class."""
+    return _CONVERTERS.get(cls) if isinstance(cls, type) else None
+
+
+def write_custom(value: Any) -> Any:
+    """What msgspec writes for a value that it does not know."""
     if is_model(type(value)):
         return write_model(value)
+    if (converter := converter_of(type(value))) is not None:
+        return _stored_as(converter.encode(value), converter.to)
     if isinstance(value, CoroutineType):
         raise TypeError(NOT_AWAITED)
     if isinstance(value, (str, int, float)):
@@ -348,9 +402,16 @@ def _write_custom(value: Any) -> Any:
     )
 
 
-def _read_custom(cls: Any, plain: Any) -> Any:
+def _stored_as(value: Any, to: Any) -> Any:
+    return TAGGED.decode_plain(codec_for(to).encode(value, type_name(to)))
+
+
+def read_custom(cls: Any, plain: Any) -> Any:
+    """The value that a plain value stands for, of a class that msgspec does not know."""
     if is_model(cls):
         return read_model(cls, plain)
+    if (converter := converter_of(cls)) is not None:
+        return converter.decode(codec_for(converter.to).decode(TAGGED.encode_plain(plain), type_name(cls)))
     raise TypeError(f"type {type_name(cls)} has no stored form")
 
 

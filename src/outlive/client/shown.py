@@ -16,6 +16,7 @@ import msgspec
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
 from outlive._journal.codec import Row, open_rows
 from outlive._journal.event import AnyEvent, payloads_of
+from outlive._journal.readable import public_event, public_failure, public_of
 from outlive._journal.redaction import Redaction, RowNames, Unpack, black_out
 from outlive._model import Failure, Payload, Run
 from outlive.client.access import Access
@@ -133,9 +134,13 @@ class Shown:
         while len(self._kept) > 1 and sum(each.characters for each in self._kept.values()) > KNOWN_CHARACTERS_MAX:
             self._kept.popitem(last=False)
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, stored: Any) -> Any:
+        """The public form of a stored JSON value, without what the engine redacts."""
+        return public_of(self.hide(stored))
+
+    def hide(self, plain: Any) -> Any:
         """A JSON value without what the engine redacts."""
-        return self._redaction.hide(value) if self._redaction else value
+        return self._redaction.hide(plain) if self._redaction else plain
 
     def text(self, text: str, sent: Any) -> str:
         """A text about a JSON value that a caller has sent, without what the engine redacts in that value."""
@@ -162,15 +167,16 @@ class Shown:
         one whose journal cannot be read, nothing is shown but its type."""
         if secrets is None:
             return Failure(type=failure.type, message=HIDDEN)
-        return self._redaction.hide_failure(failure, secrets)
+        return public_failure(self._redaction.hide_failure(failure, secrets))
 
     async def events(self, events: Sequence[AnyEvent], secrets: set[str] | None = None) -> list[AnyEvent]:
-        """A journal with every payload as JSON; one that cannot be read here says so in its place.
+        """A journal with every payload in its public form; one that cannot be read here says so in its place.
 
         A part of a journal comes with the `secrets` of the events before it, and adds its own.
         """
         unpack = await self._unpacker(events)
-        return self._redaction.hide_events(events, unpack=unpack, names=self._names, secrets=secrets)
+        hidden = self._redaction.hide_events(events, unpack=unpack, names=self._names, secrets=secrets)
+        return [public_event(event) for event in hidden]
 
     async def _unpacker(self, events: Sequence[AnyEvent]) -> Unpack:
         blobs = await self._access.blobs(payload for event in events for payload in payloads_of(event))

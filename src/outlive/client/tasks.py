@@ -31,7 +31,7 @@ from outlive._journal.failure import storable
 from outlive._journal.fold import STATUS, Fold
 from outlive._journal.packing import tree_mark
 from outlive._journal.plain import plain_json
-from outlive._journal.readable import json_of
+from outlive._journal.readable import public_json
 from outlive._journal.schema import find_mismatch
 from outlive._journal.value import TAGGED
 from outlive._model import Failure, Payload, Run, RunStatus, definition_key, given
@@ -192,10 +192,10 @@ class Tasks:
         created = events[0]
         assert isinstance(created, RunCreated)
         value, terms = split_positional(await self._access.unpack(created.input))
-        return json_of(value, f"the input of task {run.id}"), _decode_terms(terms)
+        return public_json(value), _decode_terms(terms)
 
     async def _progress(self, run: Run, payload: Payload) -> Any:
-        return json_of(await self._access.unpack(payload), f"the progress of task {run.id}")
+        return public_json(await self._access.unpack(payload))
 
     async def _plain(self, payload: Payload) -> Any:
         return msgspec.json.decode(await self._access.unpack(payload))

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from outlive._journal.event import RunCreated
-from outlive._journal.readable import json_of
+from outlive._journal.readable import public_of
 from outlive._journal.redaction import black_out
 from outlive._model import Payload, Run, RunFilter, RunStatus, WaitKind
 from outlive._model.instant import instant_of
@@ -100,10 +100,10 @@ class UnderWay:
         if payload is None:
             return None
         try:
-            value = json_of(await self._access.unpack(payload), "what is under way")
+            stored = msgspec.json.decode(await self._access.unpack(payload))
         except OutliveError:
             return None
-        return self._shown.plain(value) if redacted else value
+        return self._shown.plain(stored) if redacted else public_of(stored)
 
     # -- Tasks of remote steps ---------------------------------------------------------------------------------------
 

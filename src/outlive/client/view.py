@@ -14,6 +14,7 @@ import msgspec
 from outlive._define.batch import Plan, chunk_id
 from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunForked
+from outlive._journal.readable import public_value
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, WorkerInfo
 from outlive.client.batch import Reader
@@ -24,7 +25,7 @@ from outlive.client.news import News, NewsReader, Position
 from outlive.client.open_runs import OpenRuns
 from outlive.client.request_plans import RequestPlans
 from outlive.client.streams import StreamItem
-from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError
+from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError, UnserialisableError
 
 if TYPE_CHECKING:
     from outlive._model.state_graph import StateGraph
@@ -184,7 +185,7 @@ class View:
             return None
 
     async def plain(self, payload: Payload | None) -> Any:
-        """The JSON value of a payload, without what is redacted."""
+        """The public form of the value of a payload, without what is redacted."""
         if payload is None:
             return None
         blobs = await self._access.blobs([payload])
@@ -256,15 +257,18 @@ class View:
 
     def shown(self, plain: Any) -> Any:
         """A JSON value without what is redacted."""
-        return self._client.shown.plain(plain)
+        return self._client.shown.hide(plain)
 
     def plain_of(self, value: Any) -> Any:
-        """A value that hides nothing, as JSON."""
-        return msgspec.to_builtins(value, enc_hook=str, str_keys=True)
+        """The public form of a value that hides nothing; of one that has none, its text."""
+        try:
+            return public_value(value, "a value")
+        except UnserialisableError:
+            return msgspec.to_builtins(value, enc_hook=str, str_keys=True)
 
     def field(self, name: str, value: Any) -> Any:
-        """A value of a run's as JSON, without what is redacted, in a field of this name."""
-        return self._client.shown.plain({name: self.plain_of(value)})[name]
+        """The public form of a value of a run's, without what is redacted, in a field of this name."""
+        return self._client.shown.hide({name: self.plain_of(value)})[name]
 
     def text(self, text: str, name: str, sent: Any) -> str:
         """A text about what a caller has sent to something of this name, without what is redacted in it."""
