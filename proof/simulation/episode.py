@@ -69,6 +69,7 @@ class Episode:
             lease_seconds=plan.lease_seconds,
             poll_seconds=plan.poll_seconds,
             limits=Limits(**({"attempts_max": ATTEMPTS_MAX, "processes_max": 1} | plan.limits)),
+            replayed_rows=plan.replayed_rows,
             overlaps=plan.overlaps,
             sees_dead=plan.sees_dead,
             false_alarms=plan.false_alarms,

@@ -129,6 +129,8 @@ class Plan(msgspec.Struct, omit_defaults=True):
     """Whether a worker that comes back is known by its name."""
     rings: bool = True
     """Whether the store tells workers that something may be due, as PostgreSQL does."""
+    replayed_rows: int = 0
+    """How many events of a journal are read at once, and then each is a slice; 0 for replays in one go."""
     limits: dict[str, int] = {}
     rates: Rates = msgspec.field(default_factory=Rates)
     cases: list[Case] = []
@@ -176,11 +178,18 @@ def draw(seed: int) -> Plan:
         pauses=_pauses(seed),
         schedules=_schedules(seed),
     )
+    plan.replayed_rows = _replayed_rows(seed)
     plan.purges = _purges(seed, plan)
     plan.keeping = _keeping(seed, plan)
     if plan.keeping is not None:
         plan.limits |= {"payload_inline_bytes_max": 100, "deletes_per_second_max": DELETES_PER_SECOND}
     return plan
+
+
+def _replayed_rows(seed: int) -> int:
+    """In one seed of three every replay is a long one."""
+    chance = random.Random(f"replays of outlive simulation {seed}")
+    return chance.choice((1, 3, 8)) if chance.random() < 1 / 3 else 0
 
 
 def _keeping(seed: int, plan: Plan) -> Keeping | None:

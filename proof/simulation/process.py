@@ -8,6 +8,7 @@ line to the store are simulated.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from outlive._define.registry import Registry
 from outlive._lease.contract import Leases
 from outlive._model import Limits
 from outlive._model.retention import Keep
+from outlive._runtime.environment import Environment, ReplayPace
 from outlive._runtime.session.sessions import WorkerSessions
 from outlive.engine import Engine
 from outlive.errors import StoreUnavailableError
@@ -30,6 +32,8 @@ from proof.simulation.weather import Weather
 from proof.simulation.world import World
 
 BOOT_RETRY_SECONDS = 0.5
+PAUSE_SECONDS = 0.1
+"""Between two slices of a replay, while others commit."""
 CLIENT_POLL_SECONDS = 2.0
 
 
@@ -44,6 +48,8 @@ class Parts:
     lease_seconds: float
     poll_seconds: float
     limits: Limits
+    replayed_rows: int
+    """How many events of a journal are read at once, and then each is a slice; 0 for replays in one go."""
     overlaps: bool
     """Whether committers work on answers while the next batch is written, as they do with a server."""
     sees_dead: bool
@@ -72,12 +78,14 @@ class SimulatedEngine(Engine):
         *,
         process_name: str,
         overlaps: bool,
+        replayed_rows: int,
         leases: NewLeases,
         **options: Any,
     ) -> None:
         super().__init__("memory:", tune=False, clock=clock, **options)
         self._store: Any = link
         self._overlaps = overlaps
+        self._replayed_rows = replayed_rows
         self._simulated_leases = leases
         self._process_name = process_name
 
@@ -91,6 +99,18 @@ class SimulatedEngine(Engine):
         self._committer._overlaps = self._overlaps
         # The given ones would look at the real process, which all simulated ones share.
         return super()._new_sessions(self._simulated_leases(self._store))
+
+    def _environment(self) -> Environment:
+        pace = ReplayPace(slice_seconds=math.inf)
+        if self._replayed_rows:
+            pace = ReplayPace(0.0, PAUSE_SECONDS, rows_max=self._replayed_rows, blobs_max=1)
+        return super()._environment()._replace(replay_pace=pace)
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether a replay is under way between two slices."""
+        worker = self._sessions._worker if self._sessions is not None else None
+        return worker is not None and not worker.replays.is_resting
 
     def forget(self) -> None:
         """Drop the runs that it has in memory: a workflow that is garbage must not be heard."""
@@ -144,6 +164,7 @@ class Process:
                 grace_seconds=1.0,
                 limits=self._parts.limits,
                 overlaps=self._parts.overlaps,
+                replayed_rows=self._parts.replayed_rows,
                 retention=self._parts.retention if self.has_worker else (),
                 schedules=self._parts.has_schedules,
                 flows=False,
@@ -182,6 +203,8 @@ class Process:
             self._parts.world.sometimes["process killed"] += 1
             if self._parts.ledger.is_busy(self.loop):
                 self._parts.world.sometimes["process killed in the middle of a step"] += 1
+            if self.engine is not None and self.engine.is_replaying:
+                self._parts.world.sometimes["process killed in the middle of a replay"] += 1
             self.loop.die()
 
     def pause(self) -> None:
@@ -206,6 +229,8 @@ class Process:
 
         async def leave() -> None:
             assert self.engine is not None
+            if self.engine.is_replaying:
+                self._parts.world.sometimes["process stopped in the middle of a replay"] += 1
             try:
                 await self.engine.__aexit__(None, None, None)
             except Exception as error:

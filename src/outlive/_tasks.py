@@ -8,7 +8,7 @@ caller to the steps of all others, and keep alive what hangs on them. So the eng
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -35,6 +35,25 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         return task.result()
     finally:
         task.cancel()
+
+
+async def in_callback(work: Callable[[], None]) -> None:
+    """Do something in a plain callback of the loop: executions are never fed from inside a task."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def call() -> None:
+        if done.cancelled():
+            return
+        try:
+            work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    loop.call_soon(call)
+    await done
 
 
 async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:

@@ -16,6 +16,7 @@ import msgspec
 import outlive
 from outlive._platform import HAS_BYTE_LOCKS
 from outlive._runtime.commit.committer import Committer
+from outlive._runtime.environment import ReplayPace
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.reporter import Reporter
 from outlive._runtime.session.claimer import Claimer
@@ -61,6 +62,12 @@ def wrap_inner(engine: TestEngine, wrap: Callable[[Store], T]) -> T:
     engine._watched.inner = store
     wrapped: T = store
     return wrapped
+
+
+def give_replay_pace(engine: outlive.Engine, pace: ReplayPace) -> None:
+    """Let its worker replay at another pace; before it is entered."""
+    environment = engine._environment()._replace(replay_pace=pace)
+    engine._environment = lambda: environment  # type: ignore[method-assign]
 
 
 def clock_of(engine: outlive.Engine) -> Any:

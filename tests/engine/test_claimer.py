@@ -63,6 +63,7 @@ class Work:
         self.trees = self
         self.notes = SimpleNamespace(declined=frozenset())
         self.mail = SimpleNamespace(pauses={})
+        self.replays = SimpleNamespace(new_slice=lambda: lambda: False)
         self.revived: list[int] = []
         self.judged = 0
 
@@ -77,7 +78,7 @@ class Work:
     def take(self, claim: Any) -> None:
         """Nothing is in memory."""
 
-    def revive(self, claim: Any, live: Any, found: Any) -> None:
+    def revive(self, claim: Any, live: Any, found: Any, is_over: Any) -> None:
         """Note which one."""
         self.revived.append(claim.run.journal)
 
@@ -118,6 +119,7 @@ class Due:
         claims: list[Any] = [
             SimpleNamespace(
                 run=SimpleNamespace(journal=journal, id=f"{journal}", workflow="w", begin_by=None),
+                seq=1,
                 interrupted=is_orphan,
             )
             for journal, is_orphan in taken

@@ -14,9 +14,8 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.codec import open_row, salt_of, seal
-from outlive._runtime.session import worker as workers
+from outlive._runtime.session.replays import Replays
 from outlive._runtime.session.worker import Worker
-from outlive._runtime.tree.rebuilding import rebuild
 from outlive._store.contract import Change, Outcome, Store
 from outlive._store.memory import MemoryState, MemoryStore
 from outlive.errors import ConfigurationError
@@ -433,16 +432,19 @@ async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytes
 
 async def test_an_engine_that_forgets_outcomes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a recovery it calls again what is in the journal."""
-    honest = rebuild
+    honest = Replays.begin
 
-    def forgets(live: Any, run: Any, rows: list[Any], mail: list[Any], **options: Any) -> int:
+    def forgets(self: Replays, live: Any, claim: Any, found: Any, is_over: Any) -> None:
+        run, rows = claim.run, found.journals[claim.run.journal]
         kept = [row for row in rows if b'"t":"StepSucceeded"' not in row[3]]
         if len(kept) != len(rows):
             salt = salt_of(run.nonce)
-            rows = [seal(open_row(row, salt=salt, run_id=run.id), salt=salt, seq=seq) for seq, row in enumerate(kept)]
-        return honest(live, run, rows, mail, **options)
+            found.journals[run.journal] = [
+                seal(open_row(row, salt=salt, run_id=run.id), salt=salt, seq=seq) for seq, row in enumerate(kept)
+            ]
+        honest(self, live, claim, found, is_over)
 
-    monkeypatch.setattr(workers, "rebuild", forgets)
+    monkeypatch.setattr(Replays, "begin", forgets)
 
     with pytest.raises(SurvivalError, match=r"step crash\.reserve has ended before"):
         await crash_everywhere(two_steps)

@@ -131,7 +131,13 @@ class Execution:
 
     def look_ahead(self, events: Sequence[AnyEvent]) -> None:
         """Before a replay: the whole journal that is about to be fed."""
+        for _ in self.looking_ahead(events):
+            """In one go."""
+
+    def looking_ahead(self, events: Sequence[AnyEvent]) -> Iterator[None]:
+        """The same, with a stop now and then."""
         self.ahead = Lookahead(events)
+        yield from self.ahead.note(events)
 
     @property
     def is_replaying(self) -> bool:

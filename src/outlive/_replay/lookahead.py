@@ -11,7 +11,7 @@ must mean the version that the child has. And a call that the journal answers ne
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from outlive._journal.event import (
@@ -37,6 +37,9 @@ from outlive._journal.event import (
 _SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed, RunRetried, RunForked)
 """At the end of a journal these say who has it, and not how far the code has come. `RunSuspended` does: the code that
 wrote it had come to rest beyond every event before."""
+
+NOTED_AT_ONCE = 500
+"""Events that are noted between two stops."""
 
 
 class Lookahead:
@@ -64,7 +67,6 @@ class Lookahead:
         """When a worker began the run, if that was later than its creation; else 0."""
         self.rests = rests_in(events, enumerate(events, first_number(events)))
         """When trees that a person has brought back, or forked, went on: by the number of that event."""
-        valid = standing(events, self.undone) if self.undone else events
         self.patches: set[tuple[int, str]] = set()
         self.set_aside: dict[tuple[int, str], MessageSetAside] = {}
         """Messages that the code of their time could not read, by their run and their place in the journal."""
@@ -76,21 +78,6 @@ class Lookahead:
         self.digests: dict[tuple[int, str], int] = {}
         """The digests of the arguments of steps, children and detached runs that the journal answers for good, by run
         and call: nothing needs their arguments again."""
-        for event in valid:
-            match event:
-                case StepSucceeded() | StepFailed() | DetachedStarted():
-                    self.digests[event.run, event.call] = event.digest
-                case RunCreated():
-                    self.children[event.parent, event.call] = event.version
-                    self.digests[event.parent, event.call] = event.digest
-                case PatchTaken():
-                    self.patches.add((event.run, event.call))
-                case MessageSetAside():
-                    self.set_aside[event.run, event.message] = event
-                case AskAnswered():
-                    self.answered[event.run, event.call] = event
-                case _:
-                    pass
         last = len(events) - 1
         while last >= 0 and isinstance(events[last], _SAYS_NOTHING):
             last -= 1
@@ -112,6 +99,30 @@ class Lookahead:
         self.passed = self.last if is_followed else self.last - 1
         """The number of the last event that has another one behind it, be it only a claim: what older code could read
         there, it has read."""
+
+    def note(self, events: Sequence[AnyEvent]) -> Iterator[None]:
+        """Note what single events say, and stop now and then: a journal may be long."""
+        valid = standing(events, self.undone) if self.undone else events
+        for start in range(0, len(valid), NOTED_AT_ONCE):
+            self._note(valid[start : start + NOTED_AT_ONCE])
+            yield
+
+    def _note(self, events: Sequence[AnyEvent]) -> None:
+        for event in events:
+            match event:
+                case StepSucceeded() | StepFailed() | DetachedStarted():
+                    self.digests[event.run, event.call] = event.digest
+                case RunCreated():
+                    self.children[event.parent, event.call] = event.version
+                    self.digests[event.parent, event.call] = event.digest
+                case PatchTaken():
+                    self.patches.add((event.run, event.call))
+                case MessageSetAside():
+                    self.set_aside[event.run, event.message] = event
+                case AskAnswered():
+                    self.answered[event.run, event.call] = event
+                case _:
+                    pass
 
 
 def first_number(events: Sequence[AnyEvent]) -> int:

@@ -15,6 +15,18 @@ from outlive._runtime.clock import Clock
 from outlive.telemetry import Counters
 
 
+class ReplayPace(NamedTuple):
+    """How long a replay keeps the event loop, and how much of a journal is in memory at once."""
+
+    slice_seconds: float = 0.004
+    pause_seconds: float = 0.02
+    """Between two slices, if others commit: a replay takes a sixth of the loop's time then."""
+    rows_max: int = 1_000
+    """Events that are read at once; a journal with fewer is read together with others."""
+    blobs_max: int = 16
+    """Blobs that are read at once for one run."""
+
+
 class Environment(NamedTuple):
     """The same for all sessions of an engine."""
 
@@ -35,3 +47,4 @@ class Environment(NamedTuple):
     """For steps that have none of their own, in workflows that have none."""
     tracer: RunTracer | None = None
     """Traces runs, if the engine has such middleware."""
+    replay_pace: ReplayPace = ReplayPace()

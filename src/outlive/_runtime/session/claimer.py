@@ -8,6 +8,7 @@ rings, or for the poll interval, after which it finds what other processes have 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -44,7 +45,7 @@ from outlive._store.contract import (
     Outcome,
     Store,
 )
-from outlive._tasks import own_task
+from outlive._tasks import in_callback, own_task
 from outlive.client.closing import end_unbegun
 from outlive.client.message_key import ended_in, kind_in
 from outlive.errors import CommitUnknownError, OutliveError, StoreMovedError, StoreUnavailableError
@@ -53,10 +54,10 @@ from outlive.telemetry import log, run_fields
 DOUBT_SECONDS = 60.0
 """How long a claim that was never answered may still take effect: for so long the claimer looks for its trees."""
 DOUBT_LOOK_SECONDS = 2.0
-REPLAYS_PER_TURN_MAX = 50
-"""Runs revived in one turn of the event loop, so that a thousand of them do not stall the others."""
 LOST_SESSIONS_MAX = 20
 """Sessions whose last words one claim reads: the runs of a fleet that is lost need not all say what they were in."""
+READ_AT_ONCE_MAX = 50_000
+"""Events that are read at once for all trees of a claim; the journals of the others are read one by one."""
 
 UNQUEUED = tuple(f"{spec.name}@{spec.version}" for spec in (QUEUED_BATCH, BULK))
 NO_LIMIT = 2**62
@@ -91,6 +92,7 @@ class Claimer:
         self._limits = environment.limits
         self._recovery = environment.recovery
         self._tracer = environment.tracer
+        self._replay_pace = environment.replay_pace
         self._pace = OrphanPace(environment.recovery, clock=self._clock, room_max=self._limits.runs_active_max)
         self.definitions = definitions
         """What it claims; `WorkerSessions.redefine` changes it."""
@@ -210,7 +212,7 @@ class Claimer:
         pauses = pauses_in(await self._store.read_cell(CELL))
         self._pauses_at = self._clock.monotonic() + self._poll_seconds
         if pauses != self._worker.mail.pauses:
-            await _in_callback(partial(self._worker.mail.set_pauses, pauses))
+            await in_callback(partial(self._worker.mail.set_pauses, pauses))
 
     def _claimable(self) -> list[str]:
         """The definitions of this worker that are not paused."""
@@ -273,7 +275,7 @@ class Claimer:
         # First what is held, then what the store says: a tree that is taken in meanwhile is not judged by an old row.
         held = self._worker.trees.stored()
         runs = await self._store.find_runs([live.id for live in held])
-        await _in_callback(partial(self._worker.discard_strays, held, runs))
+        await in_callback(partial(self._worker.discard_strays, held, runs))
         # Only now: if the store did not answer, the claimer asks again.
         self._requests.may_hold_strays = False
 
@@ -327,7 +329,7 @@ class Claimer:
         # Taken out of the cache now, so that they cannot be evicted while the journals of the others are read.
         hot = {claim.run.journal: self._worker.trees.take(claim) for claim in claims}
         try:
-            found = await self._read(hot)
+            found = await self._read(claims, hot)
             if any(claim.interrupted for claim in claims):
                 found.stalls = stalls_in(await self._store.read_cell(STALLS))
             found.last_words = await self._read_last_words(claims, found.journals)
@@ -338,17 +340,20 @@ class Claimer:
                 if live is not None:
                     live.discard()
             raise
-        for start in range(0, len(claims), REPLAYS_PER_TURN_MAX):
-            await _in_callback(partial(self._hand_over, claims[start : start + REPLAYS_PER_TURN_MAX], hot, found))
+        waiting = deque(claims)
+        while waiting:
+            await in_callback(partial(self._hand_over, waiting, hot, found))
 
-    async def _read(self, hot: dict[int, LiveTree | None]) -> ClaimData:
-        cold = [journal for journal, live in hot.items() if live is None]
-        if cold:
+    async def _read(self, claims: list[Claim], hot: dict[int, LiveTree | None]) -> ClaimData:
+        short = self._short(claim for claim in claims if hot[claim.run.journal] is None)
+        if short:
             # Together: on a server, each would be a round trip of its own.
-            journals, mail = await asyncio.gather(self._store.read_journals(cold), self._read_mail(list(hot)))
+            journals, mail = await asyncio.gather(self._store.read_journals(short), self._read_mail(list(hot)))
         else:
             journals, mail = {}, await self._read_mail(list(hot))
-        return ClaimData(journals, mail, await self._read_blobs(journals.values(), mail.values()))
+        # A replay asks for its blobs where it has many.
+        few = [rows for rows in journals.values() if len(blob_ids([rows], ())) <= self._replay_pace.blobs_max]
+        return ClaimData(journals, mail, await self._read_blobs(few, mail.values()))
 
     async def _read_last_words(self, claims: list[Claim], journals: Mapping[int, list[Row]]) -> dict[int, str]:
         """What the lost workers of claimed trees had said that they were doing, by journal."""
@@ -366,16 +371,30 @@ class Claimer:
                 found[claim.run.journal] = words
         return found
 
-    def _hand_over(self, claims: list[Claim], hot: dict[int, LiveTree | None], found: ClaimData) -> None:
+    def _short(self, claims: Iterable[Claim]) -> list[int]:
+        """The journals that are read together: those with few events, until there are many of them."""
+        short, left = [], READ_AT_ONCE_MAX
         for claim in claims:
+            if claim.seq < min(self._replay_pace.rows_max, left):
+                short.append(claim.run.journal)
+                left -= claim.seq + 1
+        return short
+
+    def _hand_over(self, waiting: deque[Claim], hot: dict[int, LiveTree | None], found: ClaimData) -> None:
+        """Hand over what there is time for in one slice, so that a thousand runs do not stall the others."""
+        is_over = self._worker.replays.new_slice()
+        while waiting:
+            claim = waiting.popleft()
             try:
-                self._worker.revive(claim, hot[claim.run.journal], found)
+                self._worker.revive(claim, hot[claim.run.journal], found, is_over)
             except Exception:  # The other claimed runs go on.
                 extra = run_fields(claim.run.id, claim.run.workflow)
                 log.exception("run %s could not be taken in", claim.run.id, extra=extra)
                 # Nothing of it stays in memory, and the next query finds it.
                 self._worker.discard_tree(claim.run.journal)
                 self._requests.may_lack_trees = True
+            if is_over():
+                break
 
     async def _bring_ends(self) -> None:
         """Have the ends of other trees sent to the trees that wait for them, and send those that will not be: of runs
@@ -407,7 +426,7 @@ class Claimer:
             if messages:
                 await self._store.deliver(messages, inbox_messages_max=NO_LIMIT)
             del self._requests.lookups[0]
-            await _in_callback(partial(self._worker.looked_up, live, len(waits)))
+            await in_callback(partial(self._worker.looked_up, live, len(waits)))
 
     async def _refuse(self) -> None:
         """Answer the asks that trees have refused. Always before an inbox is read, so that none of them is seen again
@@ -417,7 +436,7 @@ class Claimer:
             live, refusals = self._requests.refusals[0]
             await self._store.refuse_messages(self._worker.id, refusals)
             del self._requests.refusals[0]
-            await _in_callback(partial(self._worker.refused, live))
+            await in_callback(partial(self._worker.refused, live))
 
     async def _bring_mail(self) -> None:
         if not self._worker.trees.stored():
@@ -429,7 +448,7 @@ class Claimer:
             return
         mail = await self._read_mail(journals)
         blobs = await self._read_blobs((), mail.values())
-        await _in_callback(partial(self._deliver, mail, blobs))
+        await in_callback(partial(self._deliver, mail, blobs))
 
     async def _read_mail(self, journals: list[int]) -> dict[int, list[Inbound]]:
         mail = await self._store.read_inbox(journals)
@@ -455,23 +474,6 @@ class Claimer:
     async def _read_blobs(self, journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> dict[str, bytes]:
         ids = blob_ids(journals, mail)
         return await self._store.get_blobs(sorted(ids)) if ids else {}
-
-
-async def _in_callback(work: Callable[[], None]) -> None:
-    """Do something in a plain callback of the loop: executions are never fed from inside a task."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def call() -> None:
-        try:
-            work()
-        except BaseException as error:
-            done.set_exception(error)
-        else:
-            done.set_result(None)
-
-    loop.call_soon(call)
-    await done
 
 
 def _with_kind(message: Inbound) -> Inbound:

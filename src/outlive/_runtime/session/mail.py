@@ -99,4 +99,5 @@ class TreeMail:
         for live in self._trees.active() if pauses else ():
             if live.journal and live.hold is None and self.is_paused(live.fold.root.workflow):
                 self.hold(live, Hold())
-                self._mover.settle(live)
+                if live.phase is not TreePhase.REPLAYING:
+                    self._mover.settle(live)

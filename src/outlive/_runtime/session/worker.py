@@ -22,7 +22,6 @@ from functools import partial
 
 import msgspec
 
-from outlive._journal.codec import Row
 from outlive._journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
 from outlive._model import Run, RunStatus
 from outlive._model.payload import Blob
@@ -35,6 +34,7 @@ from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.reporter import Reporter
 from outlive._runtime.session.ends import RunEnds
 from outlive._runtime.session.mail import TreeMail
+from outlive._runtime.session.replays import Replays
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.alarms import Alarms
@@ -47,9 +47,8 @@ from outlive._runtime.tree.holding import Hold
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
 from outlive._runtime.tree.phase import TreePhase
-from outlive._runtime.tree.rebuilding import consume_requests, rebuild
+from outlive._runtime.tree.rebuilding import Replay
 from outlive._runtime.tree.replay_notes import ReplayNotes
-from outlive._runtime.tree.resume_policy import ResumePolicy
 from outlive._runtime.tree.run_log import RunLog, log_discarded, log_taken_over
 from outlive._runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._runtime.tree.stream_writer import StreamWriter
@@ -95,13 +94,21 @@ class Worker:
         self._run_log = run_log
         self._ends = RunEnds(counters, waiters=waiters, requests=requests, tracer=environment.tracer)
         self._loop = asyncio.get_running_loop()
-        self._resume_policy = ResumePolicy(environment)
         self.notes = ReplayNotes(counters)
         self.trees = LiveTrees(cached_max=limits.runs_cached_max, counters=counters, monotonic=clock.monotonic)
         self._alarms = Alarms(clock, self._on_alarm)
         self._reports = StepReports(clock, self)
         self._streams = StreamWriter(environment, store, ring=waiters.followers.ring)
         self.reporter = Reporter(store, info.id, clock=clock)
+        self.replays = Replays(
+            environment,
+            store=store,
+            notes=self.notes,
+            reporter=self.reporter,
+            worker=info.name,
+            finish=self._on_replayed,
+            fail=self._discard_and_look,
+        )
         self._executor = Executor(
             environment,
             committer=committer,
@@ -174,55 +181,51 @@ class Worker:
 
     # -- Claims ----------------------------------------------------------------------------------------------
 
-    def revive(self, claim: Claim, live: LiveTree | None, found: ClaimData) -> None:
-        """Go on with a claimed tree: from memory, or from its journal."""
+    def revive(self, claim: Claim, live: LiveTree | None, found: ClaimData, is_over: Callable[[], bool]) -> None:
+        """Go on with a claimed tree: from memory, or from its journal. Where the slice is over, `replays` goes on."""
         assert asyncio.current_task() is None, "executions are fed from plain callbacks only"
+        run, journal = claim.run, claim.run.journal
         self._counters.runs_claimed += 1
         self._counters.orphans_claimed += claim.interrupted
         if claim.interrupted:
-            log_taken_over(claim.run, found.last_words.get(claim.run.journal, ""))
-        mail = found.mail.get(claim.run.journal, [])
+            log_taken_over(run, found.last_words.get(journal, ""))
+        mail = found.mail.get(journal, [])
         if live is not None:
             live.reclaimed(claim)
         else:
-            live = self._new_live(claim.run.id, nonce=claim.run.nonce, journal=claim.run.journal)
-            live.seq, live.crc = claim.seq, claim.crc
-            self._listen(live, claim.run)
-        self.trees.add(claim.run.journal, live)
-        if self.mail.is_paused(claim.run.workflow):
+            live = self._new_live(run.id, nonce=run.nonce, journal=journal)
+            live.claimed(claim)
+            self._listen(live, run)
+        self.trees.add(journal, live)
+        if self.mail.is_paused(run.workflow):
             live.hold = Hold()  # It was claimed before the pause was known here.
-        rows = found.journals.get(claim.run.journal, [])
         if found.blobs:
-            live.payloads.add({id: found.blobs[id] for id in blob_ids([rows], [mail]) if id in found.blobs})
-        if live.fold.events == 0:
+            ids = blob_ids([found.journals.get(journal, [])], [mail])
+            live.payloads.add({id: found.blobs[id] for id in ids if id in found.blobs})
+        if live.phase is TreePhase.MOVING:
+            self._take_up(live, mail)
+        else:
             self._counters.runs_replayed += 1
-            self._rebuild(live, claim, rows, mail, found)
-            if claim.interrupted and live.execution.created is not None and live.tracer is not None:
-                live.tracer.taken_over(claim.run, live.execution.headers, worker=self._name)
-            mail = [message for message in mail if message.kind is not MessageKind.SKIP]
-            if not mail:
-                # Only without mail: a message may cancel the run, and then these steps must not begin.
-                self.start_durable(live)
-            if live.execution.end_waits:
-                self._look_up_old_waits(live)
+            self.replays.begin(live, claim, found, is_over)
+
+    def _on_replayed(self, replay: Replay) -> None:
+        """The replay of a tree is over: it goes on, or is parked."""
+        live = replay.live
+        mail = [message for message in replay.mail if message.kind is not MessageKind.SKIP]
+        if not mail:
+            # Only without mail: a message may cancel the run, and then these steps must not begin.
+            self.start_durable(live)
+        if live.execution.end_waits:
+            self._look_up_old_waits(live)
+        self.mail.saved(live)  # There may be more, which came while it was replayed.
+        self._take_up(live, mail)
+
+    def _take_up(self, live: LiveTree, mail: list[Inbound]) -> None:
         with self.guarding(live):
             self.mail.take(live, mail)
             live.fire_due()
             self._start_due_retries(live)
         self.settle(live)
-
-    def _rebuild(self, live: LiveTree, claim: Claim, rows: list[Row], mail: list[Inbound], found: ClaimData) -> None:
-        """Replay a tree, and grant or refuse the requests of people to resume it or to skip a step."""
-        last_word = found.last_words.get(claim.run.journal, "")
-        policy = self._resume_policy
-        reason_to_park = partial(policy.reason_to_park, claim, rows, mail, found.stalls, last_word=last_word)
-        self._counters.steps_skipped += rebuild(
-            live, claim.run, rows, mail, reason_to_park=reason_to_park, worker=self._name
-        )
-        consume_requests(live, mail)
-        if live.is_declined:
-            self.notes.decline(live)
-        self.notes.report_differences(live, claim.run)
 
     def _look_up_old_waits(self, live: LiveTree) -> None:
         """See to the ends that a tree waited for before it was replayed. Those that it waits for since then follow when
@@ -280,7 +283,7 @@ class Worker:
     def discard_strays(self, held: list[LiveTree], runs: dict[str, Run]) -> None:
         """Discard the trees of `held` that are no longer ours by `runs`, which was read from the store after `held`."""
         for live in held:
-            if live.phase is not TreePhase.MOVING or not is_stray(live, runs.get(live.id), worker_id=self.id):
+            if not live.phase.is_owned or not is_stray(live, runs.get(live.id), worker_id=self.id):
                 continue
             self._counters.runs_disowned += 1
             self.discard(live, "the store says that another worker has taken it over, or that it has ended")
@@ -569,6 +572,7 @@ class Worker:
         """Whether every tree waits for an alarm, a message, or a step that runs: nothing else is under way."""
         return (
             self._executor.is_resting
+            and self.replays.is_resting
             and self._streams.is_resting
             and self.reporter.is_resting
             and not self._reports.outcomes
@@ -579,6 +583,7 @@ class Worker:
         """Stop everything at once."""
         self.reporter.close()
         self._alarms.close()
+        self.replays.close()
         self.discard_all()
         self._executor.close()
         self._streams.close()
@@ -594,7 +599,7 @@ class Worker:
             if not live.journal:
                 # Another open transaction holds its id: the tree is not stored yet and has no journal to write to.
                 self.discard(live)
-            elif live.phase is TreePhase.MOVING:
+            elif live.phase.is_owned:
                 live.release()
                 self.settle(live)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from outlive._journal.codec import Row, open_row, salt_of
 from outlive._journal.event import RunClaimed, RunCreated, SnapshotTaken
 from outlive._journal.history import blobs_of
-from outlive._model import Run
+from outlive._model import Payload, Run
 from outlive._model.stalls import Stall
 from outlive._store.contract import Inbound
 from outlive.errors import OutliveError
@@ -44,8 +44,13 @@ def blob_ids(journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> se
     for rows in journals:
         ids |= blobs_of(rows)
     for messages in mail:
-        for message in messages:
-            for payload in (message.payload, message.ended.result if message.ended else None):
-                if payload is not None and payload.blob:
-                    ids.add(payload.blob)
+        ids |= {payload.blob for payload in payloads_of(messages) if payload.blob}
     return ids
+
+
+def payloads_of(messages: Iterable[Inbound]) -> Iterator[Payload]:
+    """The values that messages bring."""
+    for message in messages:
+        for payload in (message.payload, message.ended.result if message.ended else None):
+            if payload is not None:
+                yield payload

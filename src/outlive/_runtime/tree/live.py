@@ -192,6 +192,12 @@ class LiveTree:
             assert phase in FOLLOWS[self.phase], f"{phase} after {self.phase}"
             self.phase = phase
 
+    def claimed(self, claim: Claim) -> None:
+        """Claimed, and not in memory: its journal is to be replayed."""
+        self.seq, self.crc = claim.seq, claim.crc
+        self.fold.runs[0] = claim.run
+        self.phase = TreePhase.REPLAYING
+
     def reclaimed(self, claim: Claim) -> None:
         """Claimed again while it was still in memory."""
         self.seq, self.crc = claim.seq, claim.crc
@@ -449,8 +455,13 @@ class LiveTree:
         self._record_unfed(RunSuspended(at=self.clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
 
     def release(self) -> None:
-        """Release it in the middle of its work: any worker may go on at once."""
-        self._withdraw_intents()
+        """Release it in the middle of its work, or of its replay: any worker may go on at once."""
+        if self.phase is TreePhase.REPLAYING:
+            # Nothing of it has begun here, and half of a journal says nothing about its intents.
+            self.reset_to(self.fold.root)
+            self.enter(TreePhase.MOVING)
+        else:
+            self._withdraw_intents()
         self._record_unfed(RunReleased(at=self.clock.now()))
 
     def leave_held(self) -> None:
