@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.bursts import measure_all as measure_bursts
 from bench.database import postgres
 from bench.finding import RUNS, print_curves
 from bench.http import measure_all
@@ -25,7 +26,7 @@ from bench.workload import SYSTEMS, WORKLOADS, Workload
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Outlive, DBOS and the bare driver.")
-    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import,find,http,results")
+    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import,find,http,results,bursts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--stores", default="sqlite,postgresql", help="which of them, by comma")
@@ -43,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
 def chosen_workloads(only: str) -> list[Workload]:
     """The workloads asked for, in their usual order."""
     wanted = set(filter(None, only.split(",")))
-    unknown = wanted - {workload.name for workload in WORKLOADS} - {"import", "find", "http", "results"}
+    unknown = wanted - {workload.name for workload in WORKLOADS} - {"import", "find", "http", "results", "bursts"}
     if unknown:
         raise SystemExit(f"no such workload: {', '.join(sorted(unknown))}")
     return [workload for workload in WORKLOADS if not wanted or workload.name in wanted]
@@ -101,6 +102,8 @@ def main() -> None:
             print_curves(stores, sizes, directory=given.dir, postgres_url=postgres_url)
         if "outlive" in systems and (not given.only or "results" in given.only.split(",")):
             measure_results(stores, directory=given.dir, postgres_url=postgres_url)
+        if "outlive" in systems and (not given.only or "bursts" in given.only.split(",")):
+            measure_bursts(stores, directory=given.dir, postgres_url=postgres_url)
     if "outlive" in systems and "sqlite" in stores and (not given.only or "http" in given.only.split(",")):
         measure_all(directory=given.dir, runs=given.runs_max, scale=given.scale)
     lines: list[Line] = []

@@ -16,7 +16,7 @@ from outlive._store.contract import Change, Store
 from outlive.errors import CommitUnknownError, EngineClosedError, StoreError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
-from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until, waits
+from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, turns_of_the_loop, until, waits
 
 LEASE = 10
 
@@ -364,3 +364,66 @@ async def test_a_birth_without_an_answer_is_found_in_the_generation_that_it_was(
         run = await in_time(starting)
         assert "done" == await in_time(run.result())
     assert ["generation 1", "generation 0"] == stage.calls
+
+
+class Noting(FaultyStore):
+    """A store that notes the journals of each batch; 0 stands for a new tree."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.batches: list[list[int]] = []
+
+    async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "commit":
+            self.batches.append([change.journal for change in args[0]])
+        return await super()._do(name, *args, **kwargs)
+
+
+async def test_what_moves_is_written_before_starts_that_came_earlier(place: Place) -> None:
+    """A burst of starts does not keep a run from going on; and some of them are in each batch."""
+    stores: list[Noting] = []
+
+    def wrap(inner: Store) -> Any:
+        stores.append(Noting(inner))
+        return stores[-1]
+
+    async with place.engine(limits=outlive.Limits(commit_batch_max=4), wrap=wrap) as engine:
+        run = await engine.start(committing_held, "a")
+        await stage.gate("a").reached()
+        gate = stores[0].gates["commit"] = asyncio.Event()
+        stores[0].batches.clear()
+        starts = [asyncio.create_task(engine.start(committing, f"{n}", delay=3600)) for n in range(12)]
+        await in_time(stores[0].waiting["commit"].wait())
+        stage.gate("a").open()
+        await turns_of_the_loop(100)
+        gate.set()
+
+        assert await in_time(run.result()) == "a"
+        await in_time(asyncio.gather(*starts))
+        assert stores[0].batches[0] == [0, 0, 0, 0]
+        assert stores[0].batches[1][0] != 0
+        assert stores[0].batches[1][1:] == [0, 0, 0]
+
+
+async def test_starts_give_way_to_what_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred are prepared in one turn of the event loop, however many callers there are."""
+    made: list[str] = []
+    new_id = place.clock.new_id
+
+    def noted() -> str:
+        made.append(new_id())
+        return made[-1]
+
+    monkeypatch.setattr(place.clock, "new_id", noted)
+    async with place.engine(worker=False) as engine:
+        made.clear()
+        starts = [asyncio.create_task(engine.start(committing, f"{n}")) for n in range(1_000)]
+        in_each_turn = []
+        while len(made) < 1_000:
+            before = len(made)
+            await asyncio.sleep(0)
+            in_each_turn.append(len(made) - before)
+        runs = await in_time(asyncio.gather(*starts))
+
+        assert max(in_each_turn) <= 100
+        assert len({run.id for run in runs}) == 1_000

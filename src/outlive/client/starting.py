@@ -8,6 +8,7 @@ that handles it cannot part, and no outbox is needed.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from contextvars import Context
 from datetime import datetime
@@ -48,6 +49,8 @@ OnConflict = Literal["attach", "attach_open", "reject", "replace"]
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
 UNSAID = Wanted()
+STARTS_PER_TURN_MAX = 100
+"""Starts that are prepared in one turn of the event loop; what runs already goes on between two turns."""
 
 
 class StartOptions(TypedDict, total=False):
@@ -100,6 +103,10 @@ class Starter:
         self._creating: dict[asyncio.Future[Outcome], tuple[float, str, int]] = {}
         """Starts under way, the oldest first: since when, and the id and nonce of the run."""
         self._look: asyncio.TimerHandle | None = None
+        self._in_turn = 0
+        """Starts that were prepared in this turn of the event loop."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        """Starts that wait for a turn, the first one first."""
         self._placer = Placer(access.timed_store, began_at=access.store.now())
 
     def close(self) -> None:
@@ -107,6 +114,9 @@ class Starter:
         self._commits = None
         if self._look is not None:
             self._look.cancel()
+        for turn in self._waiting:
+            if not turn.done():
+                turn.set_result(None)  # It goes on, and raises.
         for waiting in self._creating:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))
@@ -130,6 +140,11 @@ class Starter:
         gather: Debounce | Throttle | None = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
+        self._in_turn += 1
+        if self._in_turn == 1:
+            asyncio.get_running_loop().call_soon(self._next_turn, context=Context())
+        elif self._in_turn > STARTS_PER_TURN_MAX:
+            await self._take_turn()
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds("engine.start", "timeout", timeout)
         labels = {} if tags is None else given.tags("engine.start", tags)
@@ -153,6 +168,22 @@ class Starter:
             # worker the store alone says it, which takes one question less.
             await self._on_taken(run_id, event, blobs, on_conflict)
         return run_id
+
+    async def _take_turn(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _next_turn(self) -> None:
+        """Let the next starts go on that wait for a turn."""
+        self._in_turn = 0
+        while self._waiting and self._in_turn < STARTS_PER_TURN_MAX:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._in_turn += 1
+        if self._in_turn:
+            asyncio.get_running_loop().call_soon(self._next_turn, context=Context())
 
     async def start_described(
         self,

@@ -7,6 +7,9 @@ event loop, never from inside a task, because an answer may feed an execution.
 A store that is down is not a failure of any run: the batch is kept and tried again with back-off, and what is behind it
 waits. See `CommitRetry`.
 
+Changes of trees that are there come before the creation of new ones, however many of those wait: a burst of starts does
+not keep what runs already from going on.
+
 A change of a tree depends on the changes before it that have no outcome yet. If one of them is refused, so are those
 behind it: they must not find a place in a journal that another worker has continued.
 """
@@ -31,6 +34,8 @@ from outlive.telemetry import MICROSECONDS, Counters, log
 DRAIN_LOOK_SECONDS = 0.02
 BATCH_MIN = 16
 """Fewer changes than this are not worth two commits."""
+BIRTHS_MAX = 500
+"""New trees in one batch: what moves meanwhile waits for the batch."""
 TURNS_TO_THE_STORE = 3
 """Turns of the event loop after which the store has begun to write a batch."""
 
@@ -60,6 +65,8 @@ class Committer:
         self._overlaps = overlaps
         """Whether outcomes are answered while the next batch is written, which pays if the store is a server."""
         self._queue: deque[tuple[Change, Answer]] = deque()
+        self._new: deque[tuple[Change, Answer]] = deque()
+        """Changes that create trees."""
         self._batch: list[tuple[Change, Answer]] = []
         """The batch that the store was given last."""
         self._before: list[tuple[Change, Answer]] = []
@@ -72,7 +79,7 @@ class Committer:
         self._transactions: set[asyncio.Task[None]] = set()
         self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
         """By journal: changes that wait for the outcome of a step's transaction."""
-        self._retry = CommitRetry(store, counters=counters, waiting=lambda: len(self._queue) + 1)
+        self._retry = CommitRetry(store, counters=counters, waiting=lambda: len(self._queue) + len(self._new) + 1)
         self._is_abandoned = False
 
     @property
@@ -83,7 +90,7 @@ class Committer:
     @property
     def waiting(self) -> int:
         """Changes that have no outcome yet."""
-        return len(self._queue) + len(self._batch) + sum(map(len, self._held.values()))
+        return len(self._queue) + len(self._new) + len(self._batch) + sum(map(len, self._held.values()))
 
     def submit(self, change: Change, answer: Answer) -> None:
         """Commit a change soon; `answer` is called from a plain callback once its outcome is durable."""
@@ -93,7 +100,7 @@ class Committer:
         if self._held and change.journal in self._held:
             self._held[change.journal].append((change, answer))
             return
-        self._queue.append((change, answer))
+        (self._queue if change.journal else self._new).append((change, answer))
         if self._pump is None:
             self._pump_soon()
 
@@ -206,7 +213,7 @@ class Committer:
                 self.submit_within(entry)
             else:
                 self.submit(*entry)
-        if self._queue:
+        if self._queue or self._new:
             self._pump_soon()
 
     # -- Stopping --------------------------------------------------------------------------------------------
@@ -244,9 +251,8 @@ class Committer:
         loop = asyncio.get_running_loop()
         unanswered: BatchOutcomes | None = None
         try:
-            while self._queue:
-                size = self._size_of_batch(len(self._batch))
-                batch = [self._queue.popleft() for _ in range(size)]
+            while self._queue or self._new:
+                batch = self._next_batch(len(self._batch))
                 self._before, self._batch, self._births = self._batch, batch, None
                 changes, where = merged([change for change, _ in batch])
                 answering, unanswered = unanswered, None
@@ -260,7 +266,8 @@ class Committer:
                 self._count(batch, outcomes, took)
                 unanswered = batch, outcomes
                 # A conflict is answered first: the later changes of its tree must not reach the store.
-                if self._overlaps and self._queue and Outcome.CONFLICT not in [outcome for outcome, _ in outcomes]:
+                has_more = self._overlaps and (self._queue or self._new)
+                if has_more and Outcome.CONFLICT not in [outcome for outcome, _ in outcomes]:
                     continue
                 loop.call_soon(self._answer, *unanswered)
                 unanswered = None
@@ -269,13 +276,18 @@ class Committer:
         finally:
             self._pump, self._before, self._batch, self._births = None, [], [], None
 
-    def _size_of_batch(self, previous: int) -> int:
-        """How many changes the next batch takes. If batches overlap, half of those that are waiting or were just
-        written: while the store writes one half, the worker handles the outcomes of the other."""
-        if not self._overlaps:
-            return min(len(self._queue), self._batch_max)
-        half = (len(self._queue) + previous + 1) // 2
-        return min(len(self._queue), self._batch_max, max(half, BATCH_MIN))
+    def _next_batch(self, previous: int) -> list[tuple[Change, Answer]]:
+        """Take the next batch, changes of trees that are there first. If batches overlap, half of those that are
+        waiting or were just written: while the store writes one half, the worker handles the outcomes of the other."""
+        queue, new = self._queue, self._new
+        most = min(len(queue) + len(new), self._batch_max)
+        if self._overlaps:
+            most = min(most, max((len(queue) + len(new) + previous + 1) // 2, BATCH_MIN))
+        # A quarter is for new trees if there are some: however much moves, they are written too.
+        batch = [queue.popleft() for _ in range(min(len(queue), most - min(len(new), most // 4)))]
+        if new:
+            batch += [new.popleft() for _ in range(min(len(new), most - len(batch), BIRTHS_MAX))]
+        return batch
 
     async def _commit_while_answering(
         self, committing: Coroutine[Any, Any, list[tuple[Outcome, int]]], answering: BatchOutcomes
