@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.registry import Registry
+from outlive._define.registry import REGISTRY, Registry
+from outlive.client.definitions import Describer
 from outlive.errors import SignalTypeError
+from tests.engine.inside import store_of
 from tests.engine.support import Place, in_time, until, waits_for_another
 
 pytestmark = pytest.mark.any_store
@@ -101,3 +103,62 @@ async def test_a_message_that_was_set_aside_can_be_sent_again_to_code_that_reads
 async def listen_to_text() -> Payment:
     said = await outlive.wait_for_signal("paid", dict)
     return Payment({"five": 5}[said["cents"]])
+
+
+@outlive.workflow
+async def listening_for(kind: str) -> Any:
+    """Waits for an object, or a list, of anything."""
+    return await outlive.wait_for_signal("thing", {"dict": dict, "list": list, "objects": dict[str, Any]}[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "right"),
+    [("dict", "text", {"a": 1}), ("list", {"a": 1}, [1, "x"]), ("objects", ["a"], {"a": [None]})],
+)
+async def test_an_untyped_container_is_that_container(
+    engine: outlive.Engine, kind: str, wrong: Any, right: Any
+) -> None:
+    """A text is not a dict of anything: it is set aside, as what is of another type always is."""
+    run = await engine.start(listening_for, kind)
+    await run.signal("thing", wrong)
+    await waits_for_another(run, "thing")
+    await run.signal("thing", right)
+
+    assert await in_time(run.result()) == right
+    assert [it.value for it in await engine.set_aside(run.id)] == [wrong]
+
+
+@outlive.workflow(signals={"paid": Payment, "any": dict})
+async def listening_elsewhere() -> Payment:
+    """Its code is where its worker is."""
+    return await outlive.wait_for_signal("paid", Payment)
+
+
+async def test_a_declared_type_is_checked_for_senders_that_have_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line, and servers: a worker has described it. What fits is taken in its public form."""
+    place = Place(None)
+    async with place.engine() as worker:
+        run = await worker.start(listening_elsewhere, id="run-1")
+        await run.signal("any", {})
+        with pytest.raises(SignalTypeError):
+            await run.signal("any", [])
+        await Describer(store_of(worker), REGISTRY).describe()
+        monkeypatch.setattr("outlive.client.inbox.SIGNALS", {})
+        async with place.engine(worker=False) as sender:
+            for wrong in ("five", {"cents": "five"}, None):
+                with pytest.raises(SignalTypeError, match="signal 'paid' of workflow listening_elsewhere"):
+                    await sender.signal("run-1", "paid", wrong)
+            with pytest.raises(SignalTypeError):
+                await sender.signal("run-1", "any", "text")
+            await sender.signal("run-1", "paid", {"cents": 7})
+            await sender.signal("run-1", "other", "text")
+
+        assert await in_time(run.result()) == Payment(7)
+
+
+async def test_a_declared_signal_is_given_as_plain_values_where_its_code_is(engine: outlive.Engine) -> None:
+    """As the HTTP API of an application does that has its workflows in the same process."""
+    run = await engine.start(listening_declared)
+    await run.signal("paid", {"cents": 7, "by": "cash"})
+
+    assert Payment(7, "cash") == await in_time(run.result())

@@ -30,12 +30,20 @@ from proof.http.malformed import cpu_seconds, memory_mb
 from tests.docs.page import DOCS, ROOT, blocks_of
 
 WATCH_SECONDS = 20.0
+WATCH_CHANGED_SECONDS = 8.0
+"""And once more after a file was changed."""
 READERS = 3
 START_SECONDS, STOP_SECONDS = 60.0, 30.0
 CPU_MAX = 0.25
 """Of one processor, of all processes of one way: a reader that spins takes all, a watcher of files some percent."""
 GROWTH_MAX_MB = 30.0
 PING_TYPICAL_SECONDS_MAX, PING_SECONDS_MAX = 0.25, 5.0
+
+CHANGED = """
+@outlive.workflow
+async def changed_while_watched() -> None:
+    pass
+"""
 
 PYTHON = sys.executable
 UVICORN = (PYTHON, "-m", "uvicorn", "--timeout-graceful-shutdown", "2", "--port", "{port}")
@@ -53,14 +61,16 @@ class Way(msgspec.Struct, frozen=True):
     ping: str
     follow: str | None = "/outlive/api/v1/follow/runs"
     """None where the guide mounts no API: then nothing can follow through it."""
+    reloads: bool = False
+    """Whether it watches `shop.py` and goes on with the changed file."""
 
 
 WAYS = (
     Way("serve", (*OUTLIVE, "serve", *STORE), "/health/live", "/api/v1/follow/runs"),
-    Way("dev", (*OUTLIVE, "dev", "shop.py", *STORE), "/health/live", "/api/v1/follow/runs"),
+    Way("dev", (*OUTLIVE, "dev", "shop.py", *STORE), "/health/live", "/api/v1/follow/runs", reloads=True),
     Way("FastAPI", (*UVICORN, "web:app"), "/orders/1"),
     Way("FastAPI, two processes", (*UVICORN, "web:app", "--workers", "2"), "/orders/1"),
-    Way("FastAPI, reloading", (*UVICORN, "web:app", "--reload"), "/orders/1"),
+    Way("FastAPI, reloading", (*UVICORN, "web:app", "--reload"), "/orders/1", reloads=True),
     Way("Starlette", (*UVICORN, "web_starlette:app"), "/outlive/health/live"),
     Way("Litestar", (*UVICORN, "web_litestar:app"), "/outlive/health/live"),
     Way("Flask", (PYTHON, "-m", "flask", "--app", "flask_shop", "run", "--port", "{port}"), "/orders/1", None),
@@ -103,9 +113,26 @@ class Running:
                 assert part, f"{self.way.name} closed a reader: {seen!r}"
                 seen += part
 
+    def change(self) -> None:
+        """Change a file that it watches, while its readers follow; return when it has the new workflow, and all readers
+        are there again: a server that reloads ends their requests, and they come again as a dashboard does."""
+        with (self._folder / "shop.py").open("a", encoding="utf-8") as file:
+            file.write(CHANGED)
+        assert self.way.follow is not None
+        workflows = self.way.follow.replace("/follow/runs", "/workflows")
+        ends_at = time.monotonic() + START_SECONDS
+        while "changed_while_watched" not in self._text(workflows):
+            assert time.monotonic() < ends_at, f"{self.way.name} does not reload:\n{self._log()}"
+            time.sleep(0.1)
+        for reader in self._readers:
+            reader.close()
+        self._readers.clear()
+        self.follow()
+
     def begin(self) -> None:
         """From here on it is watched."""
         self._cpu, self._memory, self._began = self._used(), self._size(), time.monotonic()
+        self._pings = []
 
     def ping(self) -> None:
         """Ask for something small, and note how long that takes."""
@@ -138,6 +165,13 @@ class Running:
             reader.close()
         if "Exception in ASGI application" in self._log():
             yield f"{self.way.name} logs a failure:\n{self._log()}"
+
+    def _text(self, path: str) -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=START_SECONDS) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            return ""  # It reloads.
 
     def _ask(self) -> None:
         try:
@@ -215,7 +249,8 @@ def running(way: Way, folder: Path, database_url: str) -> Iterator[Running]:
 def test_every_documented_way_of_running_rests_while_readers_follow(
     tmp_path: Path, postgres_server: PostgresServer, postgres_database: str
 ) -> None:
-    """Nothing grows, spins or waits, no reader is thrown out, and it stops when it is asked to."""
+    """Nothing grows, spins or waits, no reader is thrown out, what reloads goes on with a changed file, and all of them
+    stop when they are asked to."""
     database_url = postgres_server.store_url(postgres_database)
     with ExitStack() as stack:
         all_of_them = [
@@ -225,14 +260,23 @@ def test_every_documented_way_of_running_rests_while_readers_follow(
         for each in all_of_them:
             each.wait_until_ready()
             each.follow()
-        for each in all_of_them:
-            each.begin()
-        ends_at = time.monotonic() + WATCH_SECONDS
-        while time.monotonic() < ends_at:
-            for each in all_of_them:
-                each.ping()
-            time.sleep(0.2)
-        found = [line for each in all_of_them for line in each.findings()]
+        found = _watch(all_of_them, WATCH_SECONDS)
+        reloading = [each for each in all_of_them if each.way.reloads]
+        for each in reloading:
+            each.change()
+        found += _watch(reloading, WATCH_CHANGED_SECONDS)
         found += [line for each in all_of_them for line in each.stop()]
 
     assert found == []
+
+
+def _watch(those: list[Running], seconds: float) -> list[str]:
+    """What a person would complain about after so long."""
+    for each in those:
+        each.begin()
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        for each in those:
+            each.ping()
+        time.sleep(0.2)
+    return [line for each in those for line in each.findings()]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
 from outlive._journal.event import AskReceived
-from outlive._journal.value import ValueCodec, codec_for, codec_of_value
+from outlive._journal.value import ValueCodec, codec_for, codec_for_message, codec_of_value
 from outlive._model import given
 from outlive._replay.ask import this_execution
 from outlive._replay.execution import Execution
@@ -102,7 +102,7 @@ def asks(name: str, kind: Any = Any, *, validate: Callable[[Any], object] | None
         reply: the type of the answers, so that one of another type is refused here.
     """
     label = given.label(WHERE, name, like="add")
-    body = codec_for(given.kind(WHERE, "kind", kind))
+    body = codec_for_message(given.kind(WHERE, "kind", kind))
     if validate is not None:
         given.function(WHERE, "validate", validate, like="check_item")
         if inspect.iscoroutinefunction(validate):

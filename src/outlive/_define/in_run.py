@@ -15,7 +15,7 @@ from outlive._define.gathered import start_gathered
 from outlive._define.in_step import CURRENT_STEP
 from outlive._define.talking import OtherRun
 from outlive._define.workflow import Bound, Startable, bound
-from outlive._journal.value import codec_for
+from outlive._journal.value import codec_for_message
 from outlive._model import check_run_id, child_id, given
 from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.instant import instant_of
@@ -85,7 +85,7 @@ async def wait_for_signal(name: str, kind: Any = Any) -> Any:
     """
     execution = this_execution("wait_for_signal")
     wanted = given.text("outlive.wait_for_signal", "name", name, like="paid")
-    return await take_signal(execution, wanted, codec_for(given.kind("outlive.wait_for_signal", "kind", kind)))
+    return await take_signal(execution, wanted, codec_for_message(given.kind("outlive.wait_for_signal", "kind", kind)))
 
 
 class Child(Generic[R]):

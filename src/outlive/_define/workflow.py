@@ -16,7 +16,7 @@ from outlive._define.resources import refuse_uses
 from outlive._define.schedule import target_of
 from outlive._journal.arguments import Signature
 from outlive._journal.form import FormType, form_type
-from outlive._journal.value import ValueCodec, codec_for
+from outlive._journal.value import ValueCodec, codec_for_message
 from outlive._model import Retry, given
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
@@ -38,7 +38,8 @@ class Workflow(Generic[P, R]):
         # Without the attributes of the function: one of them may be called as one of ours.
         functools.update_wrapper(self, spec.fn, updated=())
         self.spec = spec
-        self.signals: dict[str, ValueCodec] = {name: codec_for(annotation) for name, annotation in signals.items()}
+        self.signals: dict[str, ValueCodec] = {name: codec_for_message(kind) for name, kind in signals.items()}
+        self._signal_kinds = dict(signals)
 
     def _register(self, forms: Mapping[str, Any], schedule: object = None, on_event: object = None) -> None:
         """Let this process know it by its name, with the types of its signals and of the forms of its approvals, and
@@ -51,6 +52,7 @@ class Workflow(Generic[P, R]):
         if triggers:
             REGISTRY.add_triggers(self.spec, triggers)
         SIGNALS[self.spec.name, self.spec.version] = self.signals
+        SIGNAL_KINDS[self.spec.name, self.spec.version] = self._signal_kinds
         FORMS[self.spec.name, self.spec.version] = {name: form_type(form) for name, form in forms.items()}
 
     @property
@@ -268,6 +270,9 @@ def _triggers(where: str, spec: WorkflowSpec, given_: object) -> TriggerSet:
 
 SIGNALS: dict[tuple[str, int], dict[str, ValueCodec]] = {}
 """Declared signal types of the workflows of this process, for senders who know only a run's id."""
+
+SIGNAL_KINDS: dict[tuple[str, int], dict[str, Any]] = {}
+"""The same as annotations, for their schemas."""
 
 FORMS: dict[tuple[str, int], dict[str, FormType]] = {}
 """Declared form types of approvals, in the same way."""

@@ -7,6 +7,8 @@ argument decodes it as it decodes what a workflow was started with, so what fits
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -30,12 +32,21 @@ class Described(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a run, unless the start says otherwise."""
     queue: str = ""
     """The name of the queue in which its runs wait, if they do."""
+    signals: dict[str, dict[str, Any]] = {}
+    """The schemas of the signals that it declares, by name."""
     graph: StateGraph | None = None
     """Of a machine: its states, for a picture."""
 
 
-def describe(signature: Signature, fn: Any, *, timeout_seconds: float | None = None, queue: str = "") -> Described:
-    """The schemas of a function, by its annotations; what has none can be anything."""
+def describe(
+    signature: Signature,
+    fn: Any,
+    *,
+    timeout_seconds: float | None = None,
+    queue: str = "",
+    signals: Mapping[str, Any] = MappingProxyType({}),
+) -> Described:
+    """The schemas of a function, by its annotations, and of its signals; what has none can be anything."""
     hints, parameters = resolve_hints(fn), signature.parameters
     annotations = [hints.get(each.name, Any) for each in parameters]
     *schemas, result = schemas_of([*annotations, hints.get("return", Any)])
@@ -55,6 +66,7 @@ def describe(signature: Signature, fn: Any, *, timeout_seconds: float | None = N
         positional=tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY),
         timeout_seconds=timeout_seconds,
         queue=queue,
+        signals=dict(zip(signals, schemas_of(list(signals.values())), strict=True)),
     )
 
 

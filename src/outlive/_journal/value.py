@@ -89,6 +89,28 @@ class TaggedCodec:
             raise UnreadableError(what, "a plain value", str(error)) from error
 
 
+class ContainerCodec(TaggedCodec):
+    """The codec of messages that are to be a dict or a list of anything."""
+
+    def __init__(self, kind: type) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def encode(self, value: Any, what: str) -> bytes:
+        """See `ValueCodec`."""
+        if not isinstance(value, self._kind):
+            wanted = f"give a value of type {self._kind.__name__}, not {_short(value)}"
+            raise UnserialisableError(what, "$", type(value).__qualname__, wanted)
+        return super().encode(value, what)
+
+    def decode(self, data: Stored, what: str) -> Any:
+        """See `ValueCodec`."""
+        value = super().decode(data, what)
+        if not isinstance(value, self._kind):
+            raise UnreadableError(what, self._kind.__name__, f"it is of type {type(value).__qualname__}")
+        return value
+
+
 class TypedCodec:
     """The codec of values with a declared type that msgspec knows."""
 
@@ -229,6 +251,16 @@ def codec_for(annotation: Any) -> ValueCodec:
         raise
     except TypeError:  # Unhashable annotation, e.g. Annotated[..., []].
         return TypedCodec(annotation)
+
+
+def codec_for_message(annotation: Any) -> ValueCodec:
+    """The codec for what a run is sent, declared as `annotation`: a dict or a list of anything is at least that.
+
+    (What a step or a workflow is given and returns is not looked at: journals hold what was accepted before.)
+    """
+    kind = typing.get_origin(annotation) or annotation
+    codec = codec_for(annotation)
+    return ContainerCodec(kind) if codec is TAGGED and (kind is dict or kind is list) else codec
 
 
 def is_adapted(annotation: Any) -> bool:

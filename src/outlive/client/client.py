@@ -120,15 +120,15 @@ class Client:
         self._starter = Starter(access, ids=ids, commits=commits)
         self.start, self.place = self._starter.start, self._starter.place
         """Start a run; its id. See `Engine.start`."""
-        self._inbox, self.definitions = Inbox(access, inbox_messages_max=limits.inbox_messages_max), Definitions(access)
-        self.find_definition = self.definitions.find
+        self.definitions = Definitions(access)
+        self._inbox = Inbox(access, definitions=self.definitions, inbox_messages_max=limits.inbox_messages_max)
         self.ring_schedules: Callable[[], None] = lambda: None
         """Lets the scheduler of this process look soon, if there is one."""
         self.ring_flows: Callable[[], None] = lambda: None
         """Lets the worker of this process look at the library of flows soon, if there is one."""
         self.library = Library(lambda: access.store, changed=self._ring_flows)
         """The flows in the store. See `Engine.flows`."""
-        self.workflows = self.definitions.list
+        self.find_definition, self.workflows = self.definitions.find, self.definitions.list
         """What workers can run. See `Engine.workflows`."""
         interventions = Interventions(access, start=self._starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)

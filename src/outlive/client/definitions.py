@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._define.registry import RESERVED, Registry
+from outlive._define.workflow import SIGNAL_KINDS
 from outlive._journal.arguments import Signature
 from outlive._journal.described import Described, describe, find_argument_mismatch, input_of
 from outlive._model import definition_key, given
@@ -36,6 +37,8 @@ CELL = "@workflows"
 DESCRIBE_SECONDS = 1.0
 """How long after its start a worker describes its workflows: not before it has begun with its work."""
 AGAIN_SECONDS = 30.0
+SIGNALS_SECONDS = 5
+"""How long a sender goes by the types of signals that it has read."""
 WHERE = "engine.start_by_name"
 
 _decode = msgspec.json.Decoder(dict[str, Described]).decode
@@ -120,7 +123,8 @@ def described_of(spec: WorkflowSpec) -> Described:
     found = _DESCRIBED.get(spec.signature)
     if found is None:
         queue = own_place(spec).queue
-        found = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds, queue=queue)
+        kinds = SIGNAL_KINDS.get((spec.name, spec.version), {})
+        found = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds, queue=queue, signals=kinds)
         _DESCRIBED[spec.signature] = found
     return found
 
@@ -143,6 +147,19 @@ class Definitions:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._cell = CellReader(CELL, _read)
+        self._signals: dict[str, dict[str, Any]] = {}
+        self._signals_until = 0
+        """Until when `_signals` counts as what workers have described, by the clock of the store."""
+
+    async def signals(self) -> dict[str, dict[str, Any]]:
+        """The schemas of declared signals by name, for each workflow that has some, by `name@version`, as workers have
+        described them. Some seconds old at most: it is asked for with every signal."""
+        now = self._access.store.now()
+        if now >= self._signals_until:
+            described = await self._cell.read(self._access.store)
+            self._signals = {key: it.signals for key, it in described.items() if it.signals}
+            self._signals_until = now + SIGNALS_SECONDS * 1_000_000
+        return self._signals
 
     async def list(self) -> list[WorkflowInfo]:
         """Every workflow in every version. See `Engine.workflows`."""

@@ -7,9 +7,13 @@ from typing import Any
 from msgspec import Raw
 
 from outlive._define.workflow import SIGNALS
-from outlive._journal.value import ValueCodec, codec_of_value
+from outlive._journal.readable import public_json
+from outlive._journal.schema import find_mismatch
+from outlive._journal.value import TAGGED, ValueCodec, codec_of_value
+from outlive._model import definition_key
 from outlive._store.contract import Change, Delivery, Message, MessageKind
 from outlive.client.access import Access
+from outlive.client.definitions import Definitions
 from outlive.errors import (
     CommitUnknownError,
     InboxFullError,
@@ -31,8 +35,8 @@ SENDS_MAX = 5
 class Inbox:
     """Delivers messages, and says why one was refused."""
 
-    def __init__(self, access: Access, *, inbox_messages_max: int) -> None:
-        self._access = access
+    def __init__(self, access: Access, *, definitions: Definitions, inbox_messages_max: int) -> None:
+        self._access, self._definitions = access, definitions
         self._inbox_messages_max = inbox_messages_max
 
     async def deliver(
@@ -79,31 +83,57 @@ class Inbox:
                 return (refused or deliveries)[0]
 
     async def encode_signal(self, run_id: str, name: str, payload: Any, of: tuple[str, int] | None) -> bytes:
-        """The JSON of a signal, by the type that the workflow declares for it, where this process knows that; `of` is
-        the workflow and version of a run that may not be there yet.
+        """The JSON of a signal, by the type that the workflow declares for it, by the code of this process or else by
+        what workers have described; `of` is the workflow and version of a run that may not be there yet.
 
         Raises:
             SignalTypeError: the workflow declares another type.
             UnserialisableError: it has no exact stored form.
         """
-        declared = await self._declared(run_id, name, of)
+        workflow = await self._workflow_that_declares(run_id, name, of)
         what = f"signal {name!r}"
-        if declared is None:
-            return bytes(payload) if isinstance(payload, Raw) else codec_of_value(payload).encode(payload, what)
-        workflow, codec = declared
-        try:
-            if isinstance(payload, Raw):  # A workflow has sent it, and encoded it where it knew its type.
-                codec.decode(payload, what)
-                return bytes(payload)
-            return codec.encode(payload, what)
-        except (UnserialisableError, UnreadableError) as error:
-            raise SignalTypeError(workflow, name, "the type it declares", str(error)) from error
+        codec = SIGNALS[workflow].get(name) if workflow in SIGNALS else None
+        if workflow is not None and codec is not None:
+            try:
+                return _encoded(payload, codec, what)
+            except (UnserialisableError, UnreadableError) as error:
+                raise SignalTypeError(workflow[0], name, "the type it declares", str(error)) from error
+        data = bytes(payload) if isinstance(payload, Raw) else codec_of_value(payload).encode(payload, what)
+        if workflow is not None and workflow not in SIGNALS:
+            schema = (await self._definitions.signals()).get(definition_key(*workflow), {}).get(name, {})
+            mismatch = find_mismatch(public_json(data), schema)
+            if mismatch is not None:
+                raise SignalTypeError(workflow[0], name, "the type it declares", mismatch)
+        return data
 
-    async def _declared(self, run_id: str, name: str, of: tuple[str, int] | None) -> tuple[str, ValueCodec] | None:
-        if not any(name in signals for signals in SIGNALS.values()):
+    async def _workflow_that_declares(
+        self, run_id: str, name: str, of: tuple[str, int] | None
+    ) -> tuple[str, int] | None:
+        """The workflow and version of a run, if any workflow declares a signal of this name."""
+        is_declared = any(name in signals for signals in SIGNALS.values())
+        if not is_declared and not any(name in each for each in (await self._definitions.signals()).values()):
             return None
         if of is None:
             run = await self._access.store.find_run(run_id)
             of = None if run is None else (run.workflow, run.version)
-        codec = SIGNALS.get(of, {}).get(name) if of else None
-        return None if codec is None or of is None else (of[0], codec)
+        return of
+
+
+def _encoded(payload: Any, codec: ValueCodec, what: str) -> bytes:
+    """The JSON of a value of a declared type, which may be given in its public form too.
+
+    Raises:
+        UnserialisableError, UnreadableError: it is not of that type.
+    """
+    if isinstance(payload, Raw):  # A workflow has sent it, and encoded it where it knew its type.
+        codec.decode(payload, what)
+        return bytes(payload)
+    try:
+        return codec.encode(payload, what)
+    except UnserialisableError as error:
+        try:
+            data = TAGGED.encode(payload, what)
+            codec.decode(data, what)
+        except (UnserialisableError, UnreadableError):
+            raise error from error.__cause__
+        return data
