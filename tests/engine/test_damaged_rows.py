@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import apsw
 import psycopg
@@ -52,6 +53,17 @@ def change(place: Place, statement: str) -> None:
 async def damaged_row(name: str) -> str:
     before = await note(f"{name} before")
     return f"{before} {await outlive.wait_for_signal('go', str)}"
+
+
+@outlive.workflow
+async def answering(value: Any) -> Any:
+    return value
+
+
+@outlive.workflow
+async def failing(reason: str) -> None:
+    outlive.publish(stage="half")
+    raise ValueError(reason)
 
 
 # -- Runs --------------------------------------------------------------------------------------------------------------
@@ -166,6 +178,45 @@ async def test_one_damaged_run_is_reported_by_every_verb_and_repaired(
         assert [problem async for problem in Checker(store_of(engine), repair=True).problems()]
         await engine.signal(bad, "go", "on")
         assert f"{bad} before on" == await in_time(engine.get(bad).result())
+
+
+async def test_a_changed_result_is_not_given_to_callers(place: Place) -> None:
+    """It is JSON of the same type, and what the run returned was another; `fsck` writes it again from the journal."""
+    async with place.engine() as engine:
+        run = await engine.start(answering, 42, id="run-1")
+        assert 42 == await in_time(run.result())
+        change(place, "UPDATE t_runs SET result = replace(result, '42', '43') WHERE id = 'run-1'")
+
+        with pytest.raises(RunDamagedError, match="another checksum"):
+            await in_time(run.result())
+        assert RunStatus.DAMAGED is (await run.info()).status
+        assert [RunStatus.DAMAGED] == [each.status for each in await engine.list()]
+        assert [problem async for problem in Checker(store_of(engine), repair=True).problems()]
+        assert 42 == await in_time(run.result())
+
+
+async def test_a_changed_failure_or_progress_is_not_shown(place: Place) -> None:
+    """The texts of errors, and what runs publish, are verified like results."""
+    async with place.engine() as engine:
+        run = await engine.start(failing, "declined", id="run-1")
+        with pytest.raises(outlive.RunFailed, match="declined"):
+            await in_time(run.result())
+        for column, text in (("failure", "declined"), ("published", "half")):
+            damaged = f"replace({column}, '{text}', '{text[:-1]}x')"
+            change(place, f"UPDATE t_runs SET {column} = {damaged} WHERE id = 'run-1'")
+            assert RunStatus.DAMAGED is (await run.info()).status, column
+            assert [problem async for problem in Checker(store_of(engine), repair=True).problems()]
+            assert RunStatus.FAILED is (await run.info()).status, column
+
+
+async def test_a_row_of_an_earlier_release_is_read_without_a_checksum(place: Place) -> None:
+    """It had none; also if the value itself has a field of the name."""
+    async with place.engine() as engine:
+        run = await engine.start(answering, {"crc": 5}, id="run-1")
+        assert {"crc": 5} == await in_time(run.result())
+        change(place, """UPDATE t_runs SET result = '{"v":{"crc":5}}' WHERE id = 'run-1'""")
+
+        assert {"crc": 5} == await in_time(run.result())
 
 
 async def test_a_run_with_another_nonce_than_its_journal_is_not_claimed_and_can_be_repaired(place: Place) -> None:

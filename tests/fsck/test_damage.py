@@ -79,7 +79,7 @@ ROWS = {
     "no owner": (row("owner", "''", "owned"), "owner is"),
     "epoch": (row("epoch", "epoch + 1"), "epoch is"),
     "attempts": (row("attempts", "3"), "attempts is"),
-    "nonce": (row("nonce", "nonce + 1"), "nonce is"),
+    "nonce": (row("nonce", "nonce + 1"), "another checksum"),
     "workflow": (row("workflow", "'other'"), "workflow is"),
     "version": (row("version", "2"), "version is"),
     "created_at": (row("created_at", "created_at - 1"), "created_at is"),

@@ -5,12 +5,16 @@ database cannot hold as it is, a user's text or a message's, goes through a func
 
 A damaged row is a value too: it says what of it cannot be read, and a caller who reads many rows gets all the others.
 It is logged and counted once (`outlive.telemetry.damaged_rows`).
+
+What a caller is given of a run (its result, its failure, what it publishes) has a checksum in its text, which is
+verified when the row is read: SQLite has no checksums of its own, and a bit that has changed leaves JSON to be JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -33,6 +37,8 @@ _decode_failure = msgspec.json.Decoder(Failure).decode
 _decode_ended = msgspec.json.Decoder(Ended).decode
 decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
+_CHECKSUM = '"crc":'
+T = TypeVar("T")
 _UNSIGNED = 2**64
 _STATUSES: dict[str | RunStatus, RunStatus] = {name: status for status in STORED for name in (status, status.value)}
 KINDS: dict[str | MessageKind, MessageKind] = {name: kind for kind in MessageKind for name in (kind, kind.value)}
@@ -46,6 +52,34 @@ def to_json(value: object) -> str:
 def to_json_or_null(value: object) -> str | None:
     """JSON, or NULL for nothing."""
     return _encode(value).decode() if value else None
+
+
+def _sealed(value: Payload | Failure | None, run: Run) -> str | None:
+    """A JSON object as text, with its checksum as its last field; None for nothing."""
+    if value is None:
+        return None
+    text = _encode(value)
+    comma = "," if len(text) > 2 else ""
+    return f"{text[:-1].decode()}{comma}{_CHECKSUM}{crc32(text, _salt(run.nonce, run.number))}}}"
+
+
+def _opened(text: str, decode: Callable[[str], T], salt: int) -> T:
+    """The value of such a text. One without a checksum was written by an earlier release.
+
+    Raises:
+        MsgspecError: it cannot be read. ValueError: it has another checksum.
+    """
+    head, mark, tail = text.rpartition(_CHECKSUM)
+    if mark and tail[-1:] == "}" and tail[:-1].isdecimal():
+        text = head.removesuffix(",") + "}"
+        if crc32(text.encode(), salt) != int(tail[:-1]):
+            raise ValueError("what it gives to callers has another checksum than when it was written")
+    return decode(text)
+
+
+def _salt(nonce: int, number: int) -> int:
+    """What a checksum begins with: so a text of another run does not pass."""
+    return (nonce ^ number) & 0xFFFF_FFFF
 
 
 def tags_to_json(tags: dict[str, str], text: Text) -> str | None:
@@ -66,9 +100,9 @@ def state_of(run: Run, text: Text) -> tuple[Any, ...]:
         run.finished_at,
         run.timeout_at,
         text(run.reason),
-        None if run.result is None else _encode(run.result).decode(),
-        None if run.failure is None else _encode(run.failure).decode(),
-        None if run.published is None else _encode(run.published).decode(),
+        _sealed(run.result, run),
+        _sealed(run.failure, run),
+        _sealed(run.published, run),
         _encode(run.approvals).decode() if run.approvals else None,
         run.slot,
         run.timeout,
@@ -178,6 +212,8 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
         published, approvals, slot, timeout, begin_by, *_,
     ) = row  # fmt: skip
+    nonce = nonce if nonce >= 0 else nonce + _UNSIGNED
+    salt = _salt(nonce, number)
     return Run(
         id=id,
         journal=journal,
@@ -186,7 +222,7 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         parent_id=parent_id,
         workflow=text(workflow),
         version=version,
-        nonce=nonce if nonce >= 0 else nonce + _UNSIGNED,
+        nonce=nonce,
         status=_STATUSES[status],
         waits=() if waits is None else _decode_waits(waits),
         wake_at=wake_at,
@@ -199,9 +235,9 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         timeout_at=timeout_at,
         tags={} if tags is None else {text(name): text(value) for name, value in _decode_tags(tags).items()},
         reason=text(reason),
-        result=None if result is None else _decode_payload(result),
-        failure=None if failure is None else _decode_failure(failure),
-        published=None if published is None else _decode_payload(published),
+        result=None if result is None else _opened(result, _decode_payload, salt),
+        failure=None if failure is None else _opened(failure, _decode_failure, salt),
+        published=None if published is None else _opened(published, _decode_payload, salt),
         approvals=() if approvals is None else _decode_approvals(approvals),
         queue="" if queue is None else text(queue),
         queue_key="" if queue_key is None else text(queue_key),
