@@ -96,6 +96,23 @@ def test_what_has_not_ended_goes_on() -> None:
     assert [line.state for line in ended][1:] == [LineState.STOPPED, LineState.DONE, LineState.STOPPED]
 
 
+def test_step_that_is_called_again_after_a_retry_has_a_line_of_its_own() -> None:
+    """The first line ends where the step failed; progress that comes late adds no line."""
+    story: list[journal.AnyEvent] = [
+        STORY[0],
+        journal.StepFailed(**at(1, call="charge", failure=BAD, took=100_000)),
+        journal.StepProgressed(**at(1.1, call="charge", progress=value({"sent": 7}))),
+        journal.RunRetried(**at(60)),
+        journal.StepSucceeded(**at(61, call="charge", result=value("paid"), took=500_000)),
+    ]
+    first, second = [line for line in Timeline(story).lines() if line.kind is LineKind.STEP]
+
+    assert (first.name, first.state, first.ended_at, first.failure) == ("charge", LineState.FAILED, T0 + SECOND, BAD)
+    assert first.note == 'came to {"sent":7}'
+    assert (second.name, second.state, second.failure) == ("charge", LineState.DONE, None)
+    assert (second.began_at, second.ended_at) == (T0 + 60 * SECOND + SECOND // 2, T0 + 61 * SECOND)
+
+
 def test_timeline_is_drawn_on_a_scale_that_shows_short_steps_beside_long_waits() -> None:
     """A step of 200 ms is seen beside a wait of an hour; attempts that failed are x."""
     timeline = Timeline(STORY)

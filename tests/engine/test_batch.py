@@ -6,6 +6,7 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +25,7 @@ from outlive.errors import (
     ConfigurationError,
     DefinitionError,
     InvalidRunIdError,
+    ResultTimeoutError,
     RunExistsError,
     RunNotRetriableError,
     StepFailed,
@@ -158,6 +160,30 @@ async def test_results_come_in_the_order_of_the_rows(engine: outlive.Engine) -> 
     assert await batch.result() == {"total": 600, "succeeded": 600, "failed": 0}
     assert await batch.status() is RunStatus.SUCCEEDED
     assert sorted(stage.calls) == list(range(600))
+
+
+@pytest.mark.parametrize("how", ["ended", "in time", "cancelled"])
+async def test_wait_for_a_batch_leaves_no_task_behind(engine: outlive.Engine, how: str) -> None:
+    """Neither after its end, nor after a timeout, nor when its caller is cancelled does anything look at the batch."""
+    batch = await engine.start_batch(double_row if how == "ended" else hold_row, [1])
+    waiting = asyncio.create_task(batch.result(0.01 if how == "in time" else None))
+    if how == "cancelled":
+        await stage.gate("row").reached()
+        waiting.cancel()
+    with suppress(ResultTimeoutError, asyncio.CancelledError):
+        await in_time(waiting)
+
+    async def is_alone() -> bool:
+        return not [task for task in asyncio.all_tasks() if task.get_name().startswith("outlive-batch-")]
+
+    await until(is_alone)
+    stage.gate("row").open()
+
+
+@outlive.step
+async def hold_row(n: int) -> int:
+    await stage.gate("row").pass_through()
+    return n
 
 
 async def test_items_come_as_they_finish_and_again_later(engine: outlive.Engine) -> None:

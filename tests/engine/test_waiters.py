@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import outlive
 from outlive._store.contract import Store
 from outlive.client import waiters
-from outlive.errors import CorruptJournalError
+from outlive.errors import CorruptJournalError, RunNotFoundError
 from tests.engine.faults import FaultyStore
 from tests.engine.support import Place, in_time, until, waits
 
@@ -19,6 +20,71 @@ from tests.engine.support import Place, in_time, until, waits
 async def awaited() -> str:
     said: str = await outlive.wait_for_signal("go", str)
     return said
+
+
+class Shelf:
+    """A store that has the runs that the test puts there, and rings for none."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Any] = {}
+
+    def follow(self, ring: object) -> bool:
+        """It cannot."""
+        return False
+
+    async def find_runs(self, run_ids: list[str]) -> dict[str, Any]:
+        """Those that are there."""
+        return {run_id: self.runs[run_id] for run_id in run_ids if run_id in self.runs}
+
+
+def open_run(run_id: str) -> Any:
+    """A root run that goes on."""
+    return SimpleNamespace(id=run_id, root_id=run_id, number=0, status=outlive.RunStatus.RUNNING, hold=None)
+
+
+async def test_run_that_has_gone_is_missed_at_the_second_look() -> None:
+    """At the first one the worker of this process may be about to announce how it ended."""
+    shelf: Any = Shelf()
+    shelf.runs["run-1"] = open_run("run-1")
+    callers = waiters.Waiters(shelf, pause=asyncio.Event().wait, pause_seconds=1000)  # type: ignore[arg-type]
+    with callers.waiting("run-1") as end:
+        for _ in range(3):
+            await callers.poll_once()
+        shelf.runs.clear()
+        await callers.poll_once()
+        assert not end.done()
+        await callers.poll_once()
+        with pytest.raises(RunNotFoundError):
+            await in_time(end)
+    callers.close()
+
+
+async def test_run_that_was_never_there_may_be_on_its_way() -> None:
+    """Its caller waits until it comes, and is told of its end."""
+    shelf: Any = Shelf()
+    callers = waiters.Waiters(shelf, pause=asyncio.Event().wait, pause_seconds=1000)  # type: ignore[arg-type]
+    with callers.waiting("run-1") as end:
+        for _ in range(3):
+            await callers.poll_once()
+        assert not end.done()
+        shelf.runs["run-1"] = open_run("run-1")
+        shelf.runs["run-1"].status = outlive.RunStatus.SUCCEEDED
+        await callers.poll_once()
+        assert await in_time(end) is shelf.runs["run-1"]
+    callers.close()
+
+
+async def test_run_that_comes_back_is_not_missed() -> None:
+    """One look without an answer about it is forgotten when the next one finds it."""
+    shelf: Any = Shelf()
+    there = {"run-1": open_run("run-1")}
+    callers = waiters.Waiters(shelf, pause=asyncio.Event().wait, pause_seconds=1000)  # type: ignore[arg-type]
+    with callers.waiting("run-1") as end:
+        for runs in (there, {}, there, {}):
+            shelf.runs = runs
+            await callers.poll_once()
+        assert not end.done()
+    callers.close()
 
 
 class OneBadRow(FaultyStore):

@@ -109,6 +109,12 @@ async def test_only_this_machine_needs_no_key(engine: TestEngine) -> None:
     assert [200, 200] == [(await Caller(both, key=key).get("/api/v1/runs")).status for key in ("", KEYS["viewer"])]
 
 
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:7717", "127.0.0.1:80", "[::1]", "[::1]:7717"])
+async def test_this_machine_is_called_by_any_of_its_names(engine: TestEngine, host: str) -> None:
+    """With a port or without one, and in brackets if it is an address of IPv6."""
+    assert (await Caller(Api(engine)).get("/api/v1/runs", headers={"host": host})).status == 200
+
+
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.2", "[::2]", "a, localhost"])
 async def test_another_host_is_refused(engine: TestEngine, host: str) -> None:
     """A name that was rebound to this machine is not its own."""

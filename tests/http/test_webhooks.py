@@ -29,6 +29,7 @@ steps:
   look: {{ use: noop }}
 output: "${{{{ input }}}}"
 """
+TRIES = 60
 OLD, NEW = "old-token-1234", "new-token-5678"
 SECRET = "whsec_" + base64.b64encode(b"a key of 24 bytes or more").decode()
 MAPPED = 'input: { order: "${{ event.data }}", kind: "${{ event.headers[\'x-kind\'] + event.query.q }}" }'
@@ -190,6 +191,28 @@ async def test_a_token_lets_the_sender_in(engine: TestEngine) -> None:
         assert 401 == (await post(app, "/hooks/token", headers={"authorization": wrong})).status
     # Before anything of the body is read.
     assert 401 == (await post(app, "/hooks/token", b"no json")).status
+
+
+async def test_address_that_tries_tokens_is_slowed_down(engine: TestEngine) -> None:
+    """After 20 wrong ones no other token of that address is looked at; one that was right lately still passes. [S9]"""
+    app = Webhooks(engine)
+    assert (await post(app, "/hooks/token", headers={"x-webhook-token": OLD})).status == 202
+    guesses = [await post(app, "/hooks/token", headers={"x-webhook-token": f"guess-{it}"}) for it in range(TRIES)]
+    assert [it.status for it in guesses[:20]] == [401] * 20
+    assert guesses[-1].status == 429  # One more may be tried each second, and the machine may be slow.
+
+    guess = await post(app, "/hooks/token", headers={"x-webhook-token": NEW})
+    assert (guess.status, guess.headers["retry-after"]) in [(429, "1"), (429, "2")]
+    assert "too many wrong tokens" in guess.data["detail"]
+    assert (await post(app, "/hooks/token", headers={"x-webhook-token": OLD})).status == 202
+    assert (await post(app, "/hooks/open")).status == 202
+
+
+async def test_delivery_that_is_refused_for_its_body_is_no_guess(engine: TestEngine) -> None:
+    """A sender with the right token may send nonsense as often as it likes."""
+    app = Webhooks(engine)
+    for _ in range(TRIES):
+        assert (await post(app, "/hooks/token", b"no json", headers={"x-webhook-token": OLD})).status == 400
 
 
 async def test_a_signature_covers_id_time_and_body(engine: TestEngine) -> None:

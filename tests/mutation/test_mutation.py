@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import ROOT, all_mutants, equivalents
+from tests.mutation.__main__ import ROOT, TESTS, all_mutants, equivalents
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.trial import IN_CHILDREN, PACKAGE, STARTERS, Copy, Fate, Notes
+from tests.mutation.trial import IN_CHILDREN, PACKAGE, STARTERS, Copy, Fate, Notes, recorded_rooms
 
 SOURCE = '''
 """A module."""
@@ -69,11 +69,27 @@ def test_predicate_of_a_statement_is_dropped(tmp_path: Path) -> None:
 
 def test_every_mutant_is_a_program() -> None:
     """A file that cannot be read would be noticed by every test, and prove nothing."""
-    mutants = [mutant for mutant in all_mutants("_runtime/commit/committer.py") if mutant.file.endswith(".py")]
+    mutants = [mutant for mutant in all_mutants("_runtime", "commit/committer.py") if mutant.file.endswith(".py")]
 
     assert len(mutants) > 50
     for mutant in mutants:
         ast.parse(mutant.text)
+
+
+def test_every_room_and_every_folder_of_its_tests_is_there() -> None:
+    """A misspelt folder would leave a room without the tests that notice its defects."""
+    for room, folders in TESTS.items():
+        assert (ROOT / PACKAGE / room).is_dir()
+        assert [name for name in folders.split() if not (ROOT / "tests" / name).is_dir()] == []
+
+
+def test_rooms_that_were_watched_are_not_watched_again(tmp_path: Path) -> None:
+    """Each file of notes says which rooms it is about."""
+    assert recorded_rooms(tmp_path) == set()
+    for name, rooms in (("1", ["client", "http"]), ("2", ["remote"])):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"rooms": rooms, "tests": [], "lines": {}}))
+
+    assert recorded_rooms(tmp_path) == {"client", "http", "remote"}
 
 
 def test_excuses_are_for_mutants_that_exist() -> None:
@@ -97,6 +113,19 @@ def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -
     for file, line in (("read.py", 2), ("sql/find.sql", 7)):
         mutant = Mutant(f"src/outlive/_store/x/{file}", line, "", "", "")
         assert notes.tests_of(tmp_path, mutant) == ["quick", "slow"]
+
+
+def test_module_that_runs_the_line_while_it_is_imported_is_tried_if_no_test_runs_it(tmp_path: Path) -> None:
+    """As a whole; its tests are what it defines there."""
+    tests = [("tests/test_flow.py", 0.0), ("tests/test_flow.py::test_a", 2.0), ("tests/test_other.py::test_b", 1.0)]
+    (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": {"x.py": {"1": [0], "2": [0, 2]}}}))
+    notes = Notes(tmp_path)
+
+    assert [notes.tests_of(ROOT, Mutant(str(PACKAGE / "x.py"), line, "", "", "")) for line in (1, 2)] == [
+        ["tests/test_flow.py"],
+        ["tests/test_other.py::test_b"],
+    ]
+    assert notes.seconds_of(["tests/test_flow.py"]) == 2.0
 
 
 def test_what_is_kept_is_tried_with_the_tests_that_read_it(tmp_path: Path) -> None:

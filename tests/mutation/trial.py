@@ -54,6 +54,11 @@ class Notes:
         for file in folder.glob("*.json"):
             notes = json.loads(file.read_text("utf-8"))
             self._seconds |= dict(notes["tests"])
+        for test, seconds in list(self._seconds.items()):
+            if (module := test.partition("::")[0]) != test and module in self._seconds:
+                self._seconds[module] += seconds
+        for file in folder.glob("*.json"):
+            notes = json.loads(file.read_text("utf-8"))
             names = [name for name, _ in notes["tests"]]
             for source, lines in notes["lines"].items():
                 for line, numbers in lines.items():
@@ -69,7 +74,9 @@ class Notes:
             file = str(Path(mutant.file).relative_to(PACKAGE))
             uses = set(_naming(root / PACKAGE, root / mutant.file, found["what"])) - {(file, mutant.line)}
             tests = tests & {test for place in uses for test in self._lines.get(place, set())} or tests
-        tests = tests or {test for test in self._seconds if test.startswith(_starters(mutant))}
+        # A module that runs the line while it is imported is tried as a whole, if no test runs it.
+        tests = {test for test in tests if "::" in test} or tests
+        tests = tests or {test for test in self._seconds if "::" in test and test.startswith(_starters(mutant))}
         chosen: list[str] = []
         left = TESTS_SECONDS_MAX
         for test in sorted(tests, key=lambda test: (self._seconds[test], test)):
@@ -107,14 +114,23 @@ def _naming(package: Path, source: Path, text: str) -> list[tuple[str, int]]:
     return [(str(source.relative_to(package)), number) for number, line in enumerate(lines, 1) if text in line]
 
 
-def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
-    """Run tests without any mutant, and note what they do."""
+def recorded_rooms(folder: Path) -> set[str]:
+    """The rooms of which the notes say which tests run their lines."""
+    return {room for file in folder.glob("*.json") for room in json.loads(file.read_text("utf-8"))["rooms"]}
+
+
+def record(root: Path, folder: Path, tests: list[str], *, rooms: list[str], jobs: int) -> None:
+    """Run tests without any mutant, and note what they do in these rooms."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recording", "-p", "no:cacheprovider"]
     # Tests are slower while they are watched.
     command += ["--timeout=300", "-p", "xdist.plugin", f"-n{jobs}", "--dist=loadfile", *tests]
     path = os.pathsep.join([str(root / "src"), str(root)])  # This checkout, whichever one is installed.
-    environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "PYTHONPATH": path}
+    environment = os.environ | {
+        "OUTLIVE_MUTATION_NOTES": str(folder),
+        "OUTLIVE_MUTATION_ROOMS": " ".join(rooms),
+        "PYTHONPATH": path,
+    }
     subprocess.run(command, cwd=root, env=environment, check=False)
 
 

@@ -36,6 +36,7 @@ from outlive.http.server import new_server, serve
 from outlive.remote import Remote
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.transport import Answer
+from outlive.remote.values import query_of
 
 KEY = "a-key-that-has-thirty-two-characters-or-more"
 
@@ -118,6 +119,42 @@ async def test_a_run_is_started_signalled_and_gives_its_own_type(remote: Remote)
     assert (await run.status()).value == "succeeded"
     assert await remote.get("parcel-1").result() == {"to": "ann", "grams": 120}
     assert [event.type for event in await run.history()][-1] == "RunSucceeded"
+
+
+async def test_connection_knows_its_event_loop_while_it_is_open(remote: Remote) -> None:
+    """Code on threads sends its verbs there."""
+    assert remote.loop is asyncio.get_running_loop()
+    async with outlive.connect("http://127.0.0.1:1") as other:
+        assert other.loop is asyncio.get_running_loop()
+    assert other.loop is None
+
+
+async def test_filters_are_parameters_of_the_address() -> None:
+    """Tags are one parameter each; what was not given is not there."""
+    asked_at = datetime(2026, 11, 18, tzinfo=UTC)
+    filters = {"tags": {"team": "a", "stage": "packing"}, "status": "failed", "since": asked_at, "roots_only": True}
+
+    assert query_of(filters) == {
+        "tag": ["team=a", "stage=packing"],
+        "status": ["failed"],
+        "since": "2026-11-18T00:00:00+00:00",
+        "roots_only": "true",
+    }
+    assert query_of({"workflow": "order"}) == query_of({"workflow": "order", "tags": {}}) == {"workflow": "order"}
+
+
+async def test_claim_that_wants_to_wait_for_nothing_asks_once(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is not asked to wait either."""
+    asked: list[Any] = []
+    honest = remote.operate
+
+    async def operate(name: str, **options: Any) -> Any:
+        asked.append(options["body"]["wait"])
+        return await honest(name, **options)
+
+    monkeypatch.setattr(remote, "operate", operate)
+    assert await remote.tasks.claim("gpu", ["resize"]) is None
+    assert asked == [0]
 
 
 async def test_a_run_is_started_by_name_found_and_counted(remote: Remote) -> None:
