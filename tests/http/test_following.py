@@ -8,8 +8,11 @@ from contextlib import aclosing
 
 import pytest
 
+from outlive.client.news import Position
 from outlive.http import Api, ApiLimits
 from outlive.http.live import LivePages
+from outlive.http.problem import Problem
+from outlive.http.sse import Cursor, read_cursor
 from outlive.http.wire.runs import RunsFollowQuery
 from outlive.testing import TestEngine
 from tests.http import shop
@@ -152,6 +155,32 @@ async def test_a_cut_reader_of_a_list_gets_what_has_changed_since(
     assert {"ids": ["l-3", "l-2", "l-1"]} == second[-1].data
     assert ["list"] == [each.name for each in third]
     assert third[-1].id == second[-1].id
+
+
+@pytest.mark.parametrize("journal", [0, 1, 10**18 + 1, 2**63 - 1])
+def test_place_in_any_journal_can_be_gone_on_from(journal: int) -> None:
+    """Handles of journals are made of the clock, and have as many digits as a store can keep."""
+    cursor = Cursor(Position(journal, 5), {"tokens": 34})
+
+    assert read_cursor(cursor.write()) == cursor
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "9223372036854775808.5",
+        "-1.5",
+        "7.-2",
+        "7.5;tokens=-2",
+        "7.x",
+        "\N{ARABIC-INDIC DIGIT SEVEN}.5",
+        "7" * 30 + ".5",
+    ],
+)
+def test_place_that_no_journal_has_is_refused(mark: str) -> None:
+    """It was made up."""
+    with pytest.raises(Problem):
+        read_cursor(mark)
 
 
 async def test_a_reader_of_an_empty_list_gets_its_ids(api: Caller) -> None:
