@@ -144,3 +144,23 @@ async def page_long(count: int) -> int:
         await page_tick(number)
     await outlive.wait_for_signal("end")
     return count
+
+
+class Bank(Exception):
+    """The bank does not answer."""
+
+
+@outlive.step(retry=outlive.Retry(5, first=0.01))
+async def page_call_bank(account: str, cents: int) -> None:
+    """Fail once, and hang."""
+    if outlive.current_step().attempt == 1:
+        raise Bank("no answer")
+    outlive.current_step().heartbeat({"sent": 3})
+    await asyncio.Event().wait()
+
+
+@outlive.workflow
+async def page_hang(account: str) -> None:
+    """Hang in a step."""
+    await page_reserve(1)
+    await page_call_bank(account, 1_999)

@@ -66,6 +66,24 @@ def test_a_run_is_watched_from_its_start_to_its_end(site: Site, show: Show) -> N
 
 
 @pytest.mark.browser
+def test_a_step_that_hangs_has_a_name_while_it_does_and_after_a_cancel(site: Site, show: Show) -> None:
+    """In the sentence and in the timeline, with its attempt, its last failure, its heartbeat and its arguments."""
+    run = site.do(site.engine.start(run_shop.page_hang, "o-77", id="hang-1"))
+    page = show("/runs/hang-1")
+
+    expect(sentence(page)).to_contain_text('in step page_call_bank(account="o-77", cents=1999), attempt 2 of 5, for')
+    expect(sentence(page)).to_contain_text("Bank: no answer")
+    row(page, "page_call_bank, under way").click()
+    chosen = page.get_by_role("region", name="what is chosen")
+    expect(chosen).to_contain_text("2 of 5")
+    expect(chosen).to_contain_text("last heartbeat")
+    expect(page.get_by_role("group", name="arguments")).to_contain_text("o-77")
+    check_view(page, "run-hang")
+    site.do(run.cancel(reason="ann gave up"))
+    expect(sentence(page)).to_contain_text("ann gave up; it was in step page_call_bank, attempt 2 of 5, for")
+
+
+@pytest.mark.browser
 def test_a_key_of_the_page_goes_before_that_of_the_shell(site: Site, show: Show) -> None:
     """Also after the shell was drawn again. An open menu goes before both."""
     site.do(site.engine.start(run_shop.page_order, 16, id="order-16"))
@@ -91,7 +109,7 @@ def test_the_gap_of_a_crash_says_who_was_lost_and_who_took_over(tmp_path: Path, 
         site.do(site.engine.start_by_name("page_survivor", [str(tmp_path)], id="survivor"))
         page.goto(f"{site.url}#/runs/survivor")
         expect(row(page, "page_reserve, succeeded")).to_be_visible(timeout=SLOW_SECONDS * 1000)
-        expect(sentence(page)).to_contain_text("a1 runs it", timeout=SLOW_SECONDS * 1000)
+        expect(sentence(page)).to_contain_text("a1", timeout=SLOW_SECONDS * 1000)
         while not (tmp_path / "begun").exists():
             page.wait_for_timeout(20)
         first.send_signal(signal.SIGKILL)

@@ -12,7 +12,7 @@ import { LABELS, offered } from './run/offered.js';
 import { Below, TABS } from './run/below.js';
 import { Detail } from './run/detail.js';
 import { useRun } from './run/following.js';
-import { Gantt } from './run/gantt.js';
+import { Gantt, keyOfStep, NOW } from './run/gantt.js';
 import { criticalPath } from './run/path.js';
 import { standing } from './run/standing.js';
 import { nameOfWorker } from './run/timeline.js';
@@ -48,7 +48,8 @@ function Page({ followed, run, id, action }) {
   useCommands(acts.map((name) => ({ name: LABELS[name], act: () => act(name) })));
   // What is large is drawn again only with what it shows, and not with each other fact of the page that changes.
   const at_ = known || end;
-  const drawing = useMemo(() => html`<${TimelinePanel} followed=${followed} run=${run} version=${version} end=${end} now=${at_} query=${query} choose=${choose} id=${id} />`, [followed, run, version, end, at_, query]);
+  const steps = followed.steps.value;
+  const drawing = useMemo(() => html`<${TimelinePanel} followed=${followed} steps=${steps} run=${run} version=${version} end=${end} now=${at_} query=${query} choose=${choose} id=${id} />`, [followed, run, version, end, at_, query, steps]);
   const below = useMemo(() => html`<${Below} tab=${tab} followed=${followed} run=${run} version=${version} query=${query} />`, [tab, followed, run, version, query]);
   return html`<div class="head">
       <div class="title"><h1 tabindex="-1">${run.workflow} <span class="mono">${run.id}</span></h1><${Status} of=${run.status} />
@@ -60,7 +61,7 @@ function Page({ followed, run, id, action }) {
     <${Standing} it=${moves} act=${act} choose=${choose} />
     <div class="two">
       ${drawing}
-      <${Detail} followed=${followed} version=${version} chosen=${chosen} now=${at_} close=${chosen.row || chosen.gap || chosen.event ? () => setQuery({ at: undefined, event: undefined }) : null}
+      <${Detail} followed=${followed} version=${version} chosen=${chosen} now=${at_} close=${chosen.row || chosen.step || chosen.gap || chosen.event ? () => setQuery({ at: undefined, event: undefined }) : null}
         acts=${chosen.row ? rowActs(chosen.row, run, followed, act) : []} />
     </div>
     ${below}`;
@@ -69,6 +70,7 @@ function Page({ followed, run, id, action }) {
 /** What the URL says is chosen. */
 function chosenBy(followed, query) {
   const key = query.get('at');
+  if (key?.startsWith(NOW)) return { step: followed.steps.value.find((step) => keyOfStep(step) === key) };
   if (key?.startsWith('gap:')) return { gap: followed.timeline.gaps.find((gap) => `gap:${gap.seq}` === key) };
   if (key) return { row: followed.timeline.byKey.get(key) };
   const seq = query.get('event');
@@ -125,7 +127,7 @@ function rowActs(row, run, followed, act) {
   return found;
 }
 
-function TimelinePanel({ followed, run, version, end, now: at_, query, choose, id }) {
+function TimelinePanel({ followed, steps, run, version, end, now: at_, query, choose, id }) {
   const { timeline } = followed;
   const collapsed = useSignal(new Set());
   const view = useSignal([0, 1]);
@@ -156,7 +158,7 @@ function TimelinePanel({ followed, run, version, end, now: at_, query, choose, i
       </span>
     </header>
     <${Gantt} timeline=${timeline} version=${version} now=${at_} from=${from} to=${edge} number=${run.number} selected=${query.get('at')} urlOf=${(key) => href(at`/runs/${id}`, { at: key })} choose=${choose}
-      collapsed=${collapsed} label="timeline" isLoading=${followed.isLoading.value} critical=${critical} even=${even} view=${view} running=${run.status === 'running' && run.number === 0} />
+      collapsed=${collapsed} label="timeline" isLoading=${followed.isLoading.value} critical=${critical} even=${even} view=${view} running=${run.status === 'running' && run.number === 0} steps=${steps} />
   </section>`;
 }
 

@@ -12,9 +12,10 @@ const KINDS = { succeeded: 'ok', failed: 'fail', retrying: 'wait', waiting: 'wai
 const AUTOMATIC_BYTES = 64 * 1024;
 const isLarge = (value) => value !== null && typeof value === 'object' && '[large]' in value;
 
-/** Props: followed, chosen: {row} | {gap} | {event} | {}; choose, acts: [buttons for what is chosen]. */
+/** Props: followed, chosen: {row} | {step} | {gap} | {event} | {}; choose, acts: [buttons for what is chosen]. */
 export function Detail({ followed, version, chosen, now, acts, close }) {
-  const { row, gap, event } = chosen;
+  const { row, step, gap, event } = chosen;
+  if (step) return html`<${Panel} title=${step.name} status="under way" kind="run" close=${close}><${StepNow} step=${step} followed=${followed} now=${now} /></${Panel}>`;
   if (gap) return html`<${Panel} title="Crash" status="lost" kind="fail" close=${close}><${Gap} gap=${gap} followed=${followed} version=${version} /></${Panel}>`;
   if (event) return html`<${Panel} title=${`Event ${event.seq}`} close=${close}><${EventDetail} event=${event} followed=${followed} /></${Panel}>`;
   if (row) return html`<${Panel} title=${row.label} status=${row.state === 'open' ? 'under way' : row.state} kind=${KINDS[row.state]} close=${close}><${RowDetail} row=${row} followed=${followed} version=${version} now=${now} acts=${acts} /></${Panel}>`;
@@ -83,6 +84,22 @@ function RowDetail({ row, followed, now, acts }) {
       <td class=${bar.kind === 'again' ? 'soft' : bar.kind}>${bar.kind === 'again' ? 'interrupted' : bar.kind === 'fail' ? `${shortType(bar.failure?.type)}, ${lasts(bar.to - bar.from)}` : bar.undone ? 'taken back' : lasts(bar.to - bar.from)}</td></tr>
       ${bar.retryAt && html`<tr key=${`${index}b`} class="soft"><td></td><td></td><td>back-off ${lasts(bar.retryAt - bar.to)}</td></tr>`}`)}</tbody></table>`}
     ${!values.length && !tries.length && !row.failure && last && html`<p class="soft pad">${last.words}</p>`}`;
+}
+
+/** A step that runs now, as its worker says. */
+function StepNow({ step, followed, now }) {
+  const facts = [
+    ['began', html`<span title=${exact(millis(step.since))}><${Time} at=${step.since} /></span>`],
+    ['for', lasts(Math.max(now - millis(step.since), 0))],
+    ['attempt', step.attempts_max ? `${step.attempt} of ${step.attempts_max}` : step.attempt],
+    ['worker', html`<span class="mono">${step.worker}</span>`],
+    step.run_id !== followed.id && ['run', html`<${RunLink} id=${step.run_id} />`],
+    step.heartbeat_at && ['last heartbeat', html`<${Time} at=${step.heartbeat_at} />`],
+    step.last_failure && ['last failure', html`<span class="fail">${step.last_failure}</span>`],
+  ];
+  return html`<dl class="facts pad">${facts.filter(Boolean).map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
+    ${step.arguments && html`<section class="payload"><header><h3>arguments</h3><${Copy} text=${() => JSON.stringify(step.arguments, null, 2)} label="Copy" /></header><${Json} value=${step.arguments} label="arguments" /></section>`}
+    ${step.progress !== null && html`<section class="payload"><header><h3>progress</h3></header><${Json} value=${step.progress} label="progress" /></section>`}`;
 }
 
 function titleOf(row, event, field) {

@@ -28,6 +28,8 @@ export class Followed {
     this.why = signal('');
     this.published = signal(null);
     this.approvals = signal([]);
+    /** The steps that run now. The journal has a step when it has ended. */
+    this.steps = signal([]);
     this.schema = signal(null);
     /** The id of the last message that was taken. */
     this.position = '';
@@ -132,11 +134,12 @@ export class Followed {
       this.asked = null;
       const { signal: leaving } = this.leaving;
       try {
-        const [why, approvals] = await Promise.all([
+        const [why, steps, approvals] = await Promise.all([
           get(at`/runs/${this.id}/why`, {}, leaving),
+          this.run.peek().finished_at ? { items: [] } : get(at`/runs/${this.id}/steps`, { arguments: true }, leaving),
           this.run.peek().approvals.length || this.approvals.peek().length ? get(at`/runs/${this.id}/approvals`, {}, leaving) : { items: [] },
         ]);
-        batch(() => { this.why.value = why.why; this.approvals.value = approvals.items; });
+        batch(() => { this.why.value = why.why; this.steps.value = steps.items; this.approvals.value = approvals.items; });
       } catch (error) {
         if (!leaving.aborted && error.status === 404) this.error.value = error;
       }

@@ -6,7 +6,7 @@ import { useKeys } from '../../keys.js';
 import { here } from '../../router.js';
 import { Scale, panned, zoomed } from './scale.js';
 import { criticalPath } from './path.js';
-import { nameOfWorker } from './timeline.js';
+import { millis, nameOfWorker } from './timeline.js';
 
 const ROW = 30;
 const BAR = 14;
@@ -15,6 +15,9 @@ const CRASH = 22;
 /** How wide a few words are, about. */
 const LETTER = 6.9;
 const AROUND = 10;
+/** How the keys of rows begin that are not in the journal so far: of steps that run now. */
+export const NOW = 'now:';
+const NONE = [];
 const RIGHT = 26;
 
 /** How long a row took: from its first bar to its last. */
@@ -37,17 +40,17 @@ function beside(row, now) {
 }
 
 /**
- * Props: timeline, version (redraws), now, from and to (of the run, in milliseconds), number (of the run in its tree), selected (key),
+ * Props: timeline, steps (that run now), version (redraws), now, from and to (of the run, in milliseconds), number (of the run in its tree), selected (key),
  * urlOf(key), choose(key), isLoading (nothing is known yet), collapsed (signal with a Set), label, keys, critical, even, view (signal [first, last]),
  * beside: {timeline, from} of another run, so that both are drawn with the same scale.
  */
-export function Gantt({ timeline, version, now, from, to, number = 0, running = false, isLoading = false, selected, urlOf, choose, collapsed, label, keys = true, critical = false, even = false, view, beside: other = null }) {
+export function Gantt({ timeline, version, now, from, to, number = 0, running = false, steps = NONE, isLoading = false, selected, urlOf, choose, collapsed, label, keys = true, critical = false, even = false, view, beside: other = null }) {
   const box = useRef(null);
   const width = useSignal(0);
   const seen = useSignal([0, 40]);
   const drag = useSignal(null);
   const atEnd = useRef(false);
-  const lines = useMemo(() => withNow(timeline.lines(collapsed.value, number), timeline, running), [timeline, version, collapsed.value, number, running]);
+  const lines = useMemo(() => withNow(timeline.lines(collapsed.value, number), timeline, running, steps), [timeline, version, collapsed.value, number, running, steps]);
   const scale = useMemo(() => new Scale(from, to, [...busyOf(timeline, to, number), ...shifted(other, from, to)], { even, moments: [from] }), [timeline, version, even, other?.timeline, Math.round(from), Math.round(to)]);
   const path = useMemo(() => (critical ? criticalPath(timeline, now) : null), [timeline, version, critical, timeline.byKey.size < 1000 && now]);
   const names_ = width.value < 620 ? 116 : 190;
@@ -281,8 +284,18 @@ function crashWords(gaps, x, left, right) {
   return found;
 }
 
-/** While it runs, a last line from the last event to now: a step is written when it ends, so the journal does not say which one it is. */
-function withNow(lines, timeline, running) {
+/** The key of the row of a step that runs now. */
+export const keyOfStep = (step) => `${NOW}${step.run_id}/${step.call}`;
+
+function rowOfStep(step) {
+  const from = millis(step.since);
+  const note = [step.attempt > 1 && `attempt ${step.attempt}${step.attempts_max ? ` of ${step.attempts_max}` : ''}`, step.last_failure].filter(Boolean).join(', ');
+  return { key: keyOfStep(step), kind: 'step', label: step.name, number: 0, at: from, bars: [{ from, to: null, kind: 'run', isHollow: true, worker: step.worker }], marks: [], seqs: [], open: true, state: 'open', note, child: null };
+}
+
+/** While it runs, lines for the steps that run now, as their worker says; the journal has a step when it has ended. While that is not known, one line from the last event to now. */
+function withNow(lines, timeline, running, steps) {
+  if (steps.length) return [...lines, ...steps.map((step) => ({ row: rowOfStep(step), depth: 0 }))];
   if (!running || lines.some(({ row }) => row.open && row.bars.some((bar) => bar.to === null))) return lines;
   const bar = { from: timeline.lastAt, to: null, kind: 'run', isHollow: true };
   return [...lines, { row: { key: '', kind: 'now', label: 'under way', number: 0, at: timeline.lastAt, bars: [bar], marks: [], seqs: [], open: true, state: 'open', note: '', child: null }, depth: 0 }];

@@ -17,7 +17,7 @@ export function standing(run, { why = '', approvals = [], timeline = null } = {}
     case 'succeeded': return { kind: 'ok', text: ['Succeeded ', { at: run.finished_at }, '.'], next: [], act: null };
     case 'continued': return { kind: 'ok', text: ['Went on as a new generation ', { at: run.finished_at }, '.'], next: [], act: null };
     case 'failed': return failed(run, timeline);
-    case 'timed_out': return { kind: 'fail', text: ['Did not end in time.'], next: ['A retry gives it a new deadline and goes on where it was.'], act: { name: 'retry', label: 'Retry…' } };
+    case 'timed_out': return { kind: 'fail', text: [run.reason ? `Did not end in time: ${run.reason}.` : 'Did not end in time.'], next: ['A retry gives it a new deadline and goes on where it was.'], act: { name: 'retry', label: 'Retry…' } };
     case 'cancelled': return { kind: 'off', text: ['Was cancelled ', { at: run.finished_at }, run.reason ? `: ${run.reason}.` : '.'], next: ['A retry lets it go on where it was; what is done stays done.'], act: { name: 'retry', label: 'Retry…' } };
     case 'damaged': return { kind: 'fail', text: [plainWhy(run.reason || why)], next: ['No worker touches it. Restore it from a backup, or look closer with outlive fsck.'], act: null };
     case 'parked': return parked(run, why);
