@@ -183,6 +183,8 @@ class StepSucceeded(Event, frozen=True, tag=True):
     """Whether a person gave the result, and the step did not return it."""
     took: int = 0
     """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
+    arguments: Payload | None = None
+    """Its arguments by name, for people, if the engine records them; redacted and cut."""
 
 
 class StepFailed(Event, frozen=True, tag=True):
@@ -194,6 +196,8 @@ class StepFailed(Event, frozen=True, tag=True):
     attempt: int = 1
     took: int = 0
     """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
+    arguments: Payload | None = None
+    """Its arguments by name, for people, if the engine records them; redacted and cut."""
 
 
 class AttemptFailed(Event, frozen=True, tag=True):
@@ -208,6 +212,8 @@ class AttemptFailed(Event, frozen=True, tag=True):
     """When the first attempt began, if the policy limits the time since then (`elapsed_max`)."""
     took: int = 0
     """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
+    arguments: Payload | None = None
+    """Its arguments by name, for people, if the engine records them; redacted and cut."""
 
 
 class StepDelayed(Event, frozen=True, tag=True):

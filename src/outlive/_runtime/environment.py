@@ -9,6 +9,7 @@ from outlive._define.live_resources import LiveResources
 from outlive._define.middleware import AroundWorkflow, Hook, RunTracer
 from outlive._define.registry import Registry
 from outlive._journal.packing import Packer
+from outlive._journal.redaction import Redaction
 from outlive._model import Limits, Retry
 from outlive._model.recovery import Recovery
 from outlive._runtime.clock import Clock
@@ -48,3 +49,5 @@ class Environment(NamedTuple):
     tracer: RunTracer | None = None
     """Traces runs, if the engine has such middleware."""
     replay_pace: ReplayPace = ReplayPace()
+    recording: Redaction | None = None
+    """What is hidden of the arguments of steps that are recorded with their outcomes; None if none are recorded."""

@@ -226,11 +226,13 @@ def _print_history(seen: Seen, limit: int) -> None:
 def event_line(event: AnyEvent, root_id: str) -> str:
     """One event for people: when, in which run of the tree, and what."""
     from outlive._model import child_id
+    from outlive._model.under_way import arguments_shown
     from outlive.client.timeline import described
 
     whose = f"{child_id(root_id, event.run)}: " if event.run else ""
     at = f"{clock(event.at)}.{event.at % MICROSECONDS // 1_000:03}"
-    return f"{at}  {whose}{' '.join(described(event).split())}"
+    arguments = arguments_shown(value_of(getattr(event, "arguments", None)))
+    return f"{at}  {whose}{' '.join(described(event).split())}{arguments and f' {arguments}'}"
 
 
 def _json(value: Any) -> str:

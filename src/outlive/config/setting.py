@@ -185,6 +185,13 @@ SETTINGS: tuple[Setting, ...] = (
         lambda value: given.texts("Engine", "redact", value, like="password"),
     ),
     Setting(
+        "record_arguments",
+        FLAG,
+        False,
+        "whether journals have the arguments of steps, redacted and cut, for people",
+        lambda value: given.flag("Engine", "record_arguments", value),
+    ),
+    Setting(
         "worker.name",
         TEXT,
         None,

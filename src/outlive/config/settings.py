@@ -19,6 +19,7 @@ _OPTIONS = {
     "lease.kind": "lease",
     "lease.seconds": "lease_seconds",
     "redact": "redact",
+    "record_arguments": "record_arguments",
 }
 """Settings whose option of `Engine` has another name than the setting, or is in no table."""
 _CLASSES: dict[str, type] = {"limits": Limits, "recovery": Recovery, "retry": Retry}

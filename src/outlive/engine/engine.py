@@ -127,6 +127,8 @@ class Engine(Served, Secured, Configured):
         middleware: what is around every start, step and workflow, the first one outermost; see `Middleware`.
         retention: how long runs stay after their end (`Keep`), and the audit log (`KeepAudit`); else for ever.
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
+        record_arguments: whether the journal has the arguments of steps with their outcomes, for people: without what
+            `redact` names, and cut to some kilobytes.
         schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
         flows: whether its worker runs the flows of the library in the store; see `Engine.flows`.
         tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
@@ -157,6 +159,7 @@ class Engine(Served, Secured, Configured):
         middleware: Sequence[object] = (),
         retention: Sequence[Keep | KeepAudit] = (),
         redact: Sequence[str] = (),
+        record_arguments: bool = False,
         schedules: bool = True,
         flows: bool = True,
         tune: bool = True,
@@ -192,6 +195,7 @@ class Engine(Served, Secured, Configured):
         self._resources = LiveResources(check_given(resources))
         self._hooks = hooks_of(middleware, [] if self._quota is None else [self._quota])
         self._redaction = Redaction(redact)
+        self._records = given.flag("Engine", "record_arguments", record_arguments)
         self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._has_flows = given.flag("Engine", "flows", flows)
         self._flow_loader: FlowLoader | None = None
@@ -362,6 +366,7 @@ class Engine(Served, Secured, Configured):
             engine=self,
             retry=self._retry,
             tracer=self._hooks.tracer,
+            recording=self._redaction if self._records else None,
         )
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:

@@ -42,7 +42,7 @@ from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._runtime.tree.draft import Draft
 from outlive._runtime.tree.emitter import Source
-from outlive._runtime.tree.events import event_of_success
+from outlive._runtime.tree.events import event_of_success, with_arguments
 from outlive._runtime.tree.holding import Hold
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.observer_calls import ObserverCalls
@@ -86,6 +86,7 @@ class Worker:
         self._clock = clock
         self._counters = counters
         self._limits = limits
+        self._recording = environment.recording
         self._resolve = environment.registry.workflow
         self._committer = committer
         self._requests = requests
@@ -322,6 +323,8 @@ class Worker:
                 if attempt.unpublished:
                     publish_pending(live, attempt, at=self._clock.now())
                 event = self._success(live, attempt, result) if failure is None else failure
+                if self._recording is not None:
+                    event = with_arguments(event, command, hidden=self._recording, pack=live.pack)
                 if attempt.began_at:
                     # As `Histogram.add`, without a call for every step.
                     took = getattr(event, "took", 0)
@@ -349,6 +352,8 @@ class Worker:
         event: AnyEvent | None = None
         with self.guarding(live):
             event = self._success(live, attempt, result)
+            if self._recording is not None:
+                event = with_arguments(event, attempt.command, hidden=self._recording, pack=live.pack)
             live.happen(event)
         if type(event) is StepSucceeded:
             self._counters.measures.step_seconds[attempt.command.step.name, "succeeded"].add(event.took)

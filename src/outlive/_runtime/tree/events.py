@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 import msgspec
@@ -11,6 +11,7 @@ from outlive._journal.event import (
     AnyEvent,
     ApprovalDecided,
     AskReceived,
+    AttemptFailed,
     CancelRequested,
     DetachedEnded,
     Ending,
@@ -27,9 +28,12 @@ from outlive._journal.event import (
     RunSucceeded,
     RunTimedOut,
     SignalReceived,
+    StepFailed,
     StepSucceeded,
 )
 from outlive._journal.failure import failure_of, storable
+from outlive._journal.recorded import recorded
+from outlive._journal.redaction import Redaction
 from outlive._model import Payload, Run, RunStatus
 from outlive._model.payload import NO_PAYLOAD
 from outlive._model.under_way import Interrupted
@@ -121,6 +125,19 @@ def event_of_success(command: RunStep, *, at: int, result: Payload, began_at: in
         attempt=command.attempt,
         took=max(0, at - began_at),  # The clock may have been set back.
     )
+
+
+def with_arguments(
+    event: AnyEvent, command: RunStep, *, hidden: Redaction, pack: Callable[[bytes, str], Payload]
+) -> AnyEvent:
+    """The outcome of an attempt with the arguments that it was called with, for people."""
+    if not isinstance(event, StepSucceeded | StepFailed | AttemptFailed):
+        return event
+    try:
+        data = recorded(command.step.signature.by_name(command.arguments), hidden)
+        return msgspec.structs.replace(event, arguments=pack(data, f"the arguments of step {command.call}"))
+    except (OutliveError, msgspec.MsgspecError):  # A codec that raises: the outcome matters more.
+        return event
 
 
 def event_of_child(command: StartChild, *, at: int, arguments: Payload) -> RunCreated:

@@ -60,7 +60,7 @@ function RunDetail({ followed }) {
     ${!created && !run.failure && html`<p class="soft pad">Choose a row of the timeline, or an event, to see what is in it.</p>`}`;
 }
 
-const PAYLOADS = ['result', 'payload', 'input', 'progress', 'published'];
+const PAYLOADS = ['arguments', 'result', 'payload', 'input', 'progress', 'published'];
 
 function RowDetail({ row, followed, now, acts }) {
   const events = row.seqs.map((seq) => eventAt(followed, seq)).filter(Boolean);

@@ -1,0 +1,137 @@
+"""`Engine(record_arguments=True)`: the journal has the arguments of steps, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+import outlive
+from outlive import Retry
+from outlive._journal import event as journal
+from outlive._journal.recorded import READ_BYTES_MAX, RECORDED_BYTES_MAX, recorded
+from outlive._journal.redaction import Redaction
+from outlive.cli.runs_show import event_line
+from outlive.codecs import Encryption
+from tests.engine.support import Place, in_time, stage, waits
+
+pytestmark = pytest.mark.any_store
+NOTHING_HIDDEN = Redaction()
+
+
+@outlive.step(retry=Retry(2, first=0, jitter=0))
+async def ask_recorded(messages: list[dict[str, str]], *, api_key: str, temperature: float = 0.5) -> str:
+    stage.call(len(messages))
+    if outlive.current_step().attempt == 1 and len(messages) == 1:
+        raise ConnectionError("no answer")
+    return f"answer to {messages[-1]['content'][:20]}"
+
+
+@outlive.workflow
+async def converse_recorded(turns: int, size: int = 10) -> int:
+    messages: list[dict[str, str]] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"{turn} {'x' * size}"})
+        messages.append({"role": "model", "content": await ask_recorded(messages, api_key="hunter2")})
+    return len(messages)
+
+
+@outlive.workflow
+async def converse_recorded_twice() -> int:
+    first = await converse_recorded(2)
+    await outlive.wait_for_signal("more")
+    await ask_recorded([{"role": "user", "content": "more"}] * 2, api_key="hunter2")
+    return first
+
+
+async def arguments_in(run: Any) -> list[Any]:
+    """The arguments that its journal has, in order."""
+    payloads = [getattr(event, "arguments", None) for event in await run.history(redacted=True)]
+    return [msgspec.json.decode(bytes(payload.v)) for payload in payloads if payload is not None]
+
+
+@pytest.mark.every_store
+async def test_the_arguments_of_each_attempt_are_in_the_history(place: Place) -> None:
+    """By the names of the parameters, and without what is redacted, also in the store."""
+    async with place.engine(record_arguments=True, redact=["api_key"]) as engine:
+        run = await engine.start(converse_recorded, 2)
+        await in_time(run.result())
+        first, second, third = await arguments_in(run)
+        assert first == second == {"messages": [{"role": "user", "content": "0 xxxxxxxxxx"}], "api_key": "[redacted]"}
+        assert [each["content"][:3] for each in third["messages"]] == ["0 x", "ans", "1 x"]
+        stored: list[Any] = [event for event in await run.history() if _has(event)]
+        assert all(b"hunter2" not in bytes(event.arguments.v) for event in stored)
+        lines = [event_line(event, run.id) for event in await run.history(redacted=True)]
+        assert "step ask_recorded succeeded at attempt 2" in lines[-3]
+        assert '(messages=[{"role":"user"' in lines[-3]
+
+
+def _has(event: Any) -> bool:
+    return getattr(event, "arguments", None) is not None
+
+
+async def test_they_are_not_recorded_unless_it_is_asked_for(place: Place) -> None:
+    """Nor does a worker that records them contradict a journal without."""
+    async with place.engine() as engine:
+        run = await engine.start(converse_recorded, 1, id="c-1")
+        await in_time(run.result())
+        assert await arguments_in(run) == []
+
+
+async def test_a_long_conversation_costs_a_bounded_number_of_bytes(place: Place) -> None:
+    """For each turn, however long it has become; the last message is there."""
+    async with place.engine(record_arguments=True) as engine:
+        run = await engine.start(converse_recorded, 40, 2_000)
+        await in_time(run.result())
+        found = await arguments_in(run)
+        assert max(len(msgspec.json.encode(each)) for each in found) <= RECORDED_BYTES_MAX
+        assert found[-1]["messages"][-1]["content"].startswith("39 xx")
+        assert found[-1]["messages"][-1]["content"].endswith("[2,003 characters]")
+        assert found[-1]["messages"][0]["content"].startswith("0 xx")
+
+
+async def test_they_are_packed_by_the_codecs(place: Place) -> None:
+    """And a fork has them as well."""
+    codecs = [Encryption({"k1": bytes(32)}, current="k1")]
+    async with place.engine(record_arguments=True, codecs=codecs) as engine:
+        run = await engine.start(converse_recorded, 2, id="c-1")
+        await in_time(run.result())
+        (event, *_) = [each for each in await run.history() if _has(each)]
+        assert isinstance(event, journal.AttemptFailed)
+        assert event.arguments is not None
+        assert event.arguments.via == ("aes256gcm",)
+        assert len(await arguments_in(run)) == 3
+        fork = await engine.fork("c-1", at="ask_recorded#2", id="c-2")
+        await in_time(fork.result())
+        assert (await arguments_in(fork))[-1] == (await arguments_in(run))[-1]
+
+
+async def test_a_replay_does_not_read_them(place: Place) -> None:
+    """A worker that records nothing goes on with the journal of one that does, and the other way round."""
+    async with place.engine(record_arguments=True) as engine:
+        run = await engine.start(converse_recorded_twice, id="c-1")
+        await waits(run)
+    async with place.engine() as engine:
+        await engine.signal("c-1", "more")
+        assert await in_time(engine.get("c-1").result()) == 4
+        assert len(await arguments_in(engine.get("c-1"))) == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"text": "x" * 100_000},
+        {"rows": list(range(50_000))},
+        {"deep": [[[[[[[[[[["x" * 5_000]]]]]]]]]]]},
+        {f"n{index}": "y" * 100 for index in range(1_000)},
+        {"text": "x" * (READ_BYTES_MAX + 1)},
+        {"\u00e4" * 3_000: 1},
+    ],
+)
+def test_what_is_recorded_is_small_json(value: Any) -> None:
+    """Of whatever shape the arguments are."""
+    found = recorded(msgspec.json.encode(value), NOTHING_HIDDEN)
+
+    assert len(found) <= RECORDED_BYTES_MAX
+    assert isinstance(msgspec.json.decode(found), dict)
