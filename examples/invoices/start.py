@@ -6,6 +6,7 @@ The store is what OUTLIVE_STORE names, else a PostgreSQL server of its own that 
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,24 +44,39 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """Start them, and stop all when one has ended or Ctrl-C comes."""
+    """Start them, and start again what has ended, as a supervisor does; Ctrl-C and SIGTERM stop all."""
     with ExitStack() as stack:
         if "OUTLIVE_STORE" not in os.environ:
             server = stack.enter_context(PostgresServer())
             os.environ["OUTLIVE_STORE"] = server.url(server.create_database("invoices"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         subprocess.run([sys.executable, "-m", "invoices.tables"], check=True)
-        running = []
+        running: dict[str, subprocess.Popen[bytes]] = {}
+        stack.callback(stop, running)
         for name, command in commands(folder).items():
-            process = subprocess.Popen([sys.executable, "-m", *command])
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-            running.append(process)
-            print(f"{name} is process {process.pid}", flush=True)
+            running[name] = start(name, command)
         wait_for_web()
         print(f"open {settings.WEB}/ and, for the dashboard, {settings.WEB}/outlive/", flush=True)
-        while all(process.poll() is None for process in running):
-            time.sleep(0.2)
+        while True:
+            time.sleep(0.5)
+            for name, command in commands(folder).items():
+                if running[name].poll() is not None:
+                    running[name] = start(name, command)
+
+
+def start(name: str, command: list[str]) -> subprocess.Popen[bytes]:
+    """Begin one of them."""
+    process = subprocess.Popen([sys.executable, "-m", *command])
+    print(f"{name} is process {process.pid}", flush=True)
+    return process
+
+
+def stop(running: dict[str, subprocess.Popen[bytes]]) -> None:
+    """Ask all of them to stop, and wait for them."""
+    for process in running.values():
+        process.terminate()
+    for process in running.values():
+        process.wait()
 
 
 def wait_for_web() -> None:
@@ -74,6 +90,7 @@ def wait_for_web() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         main()
     except KeyboardInterrupt:

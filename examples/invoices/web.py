@@ -8,6 +8,7 @@ It runs no workflow itself; workers do (`outlive worker invoices.workflows`).
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,10 @@ async def follow(number: str) -> StreamingResponse:
     await run.status()  # 404, before the answer begins
 
     async def events() -> AsyncIterator[str]:
-        async for shown in run.watch():
-            yield f"data: {json.dumps(shown)}\n\n"
-        yield "event: end\ndata: {}\n\n"
+        with suppress(outlive.errors.StoreUnavailableError):  # The answer ends, and the browser connects again.
+            async for shown in run.watch():
+                yield f"data: {json.dumps(shown)}\n\n"
+            yield "event: end\ndata: {}\n\n"
 
     return StreamingResponse(events(), media_type="text/event-stream")
 
@@ -151,9 +153,10 @@ async def read_letter(number: str, last_event_id: int = Header(default=0)) -> St
     await run.status()
 
     async def events() -> AsyncIterator[str]:
-        async for item in run.stream("tokens", str, after=last_event_id, positions=True):
-            yield f"id: {item.position}\ndata: {json.dumps(item.value)}\n\n"
-        yield "event: end\ndata: {}\n\n"
+        with suppress(outlive.errors.StoreUnavailableError):
+            async for item in run.stream("tokens", str, after=last_event_id, positions=True):
+                yield f"id: {item.position}\ndata: {json.dumps(item.value)}\n\n"
+            yield "event: end\ndata: {}\n\n"
 
     return StreamingResponse(events(), media_type="text/event-stream")
 

@@ -38,7 +38,7 @@ class Limit:
 
 LIMITS = (
     Limit("memory", "MB", 1.0, 12.0, lambda it: it.rss_mb),
-    Limit("files", "", 0.5, 8.0, lambda it: float(it.fds - it.connections)),
+    Limit("files", "", 0.5, 25.0, lambda it: float(it.fds - it.connections)),
     Limit("threads", "", 0.5, 6.0, lambda it: float(it.threads)),
     Limit("connections", "", 0.3, 18.0, lambda it: float(it.connections)),
 )

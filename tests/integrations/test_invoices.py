@@ -198,7 +198,7 @@ async def test_the_agent_asks_before_it_sends_a_letter(
 
 @pytest.mark.slow
 def test_its_processes_work_together(tmp_path: Path, postgres_server: PostgresServer, postgres_database: str) -> None:
-    """As the README starts them: a customer orders a lamp, one worker is enough, and Ctrl-C stops everything."""
+    """As the README starts them: a customer orders a lamp, a killed worker comes back, and SIGTERM stops everything."""
     environment = os.environ | {
         "INVOICES_WEB": f"http://127.0.0.1:{free_port()}",
         "INVOICES_BANK": f"http://127.0.0.1:{free_port()}",
@@ -210,13 +210,17 @@ def test_its_processes_work_together(tmp_path: Path, postgres_server: PostgresSe
     with subprocess.Popen(start, cwd=EXAMPLES, env=environment, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         lines = list(itertools.takewhile(lambda line: not line.startswith("open "), running.stdout))
+        [killed] = [int(line.rpartition(" ")[2]) for line in lines if line.startswith("worker 1 ")]
+        os.kill(killed, signal.SIGKILL)
+        successor = running.stdout.readline()
         bought = subprocess.run(customer, cwd=EXAMPLES, env=environment, capture_output=True, text=True)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGTERM)
         running.communicate()
     pids = [int(line.rpartition(" ")[2]) for line in lines if " is process " in line]
 
     assert bought.stdout.splitlines()[-2:-1] == ["done"]
     assert len(pids) == 6
+    assert successor.startswith("worker 1 is process ")
     assert running.returncode == 0
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 

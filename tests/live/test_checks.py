@@ -277,7 +277,7 @@ def memory_grows(it: Evidence) -> None:
 
 
 def files_leak(it: Evidence) -> None:
-    grow(it, "fds", 0.4)
+    grow(it, "fds", 0.8)
 
 
 def threads_leak(it: Evidence) -> None:
