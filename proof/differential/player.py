@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from outlive._model import RunFilter
 from outlive._store.contract import Change, Outcome, Refusal, Store
+from outlive.errors import StoreWentBackError
 from proof.differential.changes import Draft, blob, tree_of
 from proof.differential.comparable import (
     comparable_answers,
@@ -157,6 +158,8 @@ class Player:
         beat = self.store.open_beat(plan.operation.worker)
         try:
             return beat.renew(lease_seconds=30)
+        except StoreWentBackError:
+            return False  # The session never began, or has ended and was forgotten: which one, no store need know.
         finally:
             beat.close()
 
