@@ -79,7 +79,7 @@ async def test_models_are_filled_in_and_checked_by_themselves(engine: outlive.En
         (None, r"nothing is filled in: at \$: 'cents' is missing"),
         ({}, r"at \$: 'cents' is missing"),
         ({"cents": "5"}, r"at \$.cents: '5' is not of type integer"),
-        (object(), "object has no JSON"),
+        (object(), "type object has no stored form"),
     ],
 )
 async def test_a_form_that_does_not_fit_decides_nothing(place: Place, form: Any, told: str) -> None:

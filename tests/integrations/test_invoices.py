@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,22 @@ import asyncpg
 import pytest
 
 import outlive
+from outlive._define.registry import REGISTRY
 from outlive.testing import TestEngine
 from outlive.testing.postgres import PostgresServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LAMP = {"customer": "ann", "item": "lamp", "cents": 4200}
 PALACE = LAMP | {"item": "palace", "cents": 100_000}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_names() -> Iterator[None]:
+    """The application is alone in its process when people run it; here other tests have steps of the same names."""
+    with REGISTRY.apart():
+        yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "invoices"]:
+        del sys.modules[name]
 
 
 class Outside:

@@ -75,16 +75,29 @@ class Registry:
     @contextmanager
     def forgetting(self) -> Iterator[None]:
         """Forget at the end what is defined inside: for tests that make definitions, so that no other test has them."""
-        kept: list[dict[Any, Any]] = [self._workflows, self._steps, self._schedules, self._current, self._triggers]
-        before = [dict(each) for each in kept]
+        before = [dict(each) for each in self._defined()]
         try:
             yield
         finally:
-            for each, was in zip(kept, before, strict=True):
+            for each, was in zip(self._defined(), before, strict=True):
                 # In place: registries with flows of their own share them.
                 each.clear()
                 each.update(was)
             self._definitions = None
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Begin without the definitions of others, and have them back at the end: for tests that import a program, whose
+        names other tests may use too."""
+        with self.forgetting():
+            for each in self._defined():
+                each.clear()
+            self._definitions = None
+            yield
+
+    def _defined(self) -> list[dict[Any, Any]]:
+        """What the decorators fill."""
+        return [self._workflows, self._steps, self._schedules, self._current, self._triggers]
 
     def set_flows(self, flows: Iterable[WorkflowSpec], published: Mapping[str, int]) -> None:
         """The flows of the library as they are now, and which version of each is published."""
