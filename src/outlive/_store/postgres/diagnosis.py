@@ -12,7 +12,7 @@ from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.connection import Session, connect
 from outlive._store.postgres.examine import ONE_MOMENT
 from outlive._store.postgres.fault import ERRORS
-from outlive._store.postgres.migrate import VERSION_MIN, has_functions
+from outlive._store.postgres.migrate import VERSION_MIN, has_functions, lack_of_rights
 from outlive._store.postgres.query import migrations
 from outlive.errors import StoreUnavailableError
 
@@ -47,7 +47,7 @@ async def diagnose_server(url: str, *, now: Callable[[], int]) -> list[Finding]:
         found += _load(more)
         found.append(await _clock(session, now))
         found += _names(more, address.schema)
-        found.append(await _schema(session, more))
+        found.append(await _schema(session, more, user=server["user"]))
     except ERRORS as error:
         return [problem("store", f"{address}: {error}", "look at the log of the server")]
     finally:
@@ -117,22 +117,24 @@ async def _clock(session: Session, now: Callable[[], int]) -> Finding:
     return well("clock", said)
 
 
-async def _schema(session: Session, more: Any) -> Finding:
+async def _schema(session: Session, more: Any, *, user: str) -> Finding:
     schema, known = session.address.schema, len(migrations())
     ((exists, tables, is_ours),) = await session.fetch("read_identity", schema)
     if tables and not is_ours:
         return problem("schema", f"{schema} holds tables of another program", "name another: ?schema=NAME")
-    if exists and not more["may_use"]:
-        return problem("schema", f"this user may not use {schema}", f"let its owner run: GRANT ALL ON SCHEMA {schema}")
     if not exists or not tables:
         if not exists and not more["may_create"]:
             return problem("schema", "there is none, and this user may not create it", "GRANT CREATE ON DATABASE")
         advice = "`outlive migrate` makes it, and so does a worker that starts; or correct the store URL"
         return problem("schema", f"{schema} is empty", advice)
+    if (lacking := await lack_of_rights(session, user=user)) is not None:
+        return problem("schema", lacking.reason, lacking.remedy)
     ((version,),) = await session.fetch("read_version")
     if version > known:
         return problem("schema", f"{version}, and this release knows up to {known}", "upgrade outlive here")
     if version < known or not await has_functions(session):
         said = f"{version}, and this release has {known}, or other functions"
+        if not more["is_owner"]:
+            return problem("schema", said, "make a backup, and let its owner run `outlive migrate`")
         return warning("schema", said, "the next engine of this release migrates it; make a backup first")
     return well("schema", f"{version}, up to date")

@@ -35,7 +35,7 @@ _HINTS = {
     "25006": "it is a replica or was made read-only; name the primary",
     "26000": _POOLER,
     "42P05": _POOLER,
-    "42501": "this user needs all rights on the schema",
+    "42501": "this user lacks a right on the schema; `outlive doctor` says which",
     "3F000": "the schema is gone; restart",
     "42P01": "a table is gone; restore it, or restart",
 }

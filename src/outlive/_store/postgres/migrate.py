@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncpg
 
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.query import functions_for, migrations, quoted
+from outlive._store.postgres.query import functions_for, migrations, quoted, tables
 from outlive.errors import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, UnfitServerError
 
 VERSION_MIN = 14
@@ -29,11 +29,16 @@ async def open_database(session: Session) -> None:
     """
     database, user = await check_server(session)
     try:
-        if await _read_version(session) < len(migrations()) or not await has_functions(session):
-            await _migrate(session)
+        is_current = await _is_current(session)
     except asyncpg.InsufficientPrivilegeError as error:
-        ((exists, _, _),) = await session.fetch("read_identity", session.address.schema)
-        raise _lack_of_rights(session, database=database, user=user, exists=exists) from error
+        raise (await lack_of_rights(session, user=user) or _unexplained(session, user, error)) from error
+    if not is_current:
+        try:
+            await _migrate(session)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise await _may_not_migrate(session, database=database, user=user) from error
+    if (lacking := await lack_of_rights(session, user=user)) is not None:
+        raise lacking
 
 
 async def check_database(session: Session) -> None:
@@ -43,25 +48,44 @@ async def check_database(session: Session) -> None:
         UnfitServerError, NotADatabaseError, SchemaTooNewError: as `open_database`.
         SchemaTooOldError: it is one of an earlier release, or not there.
     """
-    database, user = await check_server(session)
+    _, user = await check_server(session)
     try:
         version = await _read_version(session)
-        is_current = version == len(migrations()) and await has_functions(session)
+        is_current = await _is_current(session)
     except asyncpg.InsufficientPrivilegeError as error:
-        raise _lack_of_rights(session, database=database, user=user, exists=True) from error
+        raise (await lack_of_rights(session, user=user) or _unexplained(session, user, error)) from error
     if not is_current:
         raise SchemaTooOldError(str(session.address), version, len(migrations()))
 
 
-def _lack_of_rights(session: Session, *, database: str, user: str, exists: bool) -> UnfitServerError:
-    """What its owner has to do, ready to be pasted."""
-    address, schema = str(session.address), quoted(session.address.schema)
+async def lack_of_rights(session: Session, *, user: str) -> UnfitServerError | None:
+    """What its owner has to do so that this user may work with a schema, ready to be pasted; None if it may already.
+
+    No right to create anything is asked for: who only works needs none, and could plant tables and functions with it.
+    """
+    lacking = await session.fetch("read_rights", session.address.schema, tables())
+    if not lacking:
+        return None
+    schema = quoted(session.address.schema)
+    grants = "; ".join(f"GRANT {row['right_on']} {schema} TO {user}" for row in lacking)
+    reason = f"user {user} may not use the schema"
+    return UnfitServerError(str(session.address), reason, f"let its owner run: {grants}")
+
+
+async def _may_not_migrate(session: Session, *, database: str, user: str) -> UnfitServerError:
+    ((exists, _, _),) = await session.fetch("read_identity", session.address.schema)
+    place = str(session.address)
     if not exists:
         grant = f"GRANT CREATE ON DATABASE {database} TO {user}"
-        return UnfitServerError(address, f"user {user} may not create the schema", f"let the owner run: {grant}")
-    things = ("SCHEMA", "ALL TABLES IN SCHEMA", "ALL SEQUENCES IN SCHEMA")
-    grants = "; ".join(f"GRANT ALL ON {thing} {schema} TO {user}" for thing in things)
-    return UnfitServerError(address, f"user {user} may not use the schema", f"let its owner run: {grants}")
+        return UnfitServerError(place, f"user {user} may not create the schema", f"let the owner run: {grant}")
+    ((owner,),) = await session.fetch("read_owner", session.address.schema)
+    reason = f"user {user} may not bring the schema up to this release"
+    return UnfitServerError(place, reason, f"let its owner ({owner}) run `outlive migrate`")
+
+
+def _unexplained(session: Session, user: str, error: Exception) -> UnfitServerError:
+    """A right is missing that no table of rights shows, such as one that row security takes away."""
+    return UnfitServerError(str(session.address), f"user {user}: {error}", "look at the log of the server")
 
 
 async def check_server(session: Session) -> tuple[str, str]:
@@ -98,6 +122,10 @@ async def check_server(session: Session) -> tuple[str, str]:
                 f"set {name}=on, or add ?allow_unsafe=true to the address where that does not matter",
             )
     return server["database"], server["user"]
+
+
+async def _is_current(session: Session) -> bool:
+    return await _read_version(session) == len(migrations()) and await has_functions(session)
 
 
 async def _read_version(session: Session) -> int:

@@ -32,6 +32,7 @@ BLOB_COLUMNS = ("journal", "message", "id", "data")
 _WORD = re.compile(r"\{(\w+)\}")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 """A parameter with a name; two colons are a cast."""
+_TABLE = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 
 
 def quoted(name: str) -> str:
@@ -124,6 +125,12 @@ def migrations() -> tuple[Path, ...]:
     files = tuple(sorted(MIGRATIONS.glob("*.sql")))
     assert [int(file.name[:4]) for file in files] == list(range(1, len(files) + 1)), "a gap in the migrations"
     return files
+
+
+@cache
+def tables() -> tuple[str, ...]:
+    """The tables of this release, and those of earlier ones that are gone."""
+    return tuple(name for file in migrations() for name in _TABLE.findall(file.read_text("utf-8")))
 
 
 @cache

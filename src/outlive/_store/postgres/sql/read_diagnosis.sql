@@ -14,8 +14,4 @@ SELECT
     )::double precision AS oldest_seconds,
     current_schema() = $1 AS is_first, -- Where this role finds a table that it names without a schema.
     has_database_privilege(current_database(), 'CREATE') AS may_create,
-    (
-        SELECT has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE')
-        FROM pg_namespace
-        WHERE nspname = $1
-    ) AS may_use
+    (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = $1) AS is_owner
