@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from outlive._store.postgres import PostgresStore
 from outlive.errors import StoreWentBackError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import hire
+from outlive.testing.conformance.builders import begin, hire
 from outlive.testing.postgres import PostgresServer
+from outlive.testing.proxy import Proxy
+from tests.postgres.support import through
 
 pytestmark = pytest.mark.every_store
 
@@ -61,3 +64,34 @@ async def test_new_timeline_is_noticed_once(server: PostgresServer) -> None:
     assert len(changes) == 1
     beat.close()
     await store.close()
+
+
+async def test_server_that_was_replaced_and_still_runs_is_used_no_more(
+    server: PostgresServer, postgres_server: PostgresServer
+) -> None:
+    """A connection that was made before still works. What is read from the new server and written to the old one, or
+    acknowledged by the old one alone, fits neither."""
+    clock = ManualClock()
+    database = postgres_server.create_database("replaced")
+    server.create_database(database)
+    with Proxy("127.0.0.1", server.port) as proxy:
+        old = PostgresStore(server.store_url(database), clock=clock)
+        new = PostgresStore(postgres_server.store_url(database), clock=clock)
+        store = PostgresStore(through(proxy, server.store_url(database)), clock=clock)
+        async with AsyncExitStack() as stack:
+            for each in (store, old, new):
+                await each.open()
+                stack.push_async_callback(each.close)
+            await begin(store, "before")
+            assert await old.find_run("before")
+
+            proxy.lead_to("127.0.0.1", postgres_server.port)
+            beat = store.open_beat("worker-a")
+            stack.callback(beat.close)
+            with pytest.raises(StoreWentBackError, match="it is another server"):
+                beat.renew(lease_seconds=30)
+            await begin(store, "after")
+
+            assert await new.find_run("after")
+            assert not await old.find_run("after")
+            assert not await store.find_run("before")

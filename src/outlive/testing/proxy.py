@@ -5,7 +5,8 @@ ends: a client closes every request with a Sync or sends it as a simple Query, a
 ReadyForQuery. `cut_request(n)` counts requests over all connections and cuts at the n-th of them, either before it
 reaches the server (nothing happened) or after the server has done it and before the client hears of it (the outcome is
 unknown). `cut_commit(n)` counts only those that commit something, by the text of their statement.
-`go_down` refuses every connection; `go_deaf` accepts everything and holds it back.
+`go_down` refuses every connection; `go_deaf` accepts everything and holds it back; `lead_to` is what an address does
+that was moved to another server.
 
 It runs in a thread with an event loop of its own, so that whatever the tested engine does to its loop cannot stop it.
 """
@@ -75,6 +76,10 @@ class Proxy:
         self.requests = 0
         self._cut_before, self._cut_commits = before, commits
         self._cut_at = number
+
+    def lead_to(self, host: str, port: int) -> None:
+        """Forward new connections to another server; those that are open stay where they are."""
+        self._target = host, port
 
     def cut_all(self) -> None:
         """Cut every connection that is open now."""

@@ -118,6 +118,8 @@ class Session:
         self.pid = connection.get_server_pid()
         """The server's process; asked now, because a connection that is closed does not know it."""
         self.sql = statements(address.schema)
+        self.incarnation: tuple[str, int] | None = None
+        """The server that it leads to, and its timeline, once they are known; see `Incarnation`."""
         self.is_doubtful = True
         """Whether what is on its way now may happen although we never hear of it."""
 

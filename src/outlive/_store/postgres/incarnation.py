@@ -6,6 +6,8 @@ in another way (the snapshot of a disk, a dump) has the same timeline; that is n
 when its lease was renewed.
 
 The store and its beats share one object: each change is reported once, by the first connection that leads there.
+Connections that lead to the incarnation before are not used again: the server that was replaced may still run, and what
+is read from one and written to the other fits neither.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class Incarnation:
         except ERRORS as error:
             log.debug("the server does not say which incarnation of the store it is: %s", error)
             return None
-        now = system, timeline
+        session.incarnation = now = system, timeline
         with self._lock:
             before, self._seen = self._seen, now
         if before in (None, now):
@@ -47,3 +49,7 @@ class Incarnation:
             else f"it is another server (system {system}, and not {before[0]})"
         )
         return StoreWentBackError(str(session.address), reason)
+
+    def is_left(self, session: Session) -> bool:
+        """Whether a connection leads to another incarnation than the one that was seen last."""
+        return session.incarnation not in (None, self._seen)

@@ -79,6 +79,8 @@ class Pool:
         """Pools that want connections of the same server."""
         self.connected: Callable[[Session], Awaitable[None]] | None = None
         """Called with each new connection, before it is used."""
+        self.is_left: Callable[[Session], bool] = lambda _: False
+        """Whether a connection leads to a server that another one has replaced: it is thrown away."""
 
     async def take(self) -> Session:
         """A session of one's own until `give` or `drop`.
@@ -116,8 +118,9 @@ class Pool:
     def _pop(self) -> Session | None:
         while self.free:
             session = self.free.pop()
-            if session.is_open:
+            if session.is_open and not self.is_left(session):
                 return session
+            session.connection.terminate()
             self.pids.discard(session.pid)
         return None
 
@@ -140,7 +143,7 @@ class Pool:
 
     def give(self, session: Session) -> None:
         """Let others have it."""
-        if not session.is_open or session.is_in_transaction or self._is_closed:
+        if not session.is_open or session.is_in_transaction or self._is_closed or self.is_left(session):
             self.drop(session)
             return
         self._slots.release()

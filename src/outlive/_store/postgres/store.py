@@ -152,7 +152,7 @@ class PostgresStore:
         self._pools = pools = Pools(writer, shared, steps)
         for pool in pools:
             pool.others = [other for other in pools if other is not pool]
-        writer.connected = shared.connected = self._look_at
+            pool.connected, pool.is_left = self._look_at, self._incarnation.is_left
         self._listener = Listener(self._address, is_own=self._is_own)
 
     async def close(self) -> None:
