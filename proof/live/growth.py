@@ -53,7 +53,8 @@ PROBE_TYPICAL_SECONDS_MAX = 2.0
 LATE_SHARE = 0.95
 SLOWER_MAX, SLOWER_SECONDS = 3.0, 0.2
 """How much longer things may take in the last third than in the first, as a factor and besides."""
-TIMINGS_MIN = 12
+TIMINGS_MIN = 90
+"""Fewer say nothing about a trend: in two minutes a third has five probes, and one burst of other work meets three."""
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,10 @@ async def test_run_that_has_gone_is_missed_at_the_second_look() -> None:
 
 
 async def test_run_that_was_never_there_may_be_on_its_way() -> None:
-    """Its caller waits until it comes, and gets its end."""
+    """It moves in this process: its caller waits until it comes, and gets its end."""
     shelf: Any = Shelf()
     callers = waiters.Waiters(shelf, pause=asyncio.Event().wait, pause_seconds=1000)  # type: ignore[arg-type]
+    callers.moves = {"run-1"}.__contains__
     with callers.waiting("run-1") as end:
         for _ in range(3):
             await callers.poll_once()

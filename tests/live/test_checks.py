@@ -49,8 +49,8 @@ def evidence() -> Evidence:
     it.bookings["probe-1", "probe"] = 1
     it.samples = [sample(BEGAN + second) for second in range(0, MINUTES * 60, 2)]
     it.sizes = [StoreSize(BEGAN + second, 10.0, 100, 20) for second in range(0, MINUTES * 60, 5)]
-    it.pings = [Timing("web-1", BEGAN + second, 0.004, True) for second in range(60)]
-    it.probes = [Timing("probe", BEGAN + second, 0.050, True) for second in range(60)]
+    it.pings = [Timing("web-1", BEGAN + second, 0.004, True) for second in range(120)]
+    it.probes = [Timing("probe", BEGAN + second, 0.050, True) for second in range(120)]
     it.faults = Counter({"kill worker": 3})
     it.wanted_faults = frozenset({"kill worker"})
     return it

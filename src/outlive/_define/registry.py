@@ -87,8 +87,8 @@ class Registry:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Begin without the definitions of others, and have them back at the end: for tests that import a program, whose
-        names other tests may use too."""
+        """Begin without the definitions of others, and have them back at the end: for tests that import a program, as
+        other tests may use its names."""
         with self.forgetting():
             for each in self._defined():
                 each.clear()

@@ -209,7 +209,7 @@ class Fold(msgspec.Struct, eq=False):
         return self._set(0, event, status=status, owner="", **changes)
 
     def _end(self, event: Ending) -> Run:
-        run = self.runs[event.run]
+        run, succeeded = self.runs[event.run], type(event) is journal.RunSucceeded
         return self._set(
             event.run,
             event,
@@ -223,7 +223,7 @@ class Fold(msgspec.Struct, eq=False):
             finished_at=event.at,
             result=getattr(event, "result", run.result),
             failure=getattr(event, "failure", run.failure),
-            reason=reason_of_end(event, before=run.reason),
+            reason=run.reason if succeeded else reason_of_end(event, before=run.reason),
         )
 
     def _set(self, number: int, event: AnyEvent, **changes: object) -> Run:

@@ -97,7 +97,8 @@ class Access:
             raise EngineClosedError("this")
         if self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
-        check_loop(self._loop)
+        if asyncio._get_running_loop() is not self._loop:  # Looked at here: three times for each run that is started.
+            check_loop(self._loop)
         return self._timed if ACTING.get() is None else cast(Store, AuditedStore(self._timed))
 
     @property

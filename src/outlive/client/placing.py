@@ -49,6 +49,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     begin_within: given.Span | None = None
 
 
+_NOTHING = (None,) * 6
+
+
 def wanted_place(
     queue: Queue | str | None,
     key: str | None,
@@ -58,7 +61,7 @@ def wanted_place(
     begin_within: given.Span | None = None,
 ) -> Wanted | None:
     """What a start says of its place; None if it says nothing."""
-    if all(it is None for it in (queue, key, priority, delay, start_at, begin_within)):
+    if (queue, key, priority, delay, start_at, begin_within) == _NOTHING:  # A generator would cost a call for each.
         return None
     return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at, begin_within=begin_within)
 

@@ -26,6 +26,8 @@ UNTIMED = frozenset(
     | {"open", "prune_audit"}
 )
 """Verbs that may take long, or that are no caller's."""
+_VERBS = frozenset(name for name in dir(Store) if not name.startswith("_")) - UNTIMED
+"""Verbs that are timed, where a store has them as such."""
 NAMED_MAX = 5
 """Runs that an error names."""
 
@@ -37,14 +39,15 @@ class TimedStore:
         self._inner = inner
         self._seconds = seconds
         self.now = inner.now
+        for name in _VERBS:  # Once for a store, and not at every call.
+            if iscoroutinefunction(getattr(inner, name)):
+                setattr(self, name, partial(self._do, name))
 
     def __getattr__(self, name: str) -> Any:
-        verb = getattr(self._inner, name)
-        if name in UNTIMED or not iscoroutinefunction(verb):
-            return verb
-        return partial(self._do, name, verb)
+        return getattr(self._inner, name)
 
-    async def _do(self, name: str, verb: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any) -> Any:
+    async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        verb: Callable[..., Awaitable[Any]] = getattr(self._inner, name)
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:

@@ -182,7 +182,7 @@ def _passed_on(live: Writing, run: int) -> dict[str, str]:
 def _end(live: Writing, command: EndRun) -> AnyEvent:
     run = live.fold.runs[command.run]
     result = None if command.result is None else live.pack(command.result, f"the result of run {run.id}")
-    interrupted = tuple(each for each in live.interrupted if command.run in (0, each.run))
+    interrupted = live.interrupted and tuple(each for each in live.interrupted if command.run in (0, each.run))
     event = event_of_end(command, at=live.clock.now(), result=result, interrupted=interrupted)
     if command.successor is not None:
         _continue_as(live, command.successor, event)
