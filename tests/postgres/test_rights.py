@@ -84,7 +84,7 @@ async def price(order: int) -> int:
 
 
 @outlive.step(transaction=True)
-async def note(connection: Any, order: int) -> None:
+async def note_sale(connection: Any, order: int) -> None:
     """A step that writes in a transaction of the store."""
     await connection.execute("INSERT INTO public.notes VALUES ($1)", order)
 
@@ -92,7 +92,7 @@ async def note(connection: Any, order: int) -> None:
 @outlive.workflow
 async def sell(order: int) -> int:
     """A bit of everything that is stored."""
-    await note(order)
+    await note_sale(order)
     outlive.set_tags(order=str(order))
     return await outlive.wait_for_signal("paid", int) + await price(order)
 
