@@ -26,8 +26,6 @@ UNTIMED = frozenset(
     | {"open", "prune_audit"}
 )
 """Verbs that may take long, or that are no caller's."""
-_VERBS = frozenset(name for name in dir(Store) if not name.startswith("_")) - UNTIMED
-"""Verbs that are timed, where a store has them as such."""
 NAMED_MAX = 5
 """Runs that an error names."""
 
@@ -39,12 +37,14 @@ class TimedStore:
         self._inner = inner
         self._seconds = seconds
         self.now = inner.now
-        for name in _VERBS:  # Once for a store, and not at every call.
-            if iscoroutinefunction(getattr(inner, name)):
-                setattr(self, name, partial(self._do, name))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        verb = getattr(self._inner, name)
+        if name in UNTIMED or not iscoroutinefunction(verb):
+            return verb
+        timed = partial(self._do, name)
+        setattr(self, name, timed)  # The next call does not come here.
+        return timed
 
     async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
         verb: Callable[..., Awaitable[Any]] = getattr(self._inner, name)
