@@ -253,15 +253,18 @@ async def test_heartbeat_of_a_session_that_ends_meanwhile_is_refused(
     class LateBeat:
         """Renews a lease after its session has ended, as that of a program that was lost does."""
 
+        def __init__(self, session: str) -> None:
+            self._session = session
+
         def renew(self, *, lease_seconds: float) -> bool:
-            asyncio.run_coroutine_threadsafe(store.retire_worker(task.lease), loop).result(10)
-            return open_beat(task.lease).renew(lease_seconds=lease_seconds)
+            asyncio.run_coroutine_threadsafe(store.retire_worker(self._session), loop).result(10)
+            return open_beat(self._session).renew(lease_seconds=lease_seconds)
 
         def close(self) -> None:
             """Nothing is open."""
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(store, "open_beat", lambda _: LateBeat())
+    monkeypatch.setattr(store, "open_beat", LateBeat)
 
     with pytest.raises(TaskLeaseLostError):
         await engine.tasks.heartbeat(task.id, task.lease)

@@ -54,6 +54,14 @@ def test_keys_are_made_listed_and_revoked_by_a_person(url: str) -> None:
     assert "row 1 was changed" in outlive_cli("audit", "verify", "--store", url, code=1)
 
 
+def test_a_key_of_a_worker_is_for_queues(url: str) -> None:
+    """And not for workflows, whose code it has not; the list says what it is for. [S3]"""
+    create = ("keys", "create", "gpu-1", "--store", url, "--scope", "worker")
+    assert outlive_cli(*create, "--queue", "gpu", "--queue", "video").startswith("olv_")
+    assert "queues gpu, video" in outlive_cli("keys", "list", "--store", url)
+    assert "--queue" in outlive_cli(*create, "--workflow", "order", code=2)
+
+
 def test_a_span_that_is_none_is_a_mistake(url: str) -> None:
     """One line, exit code 2."""
     for wrong in ("soon", "0d", "-1d", "1.5h", ""):

@@ -6,6 +6,9 @@ which worker it was: a person who finds that a worker was lost sees which one.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+
 from outlive._model import given
 from outlive.errors import InvalidArgumentError
 
@@ -13,6 +16,8 @@ LEASE_SECONDS_MIN = 1.0
 NAME_CHARACTERS_MAX = 80
 """How much of a name is in the ids of its sessions."""
 UNIQUE_CHARACTERS = 12
+LEASE_HASH_CHARACTERS = 32
+"""How much of the hash of a lease is in the id of a session: 128 bits, for which no other lease can be found."""
 
 
 def worker_name(name: object) -> str:
@@ -39,9 +44,24 @@ def session_id(name: str, unique: str) -> str:
     return f"{name[:NAME_CHARACTERS_MAX]}#{unique[-UNIQUE_CHARACTERS:]}"
 
 
+def remote_session_id(name: str, lease: str) -> str:
+    """The id of the session of a program outside that has this secret lease. Everyone may see the id: it has only the
+    hash of the lease."""
+    return f"{name[:NAME_CHARACTERS_MAX]}#{_lease_hash(lease)}"
+
+
+def is_lease_of(lease: str, session_id: str) -> bool:
+    """Whether this is the secret lease of a session, in the same time whether it is or not."""
+    return hmac.compare_digest(_lease_hash(lease).encode(), session_id.rpartition("#")[2].encode())
+
+
 def name_in(session_id: str) -> str:
     """The name of the worker that had this session."""
     return session_id.rpartition("#")[0] or session_id
+
+
+def _lease_hash(lease: str) -> str:
+    return hashlib.sha256(lease.encode("utf-8", "surrogatepass")).hexdigest()[:LEASE_HASH_CHARACTERS]
 
 
 def lease_of(lease_seconds: object) -> float:

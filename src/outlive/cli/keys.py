@@ -36,11 +36,22 @@ def keys(ctx: click.Context) -> None:
     help="What it may do.",
 )
 @click.option("--workflow", "workflows", multiple=True, metavar="NAME", help="Only runs of this workflow; repeatable.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only tasks of this queue; repeatable.")
 @click.option("--expires", metavar="SPAN", help="After how long it is valid no longer: 90d, 12h, 30m.")
-def create(*, url: str, as_json: bool, name: str, scope: str, workflows: tuple[str, ...], expires: str | None) -> None:
+def create(
+    *,
+    url: str,
+    as_json: bool,
+    name: str,
+    scope: str,
+    workflows: tuple[str, ...],
+    queues: tuple[str, ...],
+    expires: str | None,
+) -> None:
     """Make a key for NAME, and print its secret: it can be seen only now."""
     span = None if expires is None else seconds_in(expires)
-    made = ask(url, lambda engine: engine.keys.create(name, scope=scope, workflows=workflows or None, expires=span))
+    bounds = {"workflows": workflows or None, "queues": queues or None}
+    made = ask(url, lambda engine: engine.keys.create(name, scope=scope, expires=span, **bounds))
     if as_json:
         print_json({**_plain(made.key), "secret": made.secret})
         return
@@ -66,13 +77,13 @@ def list_keys(*, url: str, as_json: bool) -> None:
             key.name,
             key.scope,
             key.status,
-            "all" if key.workflows is None else ", ".join(sorted(key.workflows)),
+            _bounds(key),
             _day(key.expires) or "never",
             _day(key.last_used) or "never",
         ]
         for key in found
     ]
-    print_table(["id", "name", "scope", "state", "workflows", "expires", "last used"], rows)
+    print_table(["id", "name", "scope", "state", "for", "expires", "last used"], rows)
 
 
 @keys.command()
@@ -98,6 +109,13 @@ def seconds_in(text: str) -> int:
     return checked_span("--expires", text, int(number) * SECONDS[unit])
 
 
+def _bounds(key: ApiKey) -> str:
+    """The workflows or queues that it is for."""
+    if key.queues is not None:
+        return "queues " + ", ".join(sorted(key.queues))
+    return "all" if key.workflows is None else ", ".join(sorted(key.workflows))
+
+
 def _day(at: Any) -> str:
     return "" if at is None else at.strftime("%Y-%m-%d %H:%M")
 
@@ -108,6 +126,7 @@ def _plain(key: ApiKey) -> dict[str, Any]:
         "name": key.name,
         "scope": key.scope,
         "workflows": None if key.workflows is None else sorted(key.workflows),
+        "queues": None if key.queues is None else sorted(key.queues),
         "status": key.status,
         "created": key.created,
         "expires": key.expires,

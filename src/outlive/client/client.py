@@ -156,7 +156,7 @@ class Client:
         """Delete runs that have ended. See `Engine.purge`."""
         self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
         self.promises = Promises(access, inbox=self._inbox)
-        self.tasks = Tasks(access, new_id=ids.new_id, wait=self._wait, attempts_max=limits.attempts_max)
+        self.tasks = Tasks(access, wait=self._wait, attempts_max=limits.attempts_max)
         """See `Engine.tasks`."""
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)

@@ -20,9 +20,11 @@ from outlive._model import given
 from outlive._model.given import Span
 from outlive._model.instant import instant_of
 from outlive._model.key import SCOPES, Scope
+from outlive._model.queue import DEFAULT
 from outlive._store.contract import PAGE_SIZE_MAX
 from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, KEY_CELLS, doing
+from outlive.client.placing import queue_names
 from outlive.client.secret_token import new_token, read_token
 from outlive.errors import InvalidArgumentError, KeyNotFoundError, StoreError
 from outlive.telemetry import log
@@ -43,6 +45,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hash: str
     created_at: int
     workflows: tuple[str, ...] | None = None
+    queues: tuple[str, ...] | None = None
     expires_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
@@ -61,6 +64,8 @@ class ApiKey:
     scope: Scope
     workflows: frozenset[str] | None
     """The only workflows that it may see and use; None for all."""
+    queues: frozenset[str] | None
+    """The only queues that a worker may claim tasks from; None for all."""
     status: KeyStatus
     created: datetime
     expires: datetime | None
@@ -91,6 +96,7 @@ class Keys:
         *,
         scope: str = "viewer",
         workflows: Collection[str] | None = None,
+        queues: Collection[str] | None = None,
         expires: Span | datetime | None = None,
     ) -> NewKey:
         """Make a key. Its secret is in the answer, and can be had only there.
@@ -99,12 +105,14 @@ class Keys:
             name: whose it is; the audit log has what is done with it under this name.
             scope: "viewer" (sees), "operator" (starts, signals, approves, cancels, ...), "admin" (changes what is for
                 all: keys, flows, purges), or "worker" (takes steps over HTTP).
-            workflows: the only workflows that it may see and use, by name; all unless given.
+            workflows: the only workflows that it may see and use, by name; all unless given. A worker has none.
+            queues: the only queues that a worker may claim tasks from, by name; all unless given.
             expires: after how long it is valid no longer, or when; never unless given.
         """
         where = "engine.keys.create"
         name = given.text(where, "name", name, like="ci", most=ACTOR_CHARACTERS_MAX)
         given.one_of(where, "scope", scope, SCOPES)
+        _check_bounds(where, scope, workflows, queues)
         store = self._access.store
         now_at = store.now()
         token = new_token(PREFIX)
@@ -114,6 +122,7 @@ class Keys:
             hash=token.hash,
             created_at=now_at,
             workflows=None if workflows is None else _workflows(where, workflows),
+            queues=None if queues is None else _queues(where, queues),
             expires_at=None if expires is None else _expires_at(where, expires, now_at),
         )
         with doing("key.create", token.id, f"{name}, {scope}"):
@@ -220,6 +229,21 @@ def _workflows(where: str, workflows: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
+def _queues(where: str, queues: Collection[str]) -> tuple[str, ...]:
+    names = queue_names(where, given.texts(where, "queues", queues, like="gpu"))
+    return tuple(sorted(name or DEFAULT for name in names))
+
+
+def _check_bounds(where: str, scope: str, workflows: object, queues: object) -> None:
+    """See that the scope can be bound so: a key that lets nothing in, or more than it seems to, is not made."""
+    if scope == "worker" and workflows is not None:
+        wanted = "a worker takes tasks from queues, whichever workflow put them there; give queues= (--queue) instead"
+        raise InvalidArgumentError(where, "workflows", workflows, wanted)
+    if scope != "worker" and queues is not None:
+        wanted = "only the scope worker is bound to queues; give workflows= (--workflow), or leave it out"
+        raise InvalidArgumentError(where, "queues", queues, wanted)
+
+
 def _expires_at(where: str, expires: Span | datetime, now_at: int) -> int:
     if isinstance(expires, datetime):
         at = round(given.instant(where, "expires", expires).timestamp() * _MICROSECONDS)
@@ -237,6 +261,7 @@ def _shown(key_id: str, record: KeyRecord, now_at: int) -> ApiKey:
         name=record.name,
         scope=record.scope,
         workflows=None if record.workflows is None else frozenset(record.workflows),
+        queues=None if record.queues is None else frozenset(record.queues),
         status=status,
         created=instant_of(record.created_at),
         expires=_instant(record.expires_at),

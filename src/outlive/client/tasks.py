@@ -5,6 +5,9 @@ it does for every worker. A claim begins a session with a lease, and the run is 
 whose lease has run out is not live: the next claim takes the run away from it, and every change of the first owner
 finds its seq taken. An end is the last event of the run, written by compare-and-swap: the first one wins, and the
 message to the workflow that waits is in the same transaction.
+
+Everyone who may see a run sees the session that has it. So the session is not what proves a claim: that is a random
+secret, the `lease` of the task. It is in the answer to the claim and nowhere else; the id of the session has its hash.
 """
 
 from __future__ import annotations
@@ -37,11 +40,12 @@ from outlive._journal.value import TAGGED
 from outlive._model import Failure, Payload, Run, RunStatus, definition_key, given
 from outlive._model.payload import Blob
 from outlive._model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
-from outlive._model.worker import remote_name, session_id
+from outlive._model.worker import is_lease_of, remote_name, remote_session_id
 from outlive._store.contract import Change, Ended, Inbound, MessageKind, Outcome, WorkerInfo
 from outlive.client.access import Access
 from outlive.client.closing import end_message, trace_ends
 from outlive.client.placing import queue_names
+from outlive.client.secret_token import new_token
 from outlive.errors import (
     ConfigurationError,
     RunNotFoundError,
@@ -51,6 +55,7 @@ from outlive.errors import (
     TaskOutputError,
 )
 
+PREFIX = "olt"
 LEASE_SECONDS = 30.0
 LEASE_SECONDS_MAX = 24 * 3600.0
 WAIT_SECONDS_MAX = 300.0
@@ -74,7 +79,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """That of its run."""
     lease: str
-    """What the verbs ask for: who has it may end the task."""
+    """What the verbs ask for: a secret, with which the task may be ended."""
     lease_seconds: float
     """How long the lease lasts from now on, unless a heartbeat renews it."""
     step: str
@@ -101,9 +106,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 class Tasks:
     """The tasks of remote steps."""
 
-    def __init__(self, access: Access, *, new_id: Callable[[], str], wait: Wait, attempts_max: int) -> None:
+    def __init__(self, access: Access, *, wait: Wait, attempts_max: int) -> None:
         self._access = access
-        self._new_id = new_id
         self._wait = wait
         self._attempts_max = attempts_max
 
@@ -133,9 +137,9 @@ class Tasks:
         seconds = given.number(where, "lease_seconds", lease_seconds, least=1, most=LEASE_SECONDS_MAX, like=30)
         patience = given.number(where, "wait", wait, least=0, most=WAIT_SECONDS_MAX, like=20)
         store = self._access.store
-        caller = remote_name(worker)
+        caller, lease = remote_name(worker), new_token(PREFIX).text
         info = WorkerInfo(
-            id=session_id(caller, self._new_id()),
+            id=remote_session_id(caller, lease),
             name=caller,
             definitions=tuple(definition_key(OF_REMOTE + name, VERSION) for name in names),
             started_at=store.now(),
@@ -145,18 +149,18 @@ class Tasks:
         await store.register_worker(info, lease_seconds=seconds + patience)
         task: Task | None = None
         try:
-            task = await self._claim(info, line, seconds, until_at=store.now() + round(patience * MICROSECONDS))
+            task = await self._claim(info, lease, line, seconds, until_at=store.now() + round(patience * MICROSECONDS))
         finally:
             if task is None:
                 # Also when its caller has gone: what was claimed for it is due for others at once.
                 await asyncio.shield(store.retire_worker(info.id))
         return task
 
-    async def _claim(self, info: WorkerInfo, line: str, seconds: float, *, until_at: int) -> Task | None:
+    async def _claim(self, info: WorkerInfo, lease: str, line: str, seconds: float, *, until_at: int) -> Task | None:
         store, pause = self._access.store, POLL_FIRST_SECONDS
         while True:
             claims = (await store.claim_runs(info.id, info.definitions, limit=1, queues=[line])).claims
-            if claims and (task := await self._begin(claims[0].run, info.id, seconds)) is not None:
+            if claims and (task := await self._begin(claims[0].run, lease, seconds)) is not None:
                 return task
             if not claims:
                 left = (until_at - store.now()) / MICROSECONDS
@@ -175,7 +179,7 @@ class Tasks:
             await self._write(run, lease, lambda at: RunFailed(at=at, run=0, failure=Failure(type=_LOST, message=text)))
             return None
         value, terms = await self._arguments(run, await self._access.events(run))
-        await self._renew(lease, seconds)
+        await self._renew(_session_of(run, lease), seconds)
         return Task(
             id=run.id,
             lease=lease,
@@ -220,22 +224,22 @@ class Tasks:
         where = "engine.tasks.heartbeat"
         seconds = given.number(where, "lease_seconds", lease_seconds, least=1, most=LEASE_SECONDS_MAX, like=30)
         run = await self._run_of(task_id)
-        _check_owner(run, lease)
+        session = _session_of(run, lease)
         if progress is not None:
             if not isinstance(progress, Mapping):
                 raise ConfigurationError(f"{where}: give progress as an object, for example {{'done': 0.4}}")
             payload, blob = self._pack(run, TAGGED.encode(plain_json(where, dict(progress)), "it"), "the progress")
             await self._write(run, lease, lambda at: RunPublished(at=at, run=0, payload=payload), blob)
-        if not await self._renew(lease, seconds):
-            _check_owner(await self._run_of(task_id), lease)
+        if not await self._renew(session, seconds):
+            _session_of(await self._run_of(task_id), lease)
             raise TaskLeaseLostError(task_id)
         cancel = await self._cancel_of(run)
         return Notice(
             is_cancelled=cancel is not None, reason="" if cancel is None else cancel.name, lease_seconds=seconds
         )
 
-    async def _renew(self, lease: str, seconds: float) -> bool:
-        beat = self._access.store.open_beat(lease)
+    async def _renew(self, session: str, seconds: float) -> bool:
+        beat = self._access.store.open_beat(session)
         try:
             return await asyncio.to_thread(beat.renew, lease_seconds=seconds)
         finally:
@@ -311,13 +315,15 @@ class Tasks:
                 raise TaskEndedError(task_id, RunStatus.FAILED.value)
 
     async def _end(self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None) -> AnyEvent | None:
-        before = await self._write(run, lease, make, blob)
-        await self._access.store.retire_worker(lease)
+        session, before = await self._write(run, lease, make, blob)
+        await self._access.store.retire_worker(session)
         return before
 
-    async def _write(self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None) -> AnyEvent | None:
+    async def _write(
+        self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None
+    ) -> tuple[str, AnyEvent | None]:
         """Append one event to the journal of a task, if the lease is its owner's: as the journal says, at whose end the
-        event is written. The end that this lease has written before, if that is there already."""
+        event is written. The session of the lease; and the end that it has written before, if that is there already."""
         store = self._access.store
         while True:
             rows = await store.read_journal(run.journal)
@@ -327,16 +333,15 @@ class Tasks:
                 fold.apply(each)
             event = make(store.now())
             if fold.root.status.is_terminal:
-                _check_same_end(fold.root, events, lease, event)
-                return events[-1]
-            _check_owner(fold.root, lease)
+                return _session_of_end(fold.root, events, lease, event), events[-1]
+            session = _session_of(fold.root, lease)
             change = _change_of(run, fold, rows, event, blob)
             ((outcome, _),) = await store.commit([change])
             if outcome is Outcome.COMMITTED:
                 if isinstance(event, Ending):
                     trace_ends(self._access.hooks.tracer, change, rows)
                 self._access.ring()
-                return None
+                return session, None
             # It has moved meanwhile: by a heartbeat, or because its lease has run out.
 
     def _pack(self, run: Run, data: bytes, what: str) -> tuple[Payload, Blob | None]:
@@ -352,19 +357,22 @@ class Tasks:
         return run
 
 
-def _check_owner(run: Run, lease: str) -> None:
+def _session_of(run: Run, lease: str) -> str:
+    """The session that has a task, if this is its lease."""
     if run.status.is_terminal:
         raise TaskEndedError(run.id, run.status.value)
-    if not lease or run.owner != lease:
+    if not is_lease_of(lease, run.owner):
         raise TaskLeaseLostError(run.id)
+    return run.owner
 
 
-def _check_same_end(run: Run, events: list[AnyEvent], lease: str, event: AnyEvent) -> None:
-    """An end that is sent again, because its answer was lost, is the same end."""
+def _session_of_end(run: Run, events: list[AnyEvent], lease: str, event: AnyEvent) -> str:
+    """The session that has ended a task, if this is its lease and the same end: its first answer was lost."""
     claim = next((each for each in reversed(events) if isinstance(each, RunClaimed)), None)
     is_same = isinstance(event, Ending) and STATUS[type(event)] is run.status
-    if claim is None or claim.worker != lease or not is_same:
+    if claim is None or not is_lease_of(lease, claim.worker) or not is_same:
         raise TaskEndedError(run.id, run.status.value)
+    return claim.worker
 
 
 def _change_of(run: Run, fold: Fold, rows: list[Row], event: AnyEvent, blob: Blob | None) -> Change:

@@ -33,7 +33,9 @@ class StoredKeys:
         if not asking.bearer:
             return None
         key = await self._engine.keys.find(asking.bearer)
-        return None if key is None else Principal(key.name, frozenset({key.scope}), key.workflows, key=key.id)
+        if key is None:
+            return None
+        return Principal(key.name, frozenset({key.scope}), key.workflows, key=key.id, queues=key.queues)
 
 
 class TrustedHeader:

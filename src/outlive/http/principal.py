@@ -40,6 +40,8 @@ class Principal(msgspec.Struct, frozen=True):
     namespace: str = ""
     key: str = ""
     """The id of the API key that was used; for the audit."""
+    queues: frozenset[str] | None = None
+    """The only queues that a worker may claim tasks from; None for all."""
     names_others: bool = False
     """Whether it may say that another person decides (`by` in a body)."""
 
@@ -57,6 +59,10 @@ class Principal(msgspec.Struct, frozen=True):
     def may_see(self, workflow: str) -> bool:
         """Whether it may know of runs of a workflow."""
         return self.workflows is None or workflow in self.workflows
+
+    def may_claim_from(self, queue: str) -> bool:
+        """Whether a worker may have tasks of a queue."""
+        return self.queues is None or queue in self.queues
 
 
 ANONYMOUS = Principal("", frozenset())

@@ -218,6 +218,7 @@ class RemoteKeys:
         *,
         scope: str = "viewer",
         workflows: Collection[str] | None = None,
+        queues: Collection[str] | None = None,
         expires: given.Span | datetime | None = None,
     ) -> NewKey:
         """See `Keys`."""
@@ -226,7 +227,8 @@ class RemoteKeys:
             seconds = given.seconds("engine.keys.create", "expires", expires)
             until = instant_of(SystemClock().now()) + timedelta(seconds=seconds)
         names = None if workflows is None else given.texts("engine.keys.create", "workflows", workflows, like="order")
-        body = {"name": name, "scope": scope, "workflows": names, "expires": until}
+        lines = None if queues is None else given.texts("engine.keys.create", "queues", queues, like="gpu")
+        body = {"name": name, "scope": scope, "workflows": names, "queues": lines, "expires": until}
         found = await self._remote.operate("create_key", body=body)
         return NewKey(_key_of(found.key), found.secret)
 

@@ -22,6 +22,8 @@ class CreateKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: Scope = "viewer"
     workflows: list[Name] | None = None
     """The only workflows that it may see and use; null for all."""
+    queues: list[Name] | None = None
+    """The only queues that a worker may claim tasks from; null for all."""
     expires: Instant | None = None
     """When it is valid no longer; null for never."""
 
@@ -39,6 +41,7 @@ class KeyView(Struct, frozen=True, kw_only=True):
     name: str
     scope: Scope
     workflows: list[str] | None
+    queues: list[str] | None
     status: Literal["active", "expired", "revoked"]
     created: datetime
     expires: datetime | None
@@ -64,7 +67,9 @@ class KeysList(Struct, frozen=True):
 @operation("POST", "/keys", scope="admin", answers=201)
 async def create_key(call: Call, body: CreateKey) -> NewKeyView:
     """Make a key. Its secret is in the answer, and nowhere else."""
-    made = await call.engine.keys.create(body.name, scope=body.scope, workflows=body.workflows, expires=body.expires)
+    made = await call.engine.keys.create(
+        body.name, scope=body.scope, workflows=body.workflows, queues=body.queues, expires=body.expires
+    )
     return NewKeyView(key=_view(made.key), secret=made.secret)
 
 
@@ -86,6 +91,7 @@ def _view(key: ApiKey) -> KeyView:
         name=key.name,
         scope=key.scope,
         workflows=None if key.workflows is None else sorted(key.workflows),
+        queues=None if key.queues is None else sorted(key.queues),
         status=key.status,
         created=key.created,
         expires=key.expires,

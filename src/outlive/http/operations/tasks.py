@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 import outlive.errors as e
 from outlive.http.operation import Call, operation
+from outlive.http.problem import Problem
 from outlive.http.wire.page import Done
 from outlive.http.wire.tasks import Claimed, ClaimTask, CompleteTask, FailTask, Heartbeat, HeartbeatView, task_view
 
@@ -19,10 +20,23 @@ async def claim_task(call: Call, body: ClaimTask) -> Claimed:
 
     If the answer is lost, or the worker is, the task is for others when the lease has run out.
     """
+    _check_queue(call, body.queue)
     wait = min(body.wait, call.limits.wait_seconds_max)
     lease = body.lease_seconds
     task = await call.engine.tasks.claim(body.queue, body.steps, worker=body.worker, lease_seconds=lease, wait=wait)
     return Claimed(task=None if task is None else task_view(task))
+
+
+def _check_queue(call: Call, queue: str) -> None:
+    """See that a worker may have tasks of a queue. What it claimed is its own: the lease shows that.
+
+    Raises:
+        Problem: it may not.
+    """
+    own = call.principal
+    if not own.may_claim_from(queue):
+        wanted = f"Claim from one of {', '.join(sorted(own.queues or ()))}, or use a key for this queue."
+        raise Problem(403, "Forbidden", f"{own.name} may not claim tasks from the queue {queue}", wanted)
 
 
 @operation("POST", "/tasks/{task_id}/heartbeat", scope="worker", raises=HELD)

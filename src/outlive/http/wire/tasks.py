@@ -31,7 +31,7 @@ class TaskView(Struct, frozen=True, kw_only=True):
 
     id: str
     lease: str
-    """To be sent with everything that is said of the task."""
+    """A secret, to be sent with everything that is said of the task."""
     lease_seconds: float
     """How long the lease lasts from now on, unless a heartbeat renews it."""
     step: str
