@@ -82,6 +82,11 @@ async def post(
     return Answer(start["status"], given, msgspec.json.decode(b"".join(each["body"] for each in parts_said)))
 
 
+def github_headers(key: bytes, body: bytes) -> dict[str, str]:
+    """What GitHub signs."""
+    return {"x-hub-signature-256": f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"}
+
+
 @pytest.fixture(autouse=True)
 def _flows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOKED_KEY", SECRET)
@@ -89,6 +94,7 @@ def _flows(monkeypatch: pytest.MonkeyPatch) -> None:
     flow.parse(HOOKS.format(name="open", more="manual: false"))
     flow.parse(HOOKS.format(name="token", more="token: key").replace("HOOKED_KEY", "HOOKED_TOKENS"))
     flow.parse(HOOKS.format(name="signed", more="hmac: key"))
+    flow.parse(HOOKS.format(name="github", more="hmac: { key: key, layout: github }"))
     flow.parse(HOOKS.format(name="mapped", more=f'if: "event.data.order != 0"\n    {MAPPED}'))
 
 
@@ -274,12 +280,61 @@ async def test_a_webhook_with_a_token_and_a_signature_wants_both(engine: TestEng
 async def test_a_signature_of_github_covers_the_body(engine: TestEngine) -> None:
     """The id in its header is not signed, so the body is what a delivery is known by. (S9) [S9]"""
     app, body = Webhooks(engine), b'{"order": 7}'
-    key = base64.b64decode(SECRET.removeprefix("whsec_"))
-    good = {"x-hub-signature-256": f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"}
-    first = await post(app, "/hooks/signed", body, good | {"x-github-delivery": "one"})
-    again = await post(app, "/hooks/signed", body, good | {"x-github-delivery": "two"})
+    good = github_headers(SECRET.encode(), body)
+    first = await post(app, "/hooks/github", body, good | {"x-github-delivery": "one"})
+    again = await post(app, "/hooks/github", body, good | {"x-github-delivery": "two"})
     assert (202, first.data["run_id"]) == (again.status, again.data["run_id"])
-    assert 401 == (await post(app, "/hooks/signed", b'{"order":7}', good)).status
+    assert 401 == (await post(app, "/hooks/github", b'{"order":7}', good)).status
+
+
+async def test_a_trigger_and_no_header_says_what_a_signature_covers(engine: TestEngine) -> None:
+    """A signature in the other layout is refused, also by the right key, and the refusal names the header that is
+    wanted. [S9]"""
+    app, body = Webhooks(engine), b'{"order": 7}'
+    now = engine.clock.now() / 1_000_000
+    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    standard = signed_headers(SECRET, "msg_1", body, now_seconds=now)
+    for path, wanted, headers in (
+        ("/hooks/signed", "webhook-signature", github_headers(SECRET.encode(), body) | github_headers(key, body)),
+        ("/hooks/github", "x-hub-signature-256", standard),
+    ):
+        refused = await post(app, path, body, headers)
+        assert (401, True) == (refused.status, f"it has no {wanted}" in refused.data["detail"])
+    # Both at once: the one that the trigger names is looked at.
+    forged = standard | {"x-hub-signature-256": "sha256=" + "0" * 64}
+    assert 401 == (await post(app, "/hooks/github", body, forged)).status
+    assert 202 == (await post(app, "/hooks/signed", body, forged)).status
+
+
+@pytest.mark.parametrize("path", ["/hooks/signed", "/hooks/github"])
+@pytest.mark.parametrize("key", ["a key that is no Base64 at all", SECRET])
+async def test_a_recorded_delivery_is_sent_again_in_no_other_shape(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch, path: str, key: str
+) -> None:
+    """The MAC of Standard Webhooks is one over `id.time.body`. Sent as a form, that text has what stands in a note of
+    the delivery as fields of its own; and as a signature of GitHub it was good for ever. [S9]"""
+    monkeypatch.setenv("HOOKED_KEY", key.replace(" ", "-"))
+    body = b'{"order": 7, "note": "&order=o-666&kind=paid&"}'
+    now = int(engine.clock.now() / 1_000_000)
+    recorded = signed_headers(key.replace(" ", "-"), "msg_1", body, now_seconds=now)
+    mac = base64.b64decode(recorded["webhook-signature"].removeprefix("v1,")).hex()
+    whole = f"msg_1.{now}.".encode() + body
+    for kind in ("application/x-www-form-urlencoded", "application/json", "text/plain", ""):
+        forged = {"x-hub-signature-256": f"sha256={mac}", "content-type": kind}
+        for headers in (forged, recorded | forged):
+            for sent in (whole, body) if path == "/hooks/github" else (whole,):
+                assert (await post(Webhooks(engine), path, sent, headers)).status in (400, 401, 415), kind
+    assert [] == await engine.list()
+
+
+@pytest.mark.parametrize("path", ["/hooks/signed", "/hooks/github"])
+async def test_a_signed_body_is_no_form(engine: TestEngine, path: str) -> None:
+    """Any text is a form of some fields, so a signature says little about what the sender meant with it. [S9]"""
+    body, form = b"order=7", {"content-type": "Application/X-WWW-Form-Urlencoded; charset=utf-8"}
+    now = engine.clock.now() / 1_000_000
+    signed = signed_headers(SECRET, "msg_1", body, now_seconds=now) | github_headers(SECRET.encode(), body)
+    refused = await post(Webhooks(engine), path, body, signed | form)
+    assert (415, True) == (refused.status, "application/json" in refused.data["detail"])
 
 
 async def test_a_webhook_without_its_secret_is_closed(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:

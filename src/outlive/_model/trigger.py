@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -58,6 +58,10 @@ class EventTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """JSON with expressions over `event`: what the run is given; unless set, the data of the event."""
 
 
+Layout = Literal["standard", "github"]
+"""What the signature of a webhook covers: the id, the time and the body (Standard Webhooks), or the body alone."""
+
+
 class WebhookTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A path at which HTTP requests start a run of a workflow, and how these prove who sends them."""
 
@@ -68,6 +72,8 @@ class WebhookTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The secret with the token that a request has to give."""
     hmac: SecretName | None = None
     """The secret with the key of the signature over the body."""
+    layout: Layout = "standard"
+    """What the signature covers: it is said here, and not by the sender."""
 
 
 class SecretName(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,8 +1,9 @@
 """Who sends a webhook: a token, or a signature over the body as it was sent. Pure, and in constant time.
 
-Two forms of signatures are read. Standard Webhooks signs the id, the time and the body (headers `webhook-id`,
+Two layouts of signatures are read. Standard Webhooks signs the id, the time and the body (headers `webhook-id`,
 `webhook-timestamp`, `webhook-signature`); deliveries of Outlive's own are signed so. GitHub signs the body alone
-(`x-hub-signature-256`).
+(`x-hub-signature-256`). The receiver says which one counts. If the headers of a request said it, what one layout signs
+could be sent as the body of the other one: the id and the time as a part of the body, whenever one likes.
 
 A secret may hold two keys or tokens with a space between them, the old one and the new one: that is how they are
 changed without losing a request.
@@ -14,12 +15,12 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
+from outlive._model.trigger import Layout
 from outlive.client.events.signing import (
     ID,
     KEYS_MAX,
     SIGNATURE,
     TIMESTAMP,
-    key_of,
     keys_in,
     signatures,
     signed_headers,
@@ -54,17 +55,23 @@ def check_token(secret: str, headers: Mapping[str, str]) -> None:
         raise Refused(401, "the token is not right")
 
 
-def check_signature(secret: str, headers: Mapping[str, str], body: bytes, *, now_seconds: float) -> str:
-    """See that the body was signed with the key; an id that is covered by the signature.
+def check_signature(
+    secret: str, headers: Mapping[str, str], body: bytes, *, now_seconds: float, layout: Layout = "standard"
+) -> str:
+    """See that the body was signed with the key in this layout; an id that is covered by the signature.
 
     Raises:
         Refused: it was not, or too long ago.
     """
-    if SIGNATURE in headers:
+    own, other = (SIGNATURE, GITHUB_SIGNATURE) if layout == "standard" else (GITHUB_SIGNATURE, SIGNATURE)
+    if own not in headers:
+        more = (
+            f" ({other} is of another layout: who takes the request says which one counts)" if other in headers else ""
+        )
+        raise Refused(401, f"the request is not signed: it has no {own}{more}")
+    if layout == "standard":
         return _check_standard(secret, headers, body, now_seconds)
-    if GITHUB_SIGNATURE in headers:
-        return _check_github(secret, headers[GITHUB_SIGNATURE], body)
-    raise Refused(401, f"the request is not signed: it has neither {SIGNATURE} nor {GITHUB_SIGNATURE}")
+    return _check_github(secret, headers[own], body)
 
 
 def _check_standard(secret: str, headers: Mapping[str, str], body: bytes, now_seconds: float) -> str:
@@ -79,7 +86,8 @@ def _check_standard(secret: str, headers: Mapping[str, str], body: bytes, now_se
 
 
 def _check_github(secret: str, signature: str, body: bytes) -> str:
-    own = [hmac.new(key_of(key), body, hashlib.sha256).hexdigest().encode() for key in keys_in(secret)]
+    # The key is the text, also if it begins with `whsec_`: so it signs nothing that the other layout takes.
+    own = [hmac.new(key.encode(), body, hashlib.sha256).hexdigest().encode() for key in keys_in(secret)]
     _check_any([signature.removeprefix("sha256=")], own)
     # The id in the header is not signed: a request that was recorded could be sent again under another one.
     return f"sha256:{hashlib.sha256(body).hexdigest()}"

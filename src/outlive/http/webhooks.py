@@ -41,6 +41,7 @@ _IDS = (ID, "idempotency-key", "x-github-delivery")
 """Headers that say which delivery it is, if no signature does."""
 _HIDDEN = ("authorization", "cookie", "proxy-authorization", "x-webhook-token")
 """Headers that no flow sees."""
+_SIGNED_FORM = "a signed body is application/json: as a form, text in the middle of another one would be fields"
 _MICROSECONDS = 1_000_000
 
 FindSecret = Callable[[str, str | None], str]
@@ -191,9 +192,12 @@ class Webhooks:
         if trigger.token is not None:
             check_token(self._value_of(webhook, trigger.token), request.headers)
         if trigger.hmac is not None:
+            if _reader_of(request.headers.get("content-type", "")) is _read_form:
+                raise Refused(415, _SIGNED_FORM)
             key = self._value_of(webhook, trigger.hmac)
             now = self._engine.events.now() / _MICROSECONDS
-            delivery = check_signature(key, request.headers, body, now_seconds=now)
+            layout = trigger.layout
+            delivery = check_signature(key, request.headers, body, now_seconds=now, layout=layout)
         return delivery
 
     def _value_of(self, webhook: Webhook, name: SecretName) -> str:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from msgspec import UNSET
 
-from outlive._define.flow.document import Case, Document, RetryPolicy, Trigger, Variable, seconds_of
+from outlive._define.flow.document import Case, Document, RetryPolicy, Trigger, Variable, hmac_of, seconds_of
 from outlive._define.flow.expression import compile_value
 from outlive._define.flow.given import filled, input_schema, schema_problems, variable_schema
 from outlive._define.flow.problems import Path, Problem, did_you_mean, dotted
@@ -158,8 +158,8 @@ def _of_trigger(document: Document, trigger: Trigger, path: Path) -> Iterator[Pr
     if trigger.webhook is not None and not _WEBHOOK.fullmatch(trigger.webhook):
         message = f"{dotted((*path, 'webhook'))} is {trigger.webhook!r}; expected a path such as /hooks/orders"
         yield _problem("trigger", message, (*path, "webhook"))
-    for name in ("token", "hmac"):
-        variable = getattr(trigger, name)
+    signed = hmac_of(trigger)
+    for name, variable in (("token", trigger.token), ("hmac", None if signed is None else signed.key)):
         if variable is None or kind != "webhook":
             continue
         if variable not in document.vars:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
 from outlive._model.schedule import Overlap
+from outlive._model.trigger import Layout
 
 LANGUAGE = 1
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$(?!\n)"
@@ -127,6 +128,16 @@ class Variable(_Part, frozen=True, kw_only=True):
     description: str = ""
 
 
+class Hmac(_Part, frozen=True, kw_only=True):
+    """Who signs the requests of a webhook, and how."""
+
+    key: str
+    """The secret variable with the key."""
+    layout: Layout = "standard"
+    """What the signature covers: `standard` as Standard Webhooks has it, `github` as GitHub has it. A request in the
+    other layout is refused."""
+
+
 class Trigger(_Part, frozen=True, kw_only=True):
     """What starts a run: exactly one of `event`, `schedule`, `webhook` and `manual`."""
 
@@ -148,8 +159,8 @@ class Trigger(_Part, frozen=True, kw_only=True):
     """Which ticks are started that passed while no worker was there."""
     token: str | None = None
     """The secret variable with the token that a webhook's caller has to give."""
-    hmac: str | None = None
-    """The secret variable with the key of the signature over a webhook's body."""
+    hmac: str | Hmac | None = None
+    """The signature that a webhook's caller has to give. A name alone is the key of one in the layout `standard`."""
 
 
 class MockError(_Part, frozen=True, kw_only=True):
@@ -295,6 +306,11 @@ def hash_of(document: Document) -> str:
 def shown_version(version: int) -> str:
     """A version as 12 hex digits."""
     return f"{version:0{HASH_BITS // 4}x}"
+
+
+def hmac_of(trigger: Trigger) -> Hmac | None:
+    """The signature that a trigger wants, in its long form."""
+    return Hmac(key=trigger.hmac) if isinstance(trigger.hmac, str) else trigger.hmac
 
 
 def seconds_of(span: float | str) -> float:

@@ -163,6 +163,9 @@ def _webhook(imported: Imported, rule: Mapping[str, Any], path: Path) -> dict[st
             variables[variable] = {"type": "string", "secret": True, "env": variable.upper()}
             made[ours] = variable
             imported.note(f"the {word} of a webhook is a secret, and not in the flow", path, f"set {variable.upper()}")
+    if "hmac" in made:
+        layout = "a signature is read as Standard Webhooks lays it out"
+        imported.note(layout, path, "for GitHub's: hmac: { key: webhook_hmac, layout: github }")
     if str(said.get("method", "POST")).upper() != "POST":
         imported.note("a webhook is called with POST", path)
     return made

@@ -12,7 +12,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.flow.document import Condition, Document, Trigger, canonical_json, from_canonical, seconds_of
+from outlive._define.flow.document import (
+    Condition,
+    Document,
+    Trigger,
+    canonical_json,
+    from_canonical,
+    hmac_of,
+    seconds_of,
+)
 from outlive._define.flow.expression import Template, compile_value
 from outlive._define.flow.given import given_input, input_schema, vars_here
 from outlive._define.flow.problems import FlowError, Problem
@@ -35,13 +43,15 @@ def triggers_in(document: Document) -> TriggerSet:
         if each.event is not None:
             events.append(EventTrigger(event=each.event, condition=condition, input=each.input))
         elif each.webhook is not None:
+            signed = hmac_of(each)
             webhooks.append(
                 WebhookTrigger(
                     path=each.webhook,
                     condition=condition,
                     input=each.input,
                     token=_secret(document, each.token),
-                    hmac=_secret(document, each.hmac),
+                    hmac=_secret(document, None if signed is None else signed.key),
+                    layout="standard" if signed is None else signed.layout,
                 )
             )
     if not events and not webhooks:
