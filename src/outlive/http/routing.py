@@ -97,7 +97,7 @@ def parts_of(scope: Scope) -> list[str]:
     """The parts of the path of a request below the place where the app is mounted, decoded.
 
     Raises:
-        Problem: the path is no text, or has more parts than any of ours.
+        Problem: the path is no text, has more parts than any of ours, or spells the place of the mount in another way.
     """
     path, root = str(scope["path"]), str(scope.get("root_path") or "").rstrip("/")
     raw: bytes = scope.get("raw_path") or b""
@@ -106,13 +106,21 @@ def parts_of(scope: Scope) -> list[str]:
     if b"%" in raw and _decoded(raw) == path:
         # A part may hold a slash that is written %2F: only the path as it was sent says so.
         parts = [_decoded(part) for part in raw.split(b"/")][1:]
-        parts = parts[root.count("/") :] if is_under_root else parts
+        if is_under_root:
+            mount, parts = parts[: root.count("/")], parts[root.count("/") :]
+            if mount != root.split("/")[1:]:
+                # A slash of the mount that is written %2F: the parts of the app around us are not those that we count.
+                raise _nothing_here()
     else:
         below = path[len(root) :] if is_under_root else path
         parts = below.split("/")[1:]
     if len(parts) > PARTS_MAX:
-        raise Problem(404, "NotFound", "this server has nothing at this path", "Look at the path.")
+        raise _nothing_here()
     return parts
+
+
+def _nothing_here() -> Problem:
+    return Problem(404, "NotFound", "this server has nothing at this path", "Look at the path.")
 
 
 def _decoded(raw: bytes) -> str:

@@ -1,0 +1,160 @@
+"""The API inside an application of others: whose check of a path, and whose check of a caller, counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse
+
+from outlive.http import Api, Asking, Principal
+from outlive.testing import TestEngine
+from tests.http.caller import Caller
+
+RUNS = "/outlive/api/v1/runs"
+ELSEWHERE = {"origin": "https://evil.example"}
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine(worker=False) as engine:
+        yield engine
+
+
+async def everyone(asking: Asking) -> Principal:
+    """Lets in whom the application around it has let through."""
+    return Principal("the host", frozenset({"admin"}))
+
+
+class Login:
+    """What applications have in front of their routes: only webhooks, and who has signed in, get through."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """See ASGI."""
+        is_signed_in = any(name == b"cookie" for name, _ in scope["headers"])
+        if is_signed_in or scope["path"].startswith("/outlive/webhooks/"):
+            await self._app(scope, receive, send)
+        else:
+            await JSONResponse({"error": "sign in"}, 401)(scope, receive, send)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        RUNS,
+        "/outlive%2Fwebhooks/api/v1/runs",
+        "/outlive%2fwebhooks%2fx/api/v1/runs",
+        "/outlive/webhooks/../api/v1/runs",
+        "/outlive/webhooks/%2e%2e/api/v1/runs",
+        "/outlive/webhooks/%2e%2e%2fapi/v1/runs",
+        "/outlive/webhooks%2f/api/v1/runs",
+        "/outlive/webhooks//api/v1/runs",
+        "/outlive/%77ebhooks/../../outlive/api/v1/runs",
+        "//outlive/api/v1/runs",
+        "/OUTLIVE/api/v1/runs",
+    ],
+)
+async def test_no_spelling_of_a_path_passes_a_check_of_the_application_and_means_another_one(
+    engine: TestEngine, path: str
+) -> None:
+    """The application looks at the decoded path, and the API counts the parts of the path as it was sent. [S2]"""
+    app = FastAPI()
+    app.mount("/outlive", Api(engine, auth=everyone))
+    caller = Caller(Login(app))
+
+    assert (await caller.get(path)).status in (401, 404)
+    assert (await caller.get(RUNS, headers={"cookie": "session=ann"})).status == 200
+
+
+async def test_a_slash_in_the_name_of_a_run_is_not_one_of_the_path(engine: TestEngine) -> None:
+    """Below the place of the mount a part may hold any character, wherever the mount is. [S2]"""
+    for place in ("/outlive", "/a b/ü"):
+        app = FastAPI()
+        app.mount(place, Api(engine, auth=everyone))
+
+        answer = await Caller(app).get(f"{place}/api/v1/runs/a%2Fb".replace(" ", "%20"))
+
+        assert "no run has id 'a/b'" in answer.data["detail"]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
+async def test_an_application_with_cors_opens_the_api_to_no_page_of_another_site(
+    engine: TestEngine, method: str
+) -> None:
+    """Its middleware answers the browser's question for the whole application, the API too. [S2]"""
+    app = FastAPI()
+    app.mount("/outlive", Api(engine))
+    app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_credentials=True, allow_methods=["*"])
+    asked = ELSEWHERE | {"access-control-request-method": method}
+
+    assert (await Caller(app).send("OPTIONS", RUNS, headers=asked)).status == 200
+    answer = await Caller(app).send(method, RUNS, headers=ELSEWHERE)
+
+    assert (answer.status, answer.headers["access-control-allow-origin"]) == (403, "https://evil.example")
+    assert (await Caller(app).get(RUNS, headers={"origin": "http://localhost"})).status == 200
+
+
+async def test_what_guards_the_routes_of_fastapi_does_not_guard_what_is_mounted(engine: TestEngine) -> None:
+    """Its dependencies are those of routes; the door of the API is the one that counts. [S3]"""
+
+    async def refuse() -> None:
+        raise HTTPException(401)
+
+    app = FastAPI(dependencies=[Depends(refuse)])
+    app.mount("/outlive", Api(engine, auth="keys"))
+
+    assert (await Caller(app).get(RUNS)).error == "Unauthenticated"
+    key = await engine.keys.create("ann")
+    assert (await Caller(app, key=key.secret).get(RUNS)).status == 200
+
+
+async def test_a_cookie_of_the_application_counts_only_from_its_own_pages(engine: TestEngine) -> None:
+    """A function that knows the sessions of the application is a door; browsers send the cookie for any page. [S2]"""
+
+    async def session(asking: Asking) -> Principal | None:
+        signed_in = asking.headers.get("cookie") == "session=ann"
+        return Principal("ann", frozenset({"operator"})) if signed_in else None
+
+    app = FastAPI()
+    app.mount("/outlive", Api(engine, auth=session))
+    caller, cookie = Caller(app, address="192.0.2.7"), {"cookie": "session=ann"}
+
+    async def cancel(**headers: str) -> str:
+        sent = cookie | {name.replace("_", "-"): value for name, value in headers.items()}
+        return (await caller.post("/outlive/api/v1/runs/x/cancel", headers=sent)).error
+
+    assert await cancel() == "RunNotFoundError"
+    assert await cancel(origin="http://localhost", sec_fetch_site="same-origin") == "RunNotFoundError"
+    assert await cancel(origin="https://evil.example") == "OriginRefused"
+    assert await cancel(origin="null") == "OriginRefused"
+    assert await cancel(sec_fetch_site="same-site") == "OriginRefused"
+    assert (await caller.get(RUNS)).error == "Unauthenticated"
+
+
+@pytest.mark.parametrize("client", [None, ("", 0), ("unix:", 0), ("localhost", 1)])
+async def test_a_sender_without_an_address_is_not_a_program_of_this_machine(engine: TestEngine, client: Any) -> None:
+    """A server that listens at a socket file of a proxy knows no address. [S1]"""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/v1/runs",
+        "headers": [(b"host", b"localhost")],
+        "client": client,
+    }
+    await Api(engine)(scope, receive, send)
+    assert sent[0]["status"] == 401
