@@ -83,6 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     on a file unless any store will do and it runs in memory too.
     """
     names = {item.nodeid for item in items}
+    # Processes that share the tests, and notes about them, know a test by its name.
+    if unsteady := [name for name in names if " at 0x" in name]:
+        raise pytest.UsageError(f"give these parameters ids: an address is another one in every process: {unsteady}")
     for item in items:
         call = getattr(item, "callspec", None)  # Only a test with parameters has one.
         if call is None or item.get_closest_marker("every_store") is not None:

@@ -282,7 +282,19 @@ async def _yields() -> Any:
         (fetch_rate, {"retry": 3}, "outlive.Retry(attempts=3)"),
         (fetch_rate, {"raises": ValueError}, "a tuple of exception classes"),
     ],
-    ids=str,
+    ids=[
+        "lambda",
+        "partial of a lambda",
+        "step",
+        "workflow",
+        "class",
+        "text",
+        "generator",
+        "name",
+        "timeout",
+        "retry",
+        "raises",
+    ],
 )
 async def test_what_cannot_be_a_step_is_refused(fn: Any, options: dict[str, Any], advice: str) -> None:
     """Where it is called, outside of a run too, with what to write instead."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutation.__main__ import ROOT, TESTS, all_mutants, equivalents
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.trial import IN_CHILDREN, PACKAGE, STARTERS, Copy, Fate, Notes, recorded_rooms
+from tests.mutation.trial import IN_CHILDREN, PACKAGE, STARTERS, Copy, Fate, Notes, record, recorded_rooms
 
 SOURCE = '''
 """A module."""
@@ -90,6 +90,16 @@ def test_rooms_that_were_watched_are_not_watched_again(tmp_path: Path) -> None:
         (tmp_path / f"{name}.json").write_text(json.dumps({"rooms": rooms, "tests": [], "lines": {}}))
 
     assert recorded_rooms(tmp_path) == {"client", "http", "remote"}
+
+
+def test_tests_that_cannot_be_run_leave_no_notes(tmp_path: Path) -> None:
+    """Every mutant would seem to be covered by no test."""
+    notes = tmp_path / "notes"
+
+    with pytest.raises(RuntimeError, match="the tests did not run"):
+        record(ROOT, notes, ["tests/gone"], rooms=["remote"], jobs=0)
+
+    assert recorded_rooms(notes) == set()
 
 
 def test_excuses_are_for_mutants_that_exist() -> None:

@@ -120,8 +120,13 @@ def recorded_rooms(folder: Path) -> set[str]:
 
 
 def record(root: Path, folder: Path, tests: list[str], *, rooms: list[str], jobs: int) -> None:
-    """Run tests without any mutant, and note what they do in these rooms."""
+    """Run tests without any mutant, and note what they do in these rooms.
+
+    Raises:
+        RuntimeError: they could not be run; every mutant would seem to be covered by none.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    before = set(folder.glob("*.json"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recording", "-p", "no:cacheprovider"]
     # Tests are slower while they are watched.
     command += ["--timeout=300", "-p", "xdist.plugin", f"-n{jobs}", "--dist=loadfile", *tests]
@@ -131,7 +136,13 @@ def record(root: Path, folder: Path, tests: list[str], *, rooms: list[str], jobs
         "OUTLIVE_MUTATION_ROOMS": " ".join(rooms),
         "PYTHONPATH": path,
     }
-    subprocess.run(command, cwd=root, env=environment, check=False)
+    code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
+    new = set(folder.glob("*.json")) - before
+    did_run = any("::" in name for file in new for name, _ in json.loads(file.read_text("utf-8"))["tests"])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or not did_run:
+        for file in new:
+            file.unlink()
+        raise RuntimeError(f"the tests did not run (pytest ended with {code}), so there is nothing to note")
 
 
 class Copy:
