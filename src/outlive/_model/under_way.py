@@ -26,11 +26,11 @@ STEPS_MAX = 100
 REPLAYS_MAX = 20
 """Replays that it names."""
 FAILURE_CHARACTERS_MAX = 200
-"""Of the last failure of a step."""
+"""Characters of the last failure of a step."""
 ARGUMENTS_BYTES_MAX = 1_000
 """Longer arguments are left out of a cell; the worker itself knows them."""
 BYTES_MAX = 64_000
-"""Of arguments and progress in one cell: beyond this they are left out."""
+"""All arguments and progress in one cell. What is beyond this is left out."""
 ARGUMENTS_SHOWN_MAX = 60
 """Characters of arguments in a sentence."""
 NAMED_MAX = 3
@@ -70,7 +70,7 @@ class ReplayNote(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_o
     done: int
     """Events that were replayed."""
     events: int
-    """Events that there are."""
+    """Events that the journal has."""
 
 
 class Interrupted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -150,7 +150,7 @@ class StepUnderWay(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     attempt: int
     attempts_max: int | None
-    """How many attempts it may have; None if there is no end to them."""
+    """How many attempts it may have, or None if they have no limit."""
     since: datetime
     """When this attempt began."""
     worker: str

@@ -169,7 +169,7 @@ def rests_in(events: Sequence[AnyEvent], numbered: Iterable[tuple[int, AnyEvent]
             rests |= {brought_back: Rest(event.at, is_begun) for brought_back in resting}
             is_begun, resting = True, []
         elif isinstance(event, RunRetried) and (event.rests or resting):
-            resting.append(number)  # Those of its children come right behind that of the root.
+            resting.append(number)  # The retries of its children come right behind the retry of the root.
         elif isinstance(event, RunForked):
             resting = [number] if event.rests else []
     return rests

@@ -114,7 +114,7 @@ class Search:
         end = {self._end: self._last_ends}
         requests = {number: number for number, event in self._life if self._is_request(event)}
         only_end = self._try(end)
-        # No event asked for the cancel of a run that was not in motion: all that there is to take back is its end.
+        # No event asked for the cancel of a run that was not in motion: only its end is taken back.
         if not requests and self._is_good(only_end):
             return self._found(only_end)
         failures = {number: event for number, event in self._life if _is_failure(event)}

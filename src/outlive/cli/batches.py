@@ -51,7 +51,7 @@ def list_(
         rows = [[it.id, it.work, it.status.value, *map(str, (it.succeeded, it.failed, it.total))] for it in page]
         print_table(["batch", "each row", "status", "succeeded", "failed", "rows"], rows)
     else:
-        click.echo("there are no batches that fit", err=True)
+        click.echo("no batch fits", err=True)
     if page.next is not None:
         click.echo(f"... and more; --after {page.next} shows the next page", err=True)
 

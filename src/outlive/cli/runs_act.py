@@ -362,7 +362,7 @@ def operations(*, operation_id: str | None, url: str, as_json: bool) -> None:
         print_json([asdict(it) | {"status": it.status.value, "refusals": to_builtins(it.refusals)} for it in found])
         return
     if not found:
-        click.echo("there are no operations", err=True)
+        click.echo("no operations yet", err=True)
         return
     rows = [[it.id, it.verb, it.status.value, *map(str, (it.done, it.refused)), it.by, it.reason] for it in found]
     print_table(["operation", "verb", "status", "done", "refused", "by", "reason"], rows)

@@ -79,7 +79,7 @@ class Audit:
         self.entries: dict[Key, ApprovalEntry] = {}
         self.decisions: dict[Key, Decision] = {}
         self._rests_since = 0
-        """When the tree was brought back that no worker has claimed since; 0 if there is no such time."""
+        """When the tree was brought back, as long as no worker has claimed it since; else 0."""
 
     def read(self, events: Iterable[AnyEvent], mail: Iterable[Inbound], *, now_at: int) -> None:
         """Fold a journal and what waits in the inbox."""

@@ -40,7 +40,7 @@ from outlive.errors import (
 
 WHERE = "engine.bulk.start"
 RUNS_MAX = 1_000_000
-"""Of one operation."""
+"""The most runs of one operation."""
 PAGE_RUNS = 200
 """Runs that are found, and done, at once: what a worker that dies has to look at again."""
 LISTED_MAX = 100
@@ -53,7 +53,7 @@ _STATUSES: dict[BulkVerb, tuple[RunStatus, ...]] = {
     "resume": (RunStatus.PARKED,),
     "purge": TERMINAL,
 }
-"""Of the runs that are meant unless the caller says so."""
+"""The statuses of the runs that a verb takes unless the caller names others."""
 _MICROSECONDS = 1_000_000
 
 
@@ -64,7 +64,7 @@ class BulkProgress:
     id: str
     verb: BulkVerb
     status: RunStatus
-    """Of the run that does it."""
+    """The status of the run that carries the operation out."""
     created_at: datetime
     by: str
     reason: str
@@ -182,7 +182,7 @@ class BulkOperations:
         """How far an operation has come.
 
         Raises:
-            RunNotFoundError: there is no such operation.
+            RunNotFoundError: no operation has this id.
         """
         return await self._progress(await self._client.info(operation_id))
 
@@ -260,7 +260,7 @@ class BulkOperations:
         reason: str = "",
         workflows: Collection[str] | None = None,
     ) -> builtins.list[Refusal]:
-        """Do it to these runs, side by side, as deeds of the operation `request`; those that refused, and why."""
+        """Do the verb to these runs, side by side, as deeds of the operation `request`; return the refusals."""
         do = self._verb(verb, by, reason)
         log = AuditLog(self._access)
 

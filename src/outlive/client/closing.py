@@ -67,7 +67,7 @@ def closing_change(tree: dict[int, Run], rows: Sequence[Row], *, reason: str, at
 
 
 async def end_unbegun(store: Store, runs: Sequence[Run], tracer: RunTracer | None) -> list[Run]:
-    """Fail runs that no worker has begun in time; those that this has ended. No code of them has run, or will.
+    """Fail runs that no worker has begun in time, and return the runs that this call ended. No code of them has run.
 
     Every worker may do so at once, also while another one claims them: the first change counts.
     """

@@ -59,8 +59,8 @@ class Filters(TypedDict, total=False):
     roots_only: bool
     """No child runs."""
     internal: bool
-    """Also runs that the engine makes for itself: chunks of batches, verbs for many runs, requests to retry or fork. A
-    list of one workflow has its runs whatever this says."""
+    """Include runs that the engine makes for itself: chunks of batches, verbs for many runs, requests to retry or fork.
+    A list of one workflow has its runs whatever this says."""
 
 
 class Page(list[T], Generic[T]):

@@ -54,7 +54,7 @@ class RunHandle(Generic[R]):
         return await self._client.why(self.id)
 
     async def steps(self, *, arguments: bool = False, redacted: bool = False) -> list[StepUnderWay]:
-        """The steps that run now, the oldest first: of a root those of its whole tree, remote steps too.
+        """The steps that run now, the oldest first; for a root, the steps of its whole tree. Remote steps too.
 
         The steps of a run that this process moves are all known. A worker in another process tells of steps that have
         lasted for some seconds.
@@ -64,7 +64,7 @@ class RunHandle(Generic[R]):
             redacted: as people may see it: see `Engine.history`.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: no run has this id.
         """
         return await self._client.steps(self.id, arguments=arguments, redacted=redacted)
 
@@ -80,7 +80,7 @@ class RunHandle(Generic[R]):
             redacted: as people may see it: see `Engine.history`.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: no run has this id.
             RunParkedError: nothing more comes before it is resumed.
         """
         async for entry in self._client.follow(self.id, after=after, redacted=redacted):
@@ -114,7 +114,7 @@ class RunHandle(Generic[R]):
             redacted: as people may see it: the stream is a field of its name, see `Engine.history`.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: no run has this id.
             RunParkedError: nothing more comes before it is resumed.
             UnreadableError: an item is of another type, or damaged.
         """
@@ -128,7 +128,7 @@ class RunHandle(Generic[R]):
         Changes that follow each other quickly may be seen as one.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: no run has this id.
             RunParkedError: nothing more comes before it is resumed.
         """
         async for fields in self._client.streams.published(self.id):

@@ -25,7 +25,7 @@ UNTIMED = frozenset(
     {"begin", "carry_audit", "close", "delete_blobs", "delete_trees", "find_references", "give_back", "keep_blobs"}
     | {"open", "prune_audit"}
 )
-"""Verbs that may take long, or that are no caller's."""
+"""Verbs that may take long, and verbs that only workers use."""
 NAMED_MAX = 5
 """Runs that an error names."""
 

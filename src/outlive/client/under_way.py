@@ -45,7 +45,7 @@ class UnderWay:
         self._shown = shown
 
     async def steps(self, run: Run, *, arguments: bool, redacted: bool) -> list[StepUnderWay]:
-        """The steps of a run that are under way, the oldest first; of a root those of its whole tree."""
+        """The steps of a run that are under way, the oldest first; for a root, the steps of its whole tree."""
         root = await self._access.root_of(run)
         report = await self._report_of(root)
         found = await self._steps_in(report, run, root, arguments=arguments, redacted=redacted)

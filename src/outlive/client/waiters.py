@@ -39,10 +39,10 @@ class Waiters:
         self.moves: Callable[[str], bool] = lambda _: False
         """Whether a run moves in this process: then it may be on its way into the store."""
         self._seen: dict[str, bool] = {}
-        """Those of them that were looked for, and whether they were there. One that moves in this process and was never
-        there is left out."""
+        """The awaited runs that were looked for, and whether the store had them. A run that moves in this process and
+        was never in the store is left out."""
         self._rung: dict[str, None] = {}
-        """Those of them that may have ended in another process."""
+        """The awaited runs that may have ended in another process."""
         self._bell = Bell()
         self._is_listening = False
         self._poller: asyncio.Task[None] | None = None
@@ -116,7 +116,7 @@ class Waiters:
                 await self._bell.wait(0 if self._rung else max(0.0, due_at - loop.time()))
                 if self._rung:
                     await self.look_for_rung()
-                # However often it rings: those that no process rings for have their turn.
+                # However often it rings, runs that no process rings for are looked at too.
                 if loop.time() >= due_at:
                     await self.poll_once()
                     due_at = loop.time() + self._pause_seconds
@@ -150,8 +150,8 @@ class Waiters:
                     self._seen[run_id] = run_id in there
 
     async def _look_for(self, ids: list[str]) -> tuple[set[str], set[str]] | None:
-        """Announce those of these runs that have ended or are parked. Which are there and which are not; None if the
-        store does not answer."""
+        """Announce the runs that have ended or are parked. Returns the ids that the store has and the ids that it has
+        not, or None if the store does not answer."""
         try:
             runs = await self._store.find_runs(ids)
             gone = {*ids} - {*runs}

@@ -86,7 +86,7 @@ class StoreMovedError(StoreUnavailableError):
 
 
 class StoreWentBackError(StoreError):
-    """The store is not the one that this process has used: another server took its place, or a backup was restored."""
+    """The store went back to an earlier state: another server took its place, or a backup was restored."""
 
     def __init__(self, place: str, reason: str) -> None:
         self.place = place

@@ -153,7 +153,7 @@ def _too_large(bytes_max: int) -> Refused:
 
 
 def in_time(send: Send, seconds: float) -> Send:
-    """The same `send`, which raises `Unread` when a message cannot be sent for so long."""
+    """A `send` that raises `Unread` when a message was not taken within this time."""
 
     async def send_in_time(message: MutableMapping[str, Any]) -> None:
         try:

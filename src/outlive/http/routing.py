@@ -97,7 +97,7 @@ def parts_of(scope: Scope) -> list[str]:
     """The parts of the path of a request below the place where the app is mounted, decoded.
 
     Raises:
-        Problem: the path is no text, has more parts than any of ours, or spells the place of the mount in another way.
+        Problem: the path is not text, has more parts than any path of the API, or spells the mount differently.
     """
     path, root = str(scope["path"]), str(scope.get("root_path") or "").rstrip("/")
     raw: bytes = scope.get("raw_path") or b""
@@ -109,7 +109,7 @@ def parts_of(scope: Scope) -> list[str]:
         if is_under_root:
             mount, parts = parts[: root.count("/")], parts[root.count("/") :]
             if mount != root.split("/")[1:]:
-                # A slash of the mount that is written %2F: the parts of the app around us are not those that we count.
+                # A slash of the mount is written as %2F: the application around us counts other parts than we do.
                 raise _nothing_here()
     else:
         below = path[len(root) :] if is_under_root else path

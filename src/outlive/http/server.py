@@ -29,7 +29,7 @@ BACKLOG = 1024
 STOP_SECONDS = 10
 CONNECTIONS_MAX = 4_000
 HEAD_BYTES_MAX = 32 * 1024
-"""Of the head of a request, where h11 parses it."""
+"""The longest head of a request, where h11 parses it."""
 
 
 def check_address(address: str, *, has_keys: bool) -> None:

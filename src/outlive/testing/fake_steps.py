@@ -47,7 +47,7 @@ class FakeSteps(Middleware):
         self._remote = [_task_of(step, fake) for step, fake in fakes.items() if isinstance(step, RemoteStep)]
 
     def added_to(self, registry: Registry | None) -> Registry | None:
-        """The definitions of an engine, with those of the tasks of remote steps."""
+        """The definitions of an engine and of the tasks of faked remote steps."""
         return (registry or REGISTRY).replacing(self._remote) if self._remote else registry
 
     async def on_step(self, step: StepContext, call_next: Next) -> Any:

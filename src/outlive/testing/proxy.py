@@ -78,7 +78,7 @@ class Proxy:
         self._cut_at = number
 
     def lead_to(self, host: str, port: int) -> None:
-        """Forward new connections to another server; those that are open stay where they are."""
+        """Forward new connections to another server; open connections stay where they are."""
         self._target = host, port
 
     def cut_all(self) -> None:

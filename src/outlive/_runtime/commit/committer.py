@@ -277,8 +277,9 @@ class Committer:
             self._pump, self._before, self._batch, self._births = None, [], [], None
 
     def _next_batch(self, previous: int) -> list[tuple[Change, Answer]]:
-        """Take the next batch, changes of trees that are there first. If batches overlap, half of those that are
-        waiting or were just written: while the store writes one half, the worker handles the outcomes of the other."""
+        """Take the next batch: changes of existing trees first, then new trees. If batches overlap, it is half of the
+        changes that wait or were just written: while the store writes one half, the worker handles the outcomes of
+        the other half."""
         queue, new = self._queue, self._new
         most = min(len(queue) + len(new), self._batch_max)
         if self._overlaps:

@@ -195,7 +195,7 @@ class Claimer:
         return len(claims)
 
     async def _end_overdue(self, claims: list[Claim]) -> list[Claim]:
-        """Fail those that were claimed too late to be begun; the others."""
+        """Fail the runs that were claimed too late to be begun, and return the other claims."""
         overdue = [claim.run for claim in claims if claim.run.begin_by is not None]
         if not overdue:
             return claims

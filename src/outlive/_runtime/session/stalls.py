@@ -26,7 +26,7 @@ LOCALS = ("live", "self")
 
 
 def stall_on(frame: FrameType | None, *, seconds: float) -> Stall | None:
-    """The stall of the tree that this stack moves, or a step of which it runs; None if it does neither."""
+    """The stall of the tree that this stack moves or runs a step of; None if the stack belongs to no tree."""
     where, live = "", None
     while frame is not None:
         code = frame.f_code

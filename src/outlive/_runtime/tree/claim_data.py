@@ -23,7 +23,7 @@ class ClaimData(msgspec.Struct):
     mail: dict[int, list[Inbound]]
     blobs: dict[str, bytes]
     stalls: list[Stall] = []
-    """Of these and other trees, if one of these has lost its worker."""
+    """Stalls of these trees and of others. They are read only if one of these trees has lost its worker."""
     last_words: dict[int, str] = {}
     """What was under way in trees whose worker was lost, as far as that had said it, by journal."""
 

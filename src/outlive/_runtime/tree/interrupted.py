@@ -46,7 +46,8 @@ def interrupted_by(command: CancelStep, live: Tree) -> tuple[Interrupted, ...]:
 
 
 def interrupted_before(command: CancelStep, live: Tree) -> tuple[Interrupted, ...]:
-    """The same in a replay. It knows only the call: the journal has nothing of an attempt that did not end."""
+    """The step that a cancel interrupted, as a replay knows it: the call alone, because the journal has no event of an
+    attempt that did not end."""
     return (Interrupted(call=command.call, run=command.run),) if _is_to_end(command, live) else ()
 
 

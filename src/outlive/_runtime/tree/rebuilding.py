@@ -147,8 +147,8 @@ class Replay:
         return None
 
     def _find_lacking(self) -> bool:
-        """Whether the next event needs blobs that are not in memory: note these and those of the events behind it, up
-        to the limit, and discard those that the run has read."""
+        """Whether the next event needs blobs that are not in memory. If so, note these blobs and those
+        of the events behind it, up to the limit, and discard the blobs that the run has read."""
         live, next_rows = self.live, islice(self.rows, self._fed, self._fed + ROWS_LOOKED_AT_MAX)
         if blobs_of(self.rows[self._fed : self._fed + 1]) <= live.payloads.blobs.keys():
             return False

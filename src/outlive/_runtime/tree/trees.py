@@ -1,7 +1,7 @@
 """The trees that a worker holds in memory: those in motion, which it owns, and suspended ones, which have no owner.
 
 A suspended tree is cached so that waking it needs no replay. It can always be rebuilt from its journal; when there are
-too many, the one that was not used for longest is evicted. So is one that was not used for `CACHED_SECONDS_MAX`:
+too many, the least recently used tree is evicted. A tree that was not used for `CACHED_SECONDS_MAX` is evicted too:
 another worker may have gone on with its run, or have ended it, and this worker does not learn of that.
 """
 

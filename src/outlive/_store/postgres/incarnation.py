@@ -21,7 +21,7 @@ from outlive.telemetry import log
 
 
 class Incarnation:
-    """The one that was seen last."""
+    """The incarnation of the store that was seen last."""
 
     def __init__(self) -> None:
         self._seen: tuple[str, int] | None = None
@@ -51,5 +51,5 @@ class Incarnation:
         return StoreWentBackError(str(session.address), reason)
 
     def is_left(self, session: Session) -> bool:
-        """Whether a connection leads to another incarnation than the one that was seen last."""
+        """Whether a connection leads to an incarnation that another one has replaced."""
         return session.incarnation not in (None, self._seen)

@@ -129,7 +129,7 @@ def migrations() -> tuple[Path, ...]:
 
 @cache
 def tables() -> tuple[str, ...]:
-    """The tables of this release, and those of earlier ones that are gone."""
+    """The tables of this release, and tables of earlier releases that no longer exist."""
     return tuple(name for file in migrations() for name in _TABLE.findall(file.read_text("utf-8")))
 
 

@@ -1,8 +1,8 @@
 """Keeps another SQLite library of this process from deleting the WAL of the file.
 
 Locks of SQLite belong to the process. A second library in it (Python's `sqlite3`, and with it SQLAlchemy, Django and
-pandas) does not see those of ours. When it closes its connection it takes itself for the last one, moves the WAL into
-the file and deletes it, while we go on writing there. To know that it is the last one it wants an exclusive lock. So a
+pandas) does not see our locks. When it closes its connection it believes that it was the last one, moves the WAL into
+the file and deletes it, while we go on writing there. It proves that it is the last one by an exclusive lock. So a
 descriptor of this process has a shared one, of the kind that belongs to the descriptor: it stands in the way of every
 other library, also in this process, and closing other descriptors does not drop it.
 

@@ -137,7 +137,7 @@ async def why(call: Call, run_id: str) -> WhyView:
 
 @operation("GET", "/runs/{run_id}/steps", scope="viewer", reach="run", raises=MISSING)
 async def steps(call: Call, run_id: str, query: StepsQuery) -> StepsView:
-    """The steps of a run that run now, the oldest first; of a root those of its tree, and tasks of remote steps.
+    """The steps of a run that run now, the oldest first; for a root, the steps of its tree. Tasks of remote steps too.
 
     A worker in another process than this server tells of steps that have lasted for some seconds, and of arguments that
     are short.

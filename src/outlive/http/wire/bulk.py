@@ -42,9 +42,9 @@ class BulkChoice(BulkOfTrees, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000_000
     internal: bool = False
-    """Also runs that the engine makes for itself."""
+    """Include runs that the engine makes for itself."""
     id: RunId | None = None
-    """The same id again is the same operation; made of the header `Idempotency-Key` unless given."""
+    """A repeated id names the same operation. Without one, the id is made of the header `Idempotency-Key`."""
 
 
 class StartBulk(BulkChoice, frozen=True, kw_only=True, forbid_unknown_fields=True):

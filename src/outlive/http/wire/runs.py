@@ -81,7 +81,7 @@ class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     roots_only: bool = False
     """No child runs."""
     internal: bool = False
-    """Also runs that the engine makes for itself, such as chunks of batches."""
+    """Include runs that the engine makes for itself, such as chunks of batches."""
 
     def filters(self) -> Filters:
         """As the engine takes them."""

@@ -95,7 +95,7 @@ class Writer:
                 runs[run.number] = run
         salt = salt_of(self.nonce)
         rows = [seal(event, salt=salt, seq=seq) for seq, event in enumerate(events, self.seq + 1)]
-        # A test that goes on to a row which this writer has not seen (`seq += 1`) names no row that there is.
+        # A test may skip a row that this writer has not seen (`seq += 1`): its change then names a missing row.
         prior = self._crcs.get(self.seq, 0) if self.journal else None
         self._crcs |= {row[0]: row[2] for row in rows}
         return Change(

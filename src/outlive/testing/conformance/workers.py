@@ -214,7 +214,7 @@ class WorkersConformance(Facet):
     async def test_beat_goes_on_after_a_renewal_of_which_it_has_not_heard(
         self, store: Store, clock: ManualClock
     ) -> None:
-        """The lease in the store ends later than the beat knows, and that is no reason to doubt the store."""
+        """A lease that ends later in the store than the beat knows does not mean that the store went back."""
         await hire(store, "worker-a")
         beat, other = store.open_beat("worker-a"), store.open_beat("worker-a")
         assert beat.renew(lease_seconds=LEASE_SECONDS) is True

@@ -170,7 +170,7 @@ def _points(writes: list[Write]) -> Iterator[Death]:
 
 
 def _spread(points: list[Death], limit: int) -> list[Death]:
-    """At most so many of the points, evenly spread; in an order in which any beginning of them is so too."""
+    """At most `limit` of the points, evenly spread, in an order in which every prefix is evenly spread too."""
     last = max(1, limit - 1)
     chosen = points
     if len(points) > limit:
