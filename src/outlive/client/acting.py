@@ -29,7 +29,7 @@ from outlive._store.audit import Action
 from outlive._store.contract import CellChange, Change, Delivery, Message, Outcome, Store
 from outlive._store.schedules import ScheduleChange
 from outlive._tasks import own_task
-from outlive.errors import RunNotFoundError
+from outlive.errors import QueueRefusedError, RunNotFoundError
 
 T = TypeVar("T")
 ACTOR_CHARACTERS_MAX = 200
@@ -154,7 +154,8 @@ def acting(
         address: where the request came from.
         request: what names the request; `engine.audit.has_done` finds by it whether it was done.
         workflows: the only ones whose runs can be sent something or changed; a run of another one is not there. Given
-            so that a run which takes an id at the last moment is safe too: it does not limit what is read or started.
+            so that a run which takes an id at the last moment is safe too. Runs are started in the queue that their
+            workflow declares, and in no other. It does not limit what is read, or which workflows are started.
     """
     name = given.text("outlive.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
     who = Action(actor=name, verb="", key=key, via=via, address=address, request=request)
@@ -223,7 +224,7 @@ class AuditedStore:
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`. The first message is what the caller wants."""
-        first, *rest = [replace(each, workflows=_workflows()) for each in messages]
+        first, *rest = [replace(each, workflows=allowed_workflows()) for each in messages]
         deed = begun(first.kind.value, first.run_id, first.name)
         if deed is not None:
             first = replace(first, audit=deed.action)
@@ -265,7 +266,8 @@ class AuditedStore:
         return answer
 
 
-def _workflows() -> frozenset[str] | None:
+def allowed_workflows() -> frozenset[str] | None:
+    """The only workflows on whose runs the principal may act; None for all, and if no principal acts."""
     found = ACTING.get()
     return None if found is None else found.workflows
 
@@ -276,9 +278,20 @@ def check_acts_on(root: Run) -> None:
     Raises:
         RunNotFoundError: it may not, and so the run is not there.
     """
-    allowed = _workflows()
+    allowed = allowed_workflows()
     if allowed is not None and root.workflow not in allowed:
         raise RunNotFoundError(root.id)
+
+
+def check_uses(queue: str, own: str) -> None:
+    """See that the principal may start a run in a queue; `own` is the queue that the workflow of the run declares. Both
+    are empty for runs without a queue.
+
+    Raises:
+        QueueRefusedError: it may start runs of some workflows only, and this is the queue of another one.
+    """
+    if queue != own and allowed_workflows() is not None:
+        raise QueueRefusedError(queue, own)
 
 
 def _check_workflows(changes: Sequence[Change]) -> None:

@@ -30,9 +30,10 @@ from outlive._replay.copying import CannotFork, Copier, Numbered
 from outlive._replay.execution import Execution
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
-from outlive.client.acting import check_acts_on, doing
+from outlive.client.acting import allowed_workflows, check_acts_on, check_uses, doing
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.interventions import Interventions
+from outlive.client.placing import own_place
 from outlive.client.retrying import in_callback
 from outlive.client.starting import Ids
 from outlive.errors import InvalidArgumentError, RunExistsError, RunNotForkableError
@@ -74,6 +75,8 @@ class Forker:
             raise RunNotForkableError(run_id, "it is a request to retry or fork another run; ask for that again")
         store = self._access.store
         number = origin.version if version is None else version
+        if allowed_workflows() is not None:
+            check_uses(origin.queue, await self._queue_of(origin.workflow, number))
         if not self._access.registry.has_workflow(origin.workflow, number):
             wanted = Intervention(
                 verb="fork",
@@ -104,6 +107,12 @@ class Forker:
             raise RunExistsError(new_id, *TAKEN)
         self._access.ring()
         return new_id
+
+    async def _queue_of(self, workflow: str, number: int) -> str:
+        """The queue that a workflow declares, whether its code is here or not; empty for none."""
+        if self._access.registry.has_workflow(workflow, number):
+            return own_place(self._access.registry.workflow(workflow, number)).queue
+        return (await self._definitions.find(workflow, number))[1].queue
 
     async def _arguments(self, workflow: str, version: int, input: object) -> msgspec.Raw:
         """Arguments of a workflow whose code is not here, checked by the schema that its workers have described."""

@@ -26,6 +26,7 @@ from outlive._model.queue import (
 )
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import CellStore
+from outlive.client.acting import check_uses
 from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
 
@@ -138,11 +139,15 @@ class Placer:
         """The place of a run of a workflow with the queue `own`.
 
         Raises:
-            InvalidArgumentError: it cannot be had.
+            InvalidArgumentError: the queue takes no such key or priority, or nothing can begin then.
             ArgumentTypeError: something is of another type.
+            QueueRefusedError: the principal may use the queue of the workflow only.
         """
         queue = check_queue(where, wanted.queue)
-        queue = own if queue is None else queue
+        if queue is None:
+            queue = own
+        else:
+            check_uses(_name(queue), _name(own))
         start_at = _start_at(where, wanted, now_at)
         begin_by = 0
         if wanted.begin_within is not None:
@@ -172,6 +177,10 @@ class Placer:
                 self._declared[queue.name] = queue.limits
             return queue.name, queue.limits
         return queue, queue_in(await self._store.read_cell(queue_cell(queue))).declared
+
+
+def _name(queue: Queue | str | None) -> str:
+    return queue.name if isinstance(queue, Queue) else queue or ""
 
 
 async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) -> None:

@@ -26,7 +26,7 @@ from outlive.errors.flow import (
     FlowNotFoundError,
     StaleFlowError,
 )
-from outlive.errors.key import KeyNotFoundError, LinkRefusedError
+from outlive.errors.key import KeyNotFoundError, LinkRefusedError, QueueRefusedError
 from outlive.errors.outside import (
     AddressRefusedError,
     AnswerError,
@@ -234,6 +234,7 @@ __all__ = [
     "PromiseNotFoundError",
     "PromiseTypeError",
     "QueueNotFoundError",
+    "QueueRefusedError",
     "QuotaExceededError",
     "RateLimitedError",
     "RedirectError",

@@ -13,6 +13,17 @@ class KeyNotFoundError(OutliveError):
         super().__init__(f"there is no key {key_id}; engine.keys.list() shows those there are")
 
 
+class QueueRefusedError(OutliveError):
+    """A key for some workflows starts a run in another queue than the workflow of the run declares."""
+
+    def __init__(self, queue: str, own: str) -> None:
+        self.queue, self.own = queue, own
+        super().__init__(
+            f"a key for some workflows starts runs in the queue that their workflow declares ({own or 'none'}), and "
+            f"not in {queue or 'default'!r}; leave the queue out, or use a key for all workflows"
+        )
+
+
 class LinkRefusedError(OutliveError):
     """A link to decide is not valid: unknown, used, too old, or its request is closed. It does not say which."""
 

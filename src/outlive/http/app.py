@@ -155,8 +155,9 @@ class Api:
         except (Gone, Unread):
             raise
         except Exception as error:
-            if is_denial(error, request):
-                await self._denials.note(request, error, principal, operation)
+            problem = problem_of(error)
+            if is_denial(problem, request):
+                await self._denials.note(request, problem, principal, operation)
             await _send_problem(send, error, request, operation, shown=self._shown_of(arguments))
             return
         if isinstance(answer, Content):

@@ -1,0 +1,169 @@
+"""Keys for some workflows start runs in the queue that their workflow declares, and in no other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+import outlive
+from outlive._define.registry import Registry
+from outlive.client.definitions import Describer
+from outlive.errors import QueueRefusedError
+from outlive.http import Api
+from outlive.http.operation import OPERATIONS
+from outlive.testing import TestEngine
+from tests.engine.inside import store_of
+from tests.engine.support import registry_of
+from tests.http.caller import Caller
+
+mails = outlive.Queue("keys.mails", concurrency=5, priorities=True)
+payroll = outlive.Queue("keys.payroll", concurrency=1, priorities=True)
+SAYS_WHERE = {"queue", "key", "priority"}
+
+
+@outlive.workflow(name="keys.mail", queue=mails)
+async def mail(number: int) -> int:
+    """A workflow with a queue."""
+    return number
+
+
+@outlive.workflow(name="keys.note")
+async def note(number: int) -> int:
+    """A workflow without a queue."""
+    return number
+
+
+@outlive.workflow(name="keys.pay", queue=payroll)
+async def pay(number: int) -> int:
+    """A workflow of other people."""
+    return number
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[TestEngine]:
+    """An engine."""
+    async with TestEngine(f"sqlite:{tmp_path / 'runs.db'}") as engine:
+        await engine.start(pay, 1, id="theirs")
+        await engine.start(mail, 1, id="ours")
+        await engine.settle()
+        yield engine
+
+
+async def caller(engine: TestEngine, **options: Any) -> Caller:
+    """A caller with a key of an operator."""
+    key = await engine.keys.create("eve", scope=options.pop("scope", "operator"), **options)
+    return Caller(Api(engine, auth="keys"), key=key.secret)
+
+
+def fields_of(struct: Any) -> set[str]:
+    """The names of the fields of a struct, and of structs in it, that say where a run is placed."""
+    found: set[str] = set()
+    for field in msgspec.structs.fields(struct):
+        found |= SAYS_WHERE & {field.name}
+        for each in (field.type, *get_args(field.type)):
+            if isinstance(each, type) and issubclass(each, msgspec.Struct):
+                found |= fields_of(each)
+    return found
+
+
+BY_QUEUE: dict[str, tuple[str, dict[str, Any]]] = {
+    "start_run": ("/runs", {"workflow": "keys.mail", "arguments": [1]}),
+    "start_batch": ("/batches", {"workflow": "keys.mail", "rows": [1]}),
+}
+"""The operations by which a key for some workflows may name the queue of a run."""
+OF_MESSAGES = {"signal", "ask"}
+"""Their `key` names the message; a run that they start is placed by its workflow."""
+
+
+def test_every_door_that_names_a_queue_is_known_here() -> None:
+    """An operation that takes a queue, a key or a priority is attacked here, unless it is closed to such keys."""
+    open_to_keys = {
+        name: fields_of(it.body)
+        for name, it in OPERATIONS.items()
+        if it.body is not None and it.reach != "store" and it.scope != "worker"
+    }
+
+    assert {name for name, fields in open_to_keys.items() if fields} == {*BY_QUEUE, *OF_MESSAGES}
+    assert all(open_to_keys[name] == {"key"} for name in OF_MESSAGES)
+
+
+@pytest.mark.parametrize("door", sorted(BY_QUEUE))
+@pytest.mark.parametrize("queue", ["keys.payroll", "default", "keys.new"])
+async def test_no_start_takes_the_slots_of_another_queue(engine: TestEngine, door: str, queue: str) -> None:
+    """Neither those of other people's workflows, nor those outside of all queues, nor a line of its own. [S3 S33]"""
+    path, body = BY_QUEUE[door]
+    bound, whole = await caller(engine, workflows=["keys.mail", "keys.note"]), await caller(engine)
+
+    refused = await bound.post(f"/api/v1{path}", {**body, "queue": queue})
+
+    assert (refused.status, refused.error) == (403, "QueueRefusedError")
+    assert "keys.mails" in refused.data["detail"]
+    assert await engine.count(roots_only=True) == 2
+    entry = (await engine.audit.list(limit=1))[0]
+    assert (entry.actor, entry.verb, entry.is_denied) == ("eve", door, True)
+    assert (await whole.post(f"/api/v1{path}", {**body, "queue": queue})).status == 201
+
+
+@pytest.mark.parametrize("door", sorted(BY_QUEUE))
+@pytest.mark.parametrize("said", [{}, {"queue": "keys.mails"}])
+async def test_the_queue_of_the_workflow_takes_keys_and_priorities(
+    engine: TestEngine, door: str, said: dict[str, str]
+) -> None:
+    """Named or not, it is the one that the workflow declares, with what it declares."""
+    path, body = BY_QUEUE[door]
+    bound = await caller(engine, workflows=["keys.mail"])
+
+    placed = await bound.post(f"/api/v1{path}", {**body, **said, "key": "customer-7", "priority": 3})
+
+    assert placed.status == 201
+    await engine.settle()
+    assert "customer-7" in [run.queue_key for run in await engine.list(queue="keys.mails", internal=True)]
+
+
+@pytest.mark.parametrize(
+    "said", [{"queue": "keys.mails"}, {"queue": "default", "key": "x"}, {"key": "x"}, {"priority": 9}]
+)
+async def test_a_workflow_without_a_queue_has_no_key_and_no_priority(engine: TestEngine, said: dict[str, Any]) -> None:
+    """And a start for it cannot bring a queue along."""
+    bound = await caller(engine, workflows=["keys.note"])
+    body = {"workflow": "keys.note", "arguments": [1]}
+
+    assert (await bound.post("/api/v1/runs", {**body, **said})).status in (403, 422)
+    assert (await bound.post("/api/v1/runs", {**body, "queue": "default"})).status == 201
+
+
+@pytest.mark.parametrize("has_code", [True, False])
+async def test_a_fork_does_not_follow_a_run_into_another_queue(tmp_path: Path, *, has_code: bool) -> None:
+    """An operator of the whole store had put it there; its fork would stand there too. [S3 S33]"""
+    store = f"sqlite:{tmp_path / 'runs.db'}"
+    async with TestEngine(store) as engine:
+        for name, queue in (("astray", payroll), ("own", None)):
+            await engine.start(mail, 1, id=name, queue=queue)
+        await engine.settle()
+        await Describer(store_of(engine), registry_of(mail)).describe()
+        registry = registry_of(mail) if has_code else Registry()
+        async with outlive.Engine(store, worker=False, registry=registry) as server:
+            key = await server.keys.create("eve", scope="operator", workflows=["keys.mail"])
+            eve = Caller(Api(server, auth="keys"), key=key.secret)
+
+            refused = await eve.post("/api/v1/runs/astray/fork", {"id": "fork"})
+
+            assert (refused.status, refused.error) == (403, "QueueRefusedError")
+            assert not await engine.list(id_prefix="fork")
+            if has_code:
+                assert (await eve.post("/api/v1/runs/own/fork", {"id": "fork"})).status == 201
+
+
+async def test_code_that_acts_for_a_key_has_the_same_bounds(engine: TestEngine) -> None:
+    """Every start in the name of a principal is checked, whichever door it came by."""
+    with outlive.acting("eve", workflows=["keys.mail"]):
+        with pytest.raises(QueueRefusedError):
+            await engine.start(mail, 1, queue=payroll)
+        with pytest.raises(QueueRefusedError):
+            await engine.start_batch(mail, [1], queue="keys.payroll")
+        await engine.start(mail, 1, id="own", queue=mails)
+    assert (await engine.get("own").info()).queue == "keys.mails"
