@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import enum
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -87,10 +89,10 @@ async def clock_item(number: int) -> int:
     return number
 
 
-async def left_of(place: Place, run: outlive.RunHandle[Any]) -> float:
-    """How many seconds are left of the sleep of a run that waits."""
+async def left_of(place: Place, run: outlive.RunHandle[Any], kind: WaitKind = WaitKind.TIMER) -> float:
+    """How many seconds are left of what a run waits for."""
     await waits(run)
-    timers = [wait.until_at for wait in (await run.info()).waits if wait.kind is WaitKind.TIMER and wait.until_at]
+    timers = [wait.until_at for wait in (await run.info()).waits if wait.kind is kind and wait.until_at]
     return (min(timers) - place.clock.now()) / 1_000_000
 
 
@@ -240,6 +242,112 @@ async def test_run_that_had_not_begun_begins_with_its_first_claim(place: Place, 
         assert is_whole(await left_of(place, run))
         assert is_whole(await deadline_of(place, run), 2 * HOUR)
         assert (await run.published())["begun"] == pytest.approx(place.clock.now() / 1_000_000, abs=20)
+
+
+@outlive.workflow
+async def clock_asks() -> bool:
+    """Asks a person, who has half an hour."""
+    return (await outlive.wait_for_approval("refund", deadline=NAP)).approved
+
+
+async def test_time_without_a_worker_counts_once_however_often_a_run_is_brought_back(place: Place) -> None:
+    """A fork that is cancelled and retried before a worker takes it has rested once, for its timers and for people."""
+    async with place.engine() as engine:
+        await waits(await engine.start(clock_asks, id="r"))
+    async with place.engine(worker=False) as client:
+        run = await client.fork("r", id="f")
+        place.clock.skip(seconds=HOUR)
+        await run.cancel()
+        place.clock.skip(seconds=HOUR)
+        await run.retry()
+        place.clock.skip(seconds=HOUR)
+    async with place.engine() as engine:
+        run = engine.get("f")
+        assert is_whole(await left_of(place, run, WaitKind.APPROVAL))
+        [request] = await run.approvals()
+        assert request.deadline is not None
+        assert is_whole(request.deadline.timestamp() - place.clock.now() / 1_000_000)
+
+
+class Circle(enum.Enum):
+    """A state that is entered many times, and one that takes long."""
+
+    TURN = "turn"
+    REST = "rest"
+    DONE = "done"
+
+
+@dataclass
+class Turns:
+    """How often it went round."""
+
+    count: int = 0
+
+
+wheel = outlive.Machine("clock.wheel", Circle, data=Turns, start=Circle.TURN, exits=[Circle.DONE], snapshot_after=10)
+
+
+@wheel.state(Circle.TURN)
+async def turn(data: Turns) -> Circle:
+    """Go round until there is a snapshot."""
+    data.count += 1
+    return Circle.TURN if data.count < 25 else Circle.REST
+
+
+@wheel.workflow(Circle.REST)
+async def rest(data: Turns) -> Circle:
+    """Take longer than the run may."""
+    await asyncio.sleep(100 * HOUR)
+    return Circle.DONE
+
+
+@outlive.workflow
+async def clock_rounds() -> None:
+    """Goes on for ever."""
+    await asyncio.sleep(NAP)
+    outlive.continue_as_new()
+
+
+async def times_out(place: Place, run: outlive.RunHandle[Any]) -> None:
+    """Let the rest of the time of a run pass."""
+    place.clock.skip(seconds=await deadline_of(place, run) + 1)
+    with pytest.raises(RunTimedOut):
+        await in_time(run.result())
+
+
+async def test_retry_and_fork_have_the_whole_timeout_behind_a_snapshot(place: Place) -> None:
+    """And no more than that: what the run was in line before is not part of it."""
+    async with place.engine(worker=False) as client:
+        await client.start(wheel, Turns(), id="r", timeout=2 * HOUR)
+        place.clock.skip(seconds=5 * HOUR)
+    async with place.engine() as engine:
+        run = engine.get("r")
+        await waits(run)
+        fork = await engine.fork("r")
+        await waits(fork)
+        assert is_whole(await deadline_of(place, fork), 2 * HOUR)
+        await times_out(place, run)
+        await run.retry()
+        await waits(run)
+        assert is_whole(await deadline_of(place, run), 2 * HOUR)
+
+
+async def test_retry_and_fork_of_a_later_generation_have_the_whole_timeout(place: Place) -> None:
+    """All generations share it, and the last one has little left of it when it times out."""
+    async with place.engine() as engine:
+        run = await engine.start(clock_rounds, id="r", timeout=NAP + 60)
+        await waits(run)
+        place.clock.skip(seconds=NAP)
+        await until(partial(is_there, engine, "r~gen1"))
+        await waits(run)
+        assert is_whole(await deadline_of(place, run), 60)
+        await times_out(place, run)
+        fork = await engine.fork("r")
+        await waits(fork)
+        assert is_whole(await deadline_of(place, fork), NAP + 60)
+        await run.retry()
+        await waits(run)
+        assert is_whole(await deadline_of(place, run), NAP + 60)
 
 
 # -- A limit for the time in line --------------------------------------------------------------------------------------

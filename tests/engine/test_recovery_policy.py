@@ -116,6 +116,64 @@ async def test_an_orphan_that_is_not_too_old_goes_on(place: Place) -> None:
         assert "resume_age_max" in await parks(third.get("run-0"))
 
 
+@outlive.step(retry=outlive.Retry(attempts=2, first=DAY, cap=DAY, jitter=0))
+async def policed_attempts() -> str:
+    """Fails once, and runs until the test opens its gate."""
+    stage.call("attempt")
+    if stage.count("attempt") == 1:
+        raise ConnectionError("the bank is closed")
+    await stage.gate("held").pass_through()
+    return "held"
+
+
+@outlive.workflow
+async def policed_back_off() -> str:
+    return await policed_attempts()
+
+
+@outlive.step
+async def policed_once() -> str:
+    """The same, and only a person tries it again."""
+    stage.call("attempt")
+    if stage.count("attempt") == 1:
+        raise ValueError("the bank does not know this order")
+    await stage.gate("held").pass_through()
+    return "held"
+
+
+@outlive.workflow
+async def policed_retried() -> str:
+    return await policed_once()
+
+
+@pytest.mark.parametrize("workflow", [policed_back_off, policed_retried])
+async def test_the_age_of_an_orphan_counts_from_when_a_worker_went_on_with_it(place: Place, workflow: Any) -> None:
+    """A back-off of a day, or a day between a retry and a worker for it, is no time without progress."""
+    recovery = Recovery(resume_age_max=3600)
+    async with place.engine(recovery=recovery) as first:
+        run = await first.start(workflow, id="run-0")
+        if workflow is policed_back_off:
+            await waits(run)
+        else:
+            with pytest.raises(outlive.errors.RunFailed):
+                await in_time(run.result())
+    if workflow is policed_retried:
+        async with place.engine(worker=False) as client:
+            await client.retry("run-0")
+    place.clock.skip(seconds=DAY)
+    second = await place.engine(recovery=recovery).__aenter__()
+    await stage.gate("held").reached()
+    await crash(second)
+    place.clock.skip(seconds=1800)
+
+    third = await place.engine(recovery=recovery).__aenter__()
+    await stage.gate("held").reached()
+    await crash(third)
+    place.clock.skip(seconds=1801)
+    async with place.engine(recovery=recovery) as fourth:
+        assert "resume_age_max" in await parks(fourth.get("run-0"))
+
+
 @outlive.workflow
 async def unpoliced_turns() -> str:
     await asyncio.sleep(DAY)

@@ -167,6 +167,32 @@ async def test_an_undo_that_keeps_failing_is_bounded_too() -> None:
         assert engine.now() - began == timedelta(seconds=60)
 
 
+@pytest.mark.parametrize("origin", ["parked", "orphan"])
+async def test_a_fork_in_the_middle_of_a_rollback_has_all_of_its_time(place: Place, origin: str) -> None:
+    """Counted from when a worker goes on with the fork, whether its origin was parked for the same limit or not."""
+    stage.values["hanging"] = "ROOM"
+    engine = await place.engine().__aenter__()
+    await engine.start(trip, Trip(), id="trip-1")
+    await until_calls("undo CAR", "undo SEAT", "undo ROOM")
+    await crash(engine)
+    place.clock.skip(seconds=61)
+    if origin == "parked":
+        async with place.engine() as engine:
+            await in_time(parks(engine.get("trip-1")))
+    async with place.engine(worker=False) as client:
+        await client.fork("trip-1", id="fork")
+        place.clock.skip(seconds=1000)
+        await client.cancel("trip-1", reason="the fork goes on for it")
+    engine = await place.engine().__aenter__()
+    await until_calls("undo CAR", "undo SEAT", "undo ROOM", "undo ROOM")
+    await crash(engine)
+    place.clock.skip(seconds=59)
+    stage.values["hanging"] = ""
+    async with place.engine() as engine:
+        with pytest.raises(RunFailed, match="no luck"):
+            await in_time(engine.get("fork").result())
+
+
 @pytest.mark.parametrize("end", [RunCancelled, RunTimedOut])
 async def test_the_rollback_of_a_cancel_or_a_timeout_is_bounded(place: Place, end: type[Exception]) -> None:
     """The run ends as what it was when its roll-back began, whenever that is finished. [CA-U13, CA-U19]"""

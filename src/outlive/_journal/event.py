@@ -48,7 +48,8 @@ class RunCreated(Event, frozen=True, tag=True):
     """Its deadline; with `timeout`, that of a run that begins when it is due."""
     timeout: int | None = None
     """How long it may take from when a worker begins it, in microseconds. None without a limit, in older journals, and
-    for a child or a next generation: their deadline is settled when they are created."""
+    for a child. The deadline of a child or a next generation is settled when it is created; that of a next generation
+    is what is left of this for all of them, and a retry of it has all of it again."""
     begin_by: int = 0
     """When a worker must have begun it: else it fails, and no code of it runs. 0 for whenever."""
     tags: dict[str, str] = {}

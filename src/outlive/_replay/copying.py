@@ -192,7 +192,7 @@ class Copier:
         return replace(
             event,
             at=event.at + longer,
-            rested=event.rested + longer if rest.is_begun else 0,
+            rested=event.rested + longer if rest.puts_off else 0,
             timeout_at=None if event.timeout_at is None else event.timeout_at + longer,
         )
 

@@ -73,7 +73,7 @@ def feed(execution: Execution, event: AnyEvent) -> list[Command]:
             execution.park(error, event.run)
     elif handle is None:
         for deadline in execution.undo_deadlines:
-            deadline.renew(event)
+            deadline.follow(event)
     execution.events += 1
     commands, execution.commands = execution.commands, []
     return [command for command in commands if isinstance(command, Park)] if execution.is_parked else commands
@@ -124,8 +124,8 @@ def _on_created(execution: Execution, event: journal.RunCreated) -> None:
         execution.events = execution.base = event.before
         # Time in line, a delay or a missing worker spend nothing of its waits.
         execution.loop.now_at = max(execution.loop.now_at, execution.ahead.begun_at)
-        if event.timeout is not None:
-            event = replace(event, timeout_at=execution.loop.now_at + event.timeout, timeout=None)
+        if event.timeout is not None and not event.generation:
+            event = replace(event, timeout_at=execution.loop.now_at + event.timeout)
         _start(execution, event, _begin_root(execution, event))
         return
     call = execution.find(
@@ -435,8 +435,10 @@ def _rest(execution: Execution, event: journal.RunRetried | journal.RunForked) -
     rest, time = execution.ahead.rests.get(execution.events), event.rested
     if rest is not None:
         execution.loop.now_at = max(execution.loop.now_at, rest.claimed_at)
-        time = max(0, rest.claimed_at - event.at + event.rested) if rest.is_begun else 0
+        time = max(0, rest.claimed_at - event.at + event.rested) if rest.puts_off else 0
     execution.timers.put_off(time)
+    for deadline in execution.undo_deadlines:
+        deadline.renew(execution.loop.now_at)
     for asking in [asking for frame in execution.frames.values() for asking in frame.approvals.values()]:
         if asking.deadline_at is not None:
             asking.deadline_at += time

@@ -154,8 +154,9 @@ class Rest(NamedTuple):
 
     claimed_at: int
     """When a worker took it up again."""
-    is_begun: bool
-    """Whether its code had begun before it rested: else there is nothing to put off."""
+    puts_off: bool
+    """Whether its timers are due later by this rest. They are not if its code had not begun, nor if it was brought back
+    before in the same rest, which puts them off already."""
 
 
 def rests_in(events: Sequence[AnyEvent], numbered: Iterable[tuple[int, AnyEvent]]) -> dict[int, Rest]:
@@ -166,7 +167,7 @@ def rests_in(events: Sequence[AnyEvent], numbered: Iterable[tuple[int, AnyEvent]
     is_begun = not isinstance(first, RunCreated) or bool(first.worker or first.begun_at)
     for number, event in numbered:
         if isinstance(event, RunClaimed):
-            rests |= {brought_back: Rest(event.at, is_begun) for brought_back in resting}
+            rests |= {back: Rest(event.at, is_begun and back == resting[0]) for back in resting}
             is_begun, resting = True, []
         elif isinstance(event, RunRetried) and (event.rests or resting):
             resting.append(number)  # The retries of its children come right behind the retry of the root.

@@ -6,7 +6,8 @@ is parked, with what was undone and what is left.
 
 A deadline stands among the timers of its run, so that the run wakes up for it. But it never fires: that it has passed
 is no fact that workflow code sees, it is a `RunParked`. Resuming the run after that gives the roll-back a fresh
-deadline, counted from the claim that followed (`renew`). Both are in the journal, so that every replay counts alike.
+deadline, counted from the claim that followed, and so does a fork or a retry in the middle of it (`renew`). All of
+them are in the journal, so that every replay counts alike.
 """
 
 from __future__ import annotations
@@ -69,14 +70,18 @@ class UndoDeadline:
         """The roll-back is done."""
         self._timers.take(self.run, self._name)
 
-    def renew(self, event: AnyEvent) -> None:
+    def follow(self, event: AnyEvent) -> None:
         """A claim of a run that was parked, for whatever reason, gives the roll-back as much time again."""
         if type(event) is RunParked:
             self._is_spent = True
         elif type(event) is RunClaimed and self._is_spent:
             self._is_spent = False
-            self._timers.take(self.run, self._name)
-            self._set(event.at)
+            self.renew(event.at)
+
+    def renew(self, at: int) -> None:
+        """Give the roll-back as much time again, from that instant on."""
+        self._timers.take(self.run, self._name)
+        self._set(at)
 
     def over(self) -> UndoTimeoutError:
         """Why the run is parked."""

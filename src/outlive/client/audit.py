@@ -126,7 +126,8 @@ class Audit:
     def _reopen(self, event: RunRetried) -> None:
         """The run goes on: its open requests are open again, with as much time left as they had."""
         if event.run == 0:
-            self._put_off(event.rested)
+            # What it rested before it ended counts too, if no worker had it meanwhile.
+            self._put_off(event.at - self._rests_since if self._rests_since else event.rested)
             self._rests_since = event.at if event.rests else 0
         own = {key: entry for key, entry in self.entries.items() if key[0] == event.run and entry.status == "closed"}
         if event.approvals is None:  # Of an earlier release.

@@ -48,6 +48,7 @@ def next_generation(
             input=arguments,
             nonce=nonce,
             timeout_at=root.timeout_at,
+            timeout=created.timeout,
             tags=root.tags,
             headers=created.headers,
             notify=root.parent_id or "",

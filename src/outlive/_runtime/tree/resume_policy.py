@@ -85,9 +85,10 @@ class ResumePolicy:
 
 
 def _progress_at(run: Run, rows: list[Row]) -> int:
-    """When a run last did something: only its first claim is progress, as it did nothing while it stood in line."""
+    """When a run last did something. A claim is progress too, unless it is a take-over: what was due began to move,
+    after a time in line, a wait or a retry."""
     for row in reversed(rows):
         event = open_row(row, salt=salt_of(run.nonce), run_id=run.id)
-        if not isinstance(event, RunClaimed) or event.begins:
+        if not (isinstance(event, RunClaimed) and event.interrupted):
             return event.at
     return run.created_at
