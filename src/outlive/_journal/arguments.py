@@ -71,6 +71,11 @@ class Signature:
         return True
 
     @property
+    def schemas(self) -> Mapping[str, dict[str, Any]]:
+        """The JSON Schemas of parameters that say more than their annotations."""
+        return {}
+
+    @property
     def parameters(self) -> list[inspect.Parameter]:
         """The parameters that are the caller's to give."""
         return list(self._signature.parameters.values())

@@ -36,6 +36,8 @@ class Described(msgspec.Struct, frozen=True, omit_defaults=True):
     """The schemas of the signals that it declares, by name."""
     graph: StateGraph | None = None
     """Of a machine: its states, for a picture."""
+    is_flow: bool = False
+    """Whether it is a document: its `overrides` change its steps, and who may change what is a matter of who starts."""
 
 
 def describe(
@@ -52,6 +54,7 @@ def describe(
     *schemas, result = schemas_of([*annotations, hints.get("return", Any)])
     definitions = {name: schema for each in schemas for name, schema in each.pop("$defs", {}).items()}
     named = {each.name: schema for each, schema in zip(parameters, schemas, strict=True) if each.kind not in _VARIOUS}
+    named |= signature.schemas
     others = [schema for each, schema in zip(parameters, schemas, strict=True) if each.kind is each.VAR_KEYWORD]
     arguments: dict[str, Any] = {
         "type": "object",
@@ -67,6 +70,7 @@ def describe(
         timeout_seconds=timeout_seconds,
         queue=queue,
         signals=dict(zip(signals, schemas_of(list(signals.values())), strict=True)),
+        is_flow=getattr(signature, "takes_input", False),
     )
 
 

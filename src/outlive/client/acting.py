@@ -18,11 +18,12 @@ import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec.structs import replace
 
 from outlive._model import Run, given
+from outlive._model.giver import GIVER, Giver
 from outlive._model.pause import CELL as PAUSES_CELL
 from outlive._model.queue import CELLS as QUEUE_CELLS
 from outlive._store.audit import Action
@@ -53,21 +54,30 @@ _FAMILIES = {QUEUE_CELLS: "queue.change", KEY_CELLS: "key.change", LINK_CELLS: "
 class Deed:
     """One action, and whether it is in the log."""
 
-    __slots__ = ("action", "is_written")
+    __slots__ = ("_action", "_giver", "is_written")
 
-    def __init__(self, action: Action) -> None:
-        self.action = action
+    def __init__(self, action: Action, giver: Giver) -> None:
+        self._action = action
+        self._giver = giver
         self.is_written = False
+
+    @property
+    def action(self) -> Action:
+        """What the log is to say, also of arguments that were taken since this began."""
+        if said := self._giver.take():
+            self._action = replace(self._action, reason="; ".join(filter(None, (self._action.reason, *said))))
+        return self._action
 
 
 class Acting:
     """Who acts in a context, on runs of which workflows (None: of all), and what it is doing."""
 
-    __slots__ = ("_actor", "deed", "workflows")
+    __slots__ = ("_actor", "deed", "giver", "workflows")
 
-    def __init__(self, actor: Action, workflows: frozenset[str] | None, deed: Deed | None = None) -> None:
+    def __init__(self, actor: Action, workflows: frozenset[str] | None, giver: Giver, deed: Deed | None = None) -> None:
         self._actor = actor
         self.workflows = workflows
+        self.giver = giver
         self.deed = deed
 
     @property
@@ -81,13 +91,14 @@ class Acting:
 
     def within(self, verb: str, target: str, reason: str) -> Acting:
         """The same, doing something."""
-        return Acting(self._actor, self.workflows, Deed(self.action(verb, target, reason)))
+        deed = Deed(self.action(verb, target, reason), self.giver)
+        return Acting(self._actor, self.workflows, self.giver, deed)
 
     def begin(self, verb: str, target: str, reason: str = "") -> Deed | None:
         """The deed that is to be written with the next write; None if it is in the log already."""
         if self.deed is not None:
             return None if self.deed.is_written else self.deed
-        return Deed(self.action(verb, target, reason))
+        return Deed(self.action(verb, target, reason), self.giver)
 
 
 ACTING: ContextVar[Acting | None] = ContextVar("outlive-acting", default=None)
@@ -141,6 +152,7 @@ def acting(
     address: str = "",
     request: str = "",
     workflows: Collection[str] | None = None,
+    overrides: Literal["all", "policies"] = "all",
 ) -> Iterator[None]:
     """Say who acts: what the verbs of engines write in this block is in the audit log, under this name.
 
@@ -156,13 +168,18 @@ def acting(
         workflows: the only ones whose runs can be sent something or changed; a run of another one is not there. Given
             so that a run which takes an id at the last moment is safe too. Runs are started in the queue that their
             workflow declares, and in no other. It does not limit what is read, or which workflows are started.
+        overrides: what may be changed of a flow for the runs that are started: everything, or what its document lets a
+            start change, which is retries, timeouts and limits unless it says otherwise.
     """
     name = given.text("outlive.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
     who = Action(actor=name, verb="", key=key, via=via, address=address, request=request)
-    token = ACTING.set(Acting(who, None if workflows is None else frozenset(workflows)))
+    giver = Giver(is_free=given.one_of("outlive.acting", "overrides", overrides, ("all", "policies")) == "all")
+    token = ACTING.set(Acting(who, None if workflows is None else frozenset(workflows), giver))
+    giving = GIVER.set(giver)
     try:
         yield
     finally:
+        GIVER.reset(giving)
         ACTING.reset(token)
 
 

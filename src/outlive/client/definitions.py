@@ -22,6 +22,7 @@ from outlive._define.workflow import SIGNAL_KINDS
 from outlive._journal.arguments import Signature
 from outlive._journal.described import Described, describe, find_argument_mismatch, input_of
 from outlive._model import definition_key, given
+from outlive._model.giver import MAY, MAY_ALL, gives_freely, overrides_shown, say
 from outlive._model.state_graph import StateGraph
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
@@ -246,7 +247,15 @@ def checked_input(name: str, described: Described, arguments: object, *, where: 
         plain = msgspec.json.decode(msgspec.json.encode(by_name))
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise ArgumentTypeError(where, "arguments", arguments, f"give plain JSON values: {error}") from None
+    freely: dict[str, Any] = {}
+    overrides = plain.get("overrides") if described.is_flow else None
+    if described.is_flow and gives_freely():
+        # The schema has what any start may give. The flow itself will look whether the rest fits.
+        freely = {name: plain.pop(name) for name in ("vars", "overrides") if plain.get(name)}
+        freely |= {MAY: MAY_ALL} if freely else {}
     mismatch = find_argument_mismatch(described, plain)
     if mismatch is not None:
         raise InvalidArgumentError(where, "arguments", arguments, f"{mismatch} ($ are the arguments); {wanted}")
-    return input_of(described, plain)
+    if overrides:
+        say(overrides_shown(overrides))
+    return input_of(described, plain | freely)

@@ -94,12 +94,14 @@ class Forker:
             with doing("fork", origin.id, reason):
                 await self._interventions.ask(origin, number, wanted, partial(RunNotForkableError, origin.id))
             return new_id
+        # Here, where it is known who gives them.
+        data = self._encoded(self._access.registry.workflow(origin.workflow, number), input)
         rows = await store.read_journal(origin.journal)
         events = open_journal(rows, nonce=origin.nonce, run_id=origin.id)
         ids = blobs_of(rows)
         blobs = await store.get_blobs(sorted(ids)) if ids else {}
         fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=number)
-        change = await in_callback(lambda: fork.change(events, at, results, input, reason, now_at=store.now()))
+        change = await in_callback(lambda: fork.change(events, at, results, data, reason, now_at=store.now()))
         async with self._access.admission.start(new_id):
             with doing("fork", origin.id, reason):
                 outcomes = await self._access.store.commit([change])
@@ -113,6 +115,14 @@ class Forker:
         if self._access.registry.has_workflow(workflow, number):
             return own_place(self._access.registry.workflow(workflow, number)).queue
         return (await self._definitions.find(workflow, number))[1].queue
+
+    @staticmethod
+    def _encoded(spec: WorkflowSpec, input: Arguments | None) -> bytes | None:
+        """Arguments of a workflow whose code is here."""
+        if input is None or isinstance(input, msgspec.Raw):
+            return None if input is None else bytes(input)  # Of a program that does not have the code.
+        args, kwargs = ((), dict(input)) if isinstance(input, Mapping) else (tuple(input), {})
+        return spec.signature.encode(args, kwargs)
 
     async def _arguments(self, workflow: str, version: int, input: object) -> msgspec.Raw:
         """Arguments of a workflow whose code is not here, checked by the schema that its workers have described."""
@@ -141,7 +151,7 @@ class _Fork:
         events: list[AnyEvent],
         at: str | int | None,
         results: Mapping[str, Any],
-        input: Arguments | None,
+        input: bytes | None,
         reason: str,
         *,
         now_at: int,
@@ -189,7 +199,7 @@ class _Fork:
             blobs=list(self._new_blobs.values()),
         )
 
-    def _first(self, event: AnyEvent, spec: WorkflowSpec, input: Arguments | None) -> AnyEvent:
+    def _first(self, event: AnyEvent, spec: WorkflowSpec, input: bytes | None) -> AnyEvent:
         """The first event of the new journal."""
         if isinstance(event, SnapshotTaken):
             if input is not None:
@@ -204,12 +214,7 @@ class _Fork:
             created = self._packed(event)
             assert isinstance(created, RunCreated)
             return self._created(created)
-        if isinstance(input, msgspec.Raw):  # Of a program that does not have the code.
-            data = bytes(input)
-        else:
-            args, kwargs = ((), dict(input)) if isinstance(input, Mapping) else (tuple(input), {})
-            data = spec.signature.encode(args, kwargs)
-        payload = self._pack(data, f"the arguments of {spec.name}")
+        payload = self._pack(input, f"the arguments of {spec.name}")
         return self._created(msgspec.structs.replace(event, input=payload))
 
     def _created(self, event: RunCreated) -> RunCreated:

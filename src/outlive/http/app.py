@@ -320,6 +320,7 @@ async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> 
         address=call.address,
         request=call.request,
         workflows=asked.workflows,
+        overrides="all" if asked.may_use("admin", "store") else "policies",
     ):
         return await operation.function(call, **arguments)
 

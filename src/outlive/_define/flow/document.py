@@ -27,6 +27,8 @@ NAME_CHARACTERS_MAX = 128
 INSTANT = r"^\d{4}-?\d{2}-?\d{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?$(?!\n)"
 SHARE = r"^(100(\.0+)?|\d{1,2}(\.\d+)?)%?$(?!\n)"
 """Of all items."""
+OVERRIDABLE = r"^(if|retry|timeout|heartbeat_timeout|limit|with\.[^.\n]{1,128})$(?!\n)"
+"""What a document may let a start change of a step."""
 SPAN = r"^(?=[0-9])(\d+(\.\d+)?d)?(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?(\d+(\.\d+)?ms)?$(?!\n)"
 STEPS_MAX = 10_000
 HASH_BITS = 48
@@ -107,6 +109,9 @@ class FlowStep(_Part, frozen=True, kw_only=True):
     """For a child run: the queue in which it waits for its turn."""
     limit: str | None = None
     """The rate limit that its attempts share with other steps."""
+    overridable: list[Annotated[str, Meta(pattern=OVERRIDABLE)]] | None = None
+    """What a start may change of it for one run: `with.amount` is an argument, as a value without expressions. Its
+    retry, timeouts and limit unless given; [] for nothing."""
     description: str = ""
     metadata: dict[str, Any] = {}
 
@@ -125,6 +130,8 @@ class Variable(_Part, frozen=True, kw_only=True):
     """The environment variable that has it."""
     required: bool = True
     """Whether a run without a value of it is refused."""
+    fixed: bool | None = None
+    """Whether no start may give it. Unless given: if it is in the address of a step that sends a secret."""
     description: str = ""
 
 

@@ -268,13 +268,23 @@ def error_data(error: BaseException) -> dict[str, str]:
     return {"type": class_name(type(error)).rpartition(".")[2], "message": str(error)}
 
 
-def driver_of(begin: Callable[[Any, Any, Any, Any], tuple[Plan, Scope]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+def driver_of(
+    begin: Callable[[Any, Any, Any, Any, Any], tuple[Plan, Scope]],
+) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The function of a flow's workflow; `begin` gives the plan and the scope of a run with these arguments."""
 
-    # The names are those that users give by name; `step` is given by a flow that has one of its steps in a queue.
-    async def drive(input: Any = None, *, vars: Any = None, overrides: Any = None, step: Any = None) -> Any:  # noqa: A002
+    # The names are those that users give by name. `step` is given by a flow that has one of its steps in a queue, and
+    # `may` by the code that has checked the others.
+    async def drive(
+        input: Any = None,
+        *,
+        vars: Any = None,  # noqa: A002
+        overrides: Any = None,
+        step: Any = None,
+        may: Any = None,
+    ) -> Any:
         try:
-            plan, scope = begin(input, vars, overrides, step)
+            plan, scope = begin(input, vars, overrides, step, may)
         except FlowError as error:
             await park(error)
         scope["run"] = {"id": SCOPE.get().frame.id}

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from outlive._define.flow.addresses import fixed_vars
 from outlive._define.flow.collecting import collection_paused
 from outlive._define.flow.document import (
     Document,
@@ -23,8 +24,8 @@ from outlive._define.flow.document import (
     version_in,
 )
 from outlive._define.flow.driver import driver_of
-from outlive._define.flow.given import given_input, given_vars, vars_here
-from outlive._define.flow.overrides import overridden
+from outlive._define.flow.given import fixed_here, given_input, given_vars, refuse_fixed, vars_here
+from outlive._define.flow.overrides import overridden, refuse_code, schema_of_overrides
 from outlive._define.flow.plain_data import PlainCodec, plain_of, plain_value
 from outlive._define.flow.plan import Plan
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
@@ -35,6 +36,7 @@ from outlive._define.registry import REGISTRY
 from outlive._define.workflow import Workflow
 from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored
+from outlive._model.giver import MAY, MAY_ALL, MAY_POLICIES, gives_freely, overrides_shown, say
 from outlive._model.queue import check_queue
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ExpressionError, UnreadableError, WrongArgumentsError
@@ -61,6 +63,8 @@ class Flow(Workflow[..., Any]):
         self._secrets = references_of(document)
         with collection_paused():
             self._plan = Plan(document)
+            self.fixed = fixed_vars(document)
+            """The variables that no start may give, unless it is one of the program itself or of an admin."""
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         drive = driver_of(self._begin)
         drive.__module__ = "outlive.flow"
@@ -110,19 +114,19 @@ class Flow(Workflow[..., Any]):
     def _check_startable(self) -> None:
         self.check()
 
-    def plan_for(self, overrides: Mapping[str, Any] | None) -> Plan:
-        """The plan of a run with these changes.
+    def plan_for(self, overrides: Mapping[str, Any] | None, *, freely: bool = True) -> Plan:
+        """The plan of a run with these changes; unless they are made freely, they are data and no expressions.
 
         Raises:
             FlowError: they do not fit the document.
         """
         if not overrides:
             return self._plan
-        key = msgspec.json.encode(overrides, order="sorted")
+        key = msgspec.json.encode([freely, overrides], order="sorted")
         plan = self._plans.get(key)
         if plan is None:
             try:
-                plan = self._plans[key] = Plan(overridden(self.document, overrides))
+                plan = self._plans[key] = Plan(overridden(self.document, overrides, freely=freely))
             except ExpressionError as error:
                 path = ("overrides",)
                 raise FlowError([Problem(code="expression", message=str(error), path=path)]) from None
@@ -130,19 +134,26 @@ class Flow(Workflow[..., Any]):
                 self._plans.popitem(last=False)
         return plan
 
-    def _begin(self, given: Any, values: Any, overrides: Any, step: Any) -> tuple[Plan, dict[str, Any]]:
-        plan = self.plan_for(overrides)
+    def _begin(self, given: Any, values: Any, overrides: Any, step: Any, may: Any) -> tuple[Plan, dict[str, Any]]:
+        freely = may == MAY_ALL
+        if overrides and not freely:
+            refuse_code(self.document, overrides)
+        plan = self.plan_for(overrides, freely=freely)
         plan.resolve()
         if step is not None:  # Its arguments have been rendered; all that it still resolves are secrets.
             return plan, {"vars": self._secrets, SECRETS: self._secrets}
         # Also what `encode` has looked at: a run can be started by a program that does not have the document.
         given_values = {name: value for name, value in (values or {}).items() if value is not None}
+        if may is None and self.fixed:
+            # Of a program that does not have the document.
+            refuse_fixed(self.document, given_values, self.fixed)
+            given_values |= fixed_here(self.document, self.fixed)
         known = given_vars(self.document, given_values, {}) if self.document.vars else {}
         scope = {"input": given_input(self.document, given), "vars": known}
         if self._secrets:
             scope |= {"vars": {**known, **self._secrets}, SECRETS: self._secrets}
         if overrides:
-            scope[OVERRIDES] = overrides
+            scope[OVERRIDES] = {"overrides": overrides} | ({MAY: may} if may else {})
         return plan, scope
 
     def __repr__(self) -> str:
@@ -156,26 +167,47 @@ class FlowSignature(Signature):
     takes_input = True
 
     def __init__(self, flow: Flow, drive: Any) -> None:
-        super().__init__(drive, flow.document.name, without=(STEP,))
+        super().__init__(drive, flow.document.name, without=(STEP, MAY))
         self._flow = flow
         self.result = PlainCodec()
+
+    @property
+    def schemas(self) -> dict[str, dict[str, Any]]:
+        """See `Signature`: what any start may give."""
+        given = [name for name, each in self._flow.document.vars.items() if not each.secret]
+        return {
+            "vars": {
+                "type": ["object", "null"],
+                "properties": {name: {} for name in given if name not in self._flow.fixed},
+                "additionalProperties": False,
+            },
+            "overrides": schema_of_overrides(self._flow.document),
+        }
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """See `Signature`.
 
         Raises:
-            FlowInputError: the input or a variable does not fit its schema.
+            FlowInputError: the input or a variable does not fit its schema, or the one who gives it may not.
             FlowError: an override does not fit the document.
         """
         self.check(args, kwargs)
+        freely = gives_freely()
         flow, what = self._flow, f"the arguments of flow {self._flow.name}"
         given = plain_value({"input": args[0] if args else None, **kwargs}, what)
-        overrides = given.get("overrides")
+        overrides, own = given.get("overrides"), given.get("vars") or {}
+        if not freely:
+            refuse_fixed(flow.document, own, flow.fixed)
+            refuse_code(flow.document, overrides or {})
         if overrides:
-            flow.plan_for(overrides).resolve()
+            flow.plan_for(overrides, freely=freely).resolve()
         taken = given_input(flow.document, given["input"])
-        values = vars_here(flow.document, given.get("vars") or {})
+        values = vars_here(flow.document, own)
         named = {key: value for key, value in (("vars", values), ("overrides", overrides)) if value}
+        if overrides or not flow.fixed.isdisjoint(values):
+            named[MAY] = MAY_ALL if freely else MAY_POLICIES
+        if overrides:
+            say(overrides_shown(overrides))
         return msgspec.json.encode({"a": [taken], "k": named} if named else [taken])
 
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
@@ -184,7 +216,7 @@ class FlowSignature(Signature):
         plain = plain_of(data, what)
         args, kwargs = (plain["a"], plain["k"]) if isinstance(plain, dict) else (plain, {})
         try:
-            self.check(args, {name: value for name, value in kwargs.items() if name != STEP})
+            self.check(args, {name: value for name, value in kwargs.items() if name not in (STEP, MAY)})
         except WrongArgumentsError as error:
             raise UnreadableError(what, "an input, vars and overrides", error.reason) from error
         return args, kwargs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -345,6 +345,38 @@ def given_vars(document: Document, given: Mapping[str, Any], environ: Mapping[st
             found[name] = None
     if problems:
         raise FlowInputError(document.name, problems)
+    return found
+
+
+def refuse_fixed(document: Document, given: Mapping[str, Any], fixed: Collection[str]) -> None:
+    """Return if no start gives a variable that the document, or the address of a step with a secret, fixes.
+
+    Raises:
+        FlowInputError: one does, and with another value than it has here anyway.
+    """
+    own = fixed_here(document, fixed)
+    advice = "set it in the settings of the environment, or let the document say `fixed: false`"
+    problems = [
+        _wrong(("vars", name), "is fixed: a start cannot give it", advice)
+        for name, value in given.items()
+        if name in fixed and value != own.get(name, UNSET)
+    ]
+    if problems:
+        raise FlowInputError(document.name, problems)
+
+
+def fixed_here(document: Document, fixed: Collection[str]) -> dict[str, Any]:
+    """The values that fixed variables have here: as the settings of this environment say, else the environment, else
+    the default."""
+    settled = _with_settings(document, {})
+    found: dict[str, Any] = {}
+    for name in fixed:
+        variable = document.vars[name]
+        value = settled[name] if name in settled else _from_environment(variable, os.environ)
+        if value is UNSET:
+            value = variable.default
+        if value is not UNSET:
+            found[name] = value
     return found
 
 

@@ -1,15 +1,27 @@
-"""Changes of the steps of a flow for one run: JSON merge patches (RFC 7396), by step."""
+"""Changes of the steps of a flow for one run: JSON merge patches (RFC 7396), by step.
+
+Such a change is code: it can let a step call anything with any arguments. So only the program itself and an admin of
+the whole store change everything; any other one who starts a run changes policies, or what the document lists in
+`overridable`, and gives values there and no expressions. This is checked where the arguments of a flow are taken
+(`FlowSignature.encode`, `checked_input`), and again where the run begins, by the mark that is among its arguments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from outlive._define.flow.document import Document
+from outlive._define.flow.document import Document, FlowStep
 from outlive._define.flow.expression import compile_value
-from outlive._define.flow.problems import FlowError, Problem, did_you_mean
+from outlive._define.flow.problems import FlowError, FlowInputError, Problem, did_you_mean
+from outlive._define.flow.secrets import check_data
+from outlive.errors import SecretError
+
+POLICIES = ("retry", "timeout", "heartbeat_timeout", "limit")
+"""What a start may change of a step whose document does not say otherwise."""
+_ARGUMENT = "with."
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -25,8 +37,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def overridden(document: Document, overrides: Mapping[str, Any]) -> Document:
-    """The document with changed steps.
+def overridden(document: Document, overrides: Mapping[str, Any], *, freely: bool = True) -> Document:
+    """The document with changed steps; unless it is changed freely, what is given for `with` is data.
 
     Raises:
         FlowError: a step is not there, or the changed document is none.
@@ -42,16 +54,24 @@ def overridden(document: Document, overrides: Mapping[str, Any]) -> Document:
         if not isinstance(patch, dict):
             message = f"what changes step {id} is no object"
             raise FlowError([Problem(code="bad-override", message=message, path=path)])
-        plain["steps"][id] = merge_patch(plain["steps"][id], patch)
+        plain["steps"][id] = merge_patch(plain["steps"][id], patch if freely else _as_data(patch))
     try:
         changed = msgspec.convert(plain, Document)
     except msgspec.ValidationError as error:
         raise FlowError(
             [Problem(code="bad-override", message=f"after the overrides: {error}", path=("overrides",))]
         ) from None
-    for id, patch in overrides.items():
-        _refuse_secrets(changed, id, patch)
+    if freely:
+        for id, patch in overrides.items():
+            _refuse_secrets(changed, id, patch)
     return changed
+
+
+def _as_data(patch: Mapping[str, Any]) -> dict[str, Any]:
+    given = patch.get("with")
+    if not isinstance(given, dict):
+        return dict(patch)
+    return {**patch, "with": {name: value if value is None else {"$literal": value} for name, value in given.items()}}
 
 
 def _refuse_secrets(changed: Document, id: str, patch: Mapping[str, Any]) -> None:
@@ -70,3 +90,70 @@ def _refuse_secrets(changed: Document, id: str, patch: Mapping[str, Any]) -> Non
         message = f"step {id} uses the secret {used[0]}, so a start cannot change its `{touched[0]}`"
         advice, path = "change the document, or the settings of the environment", ("overrides", id, touched[0])
         raise FlowError([Problem(code="secret", message=message, path=path, suggestion=advice)])
+
+
+# -- What a start may change -------------------------------------------------------------------------------
+
+
+def overridable_in(step: FlowStep) -> Sequence[str]:
+    """What a start may change of a step."""
+    return POLICIES if step.overridable is None else step.overridable
+
+
+def refuse_code(document: Document, overrides: Mapping[str, Any]) -> None:
+    """Return if overrides change only what the document lets a start change.
+
+    Raises:
+        FlowInputError: they change more.
+    """
+    problems = [
+        problem
+        for id, patch in overrides.items()
+        if id in document.steps and isinstance(patch, dict)
+        for problem in _refused(id, document.steps[id], patch)
+    ]
+    if problems:
+        raise FlowInputError(document.name, problems)
+
+
+def _refused(id: str, step: FlowStep, patch: Mapping[str, Any]) -> list[Problem]:
+    allowed = overridable_in(step)
+    may = f"it may change {', '.join(allowed)}" if allowed else "its document lets a start change nothing of it"
+    found: list[Problem] = []
+    for field, value in patch.items():
+        names = [_ARGUMENT + str(name) for name in value] if field == "with" and isinstance(value, dict) else [field]
+        found += [
+            _problem(id, field, f"a start may not change `{name}` of step {id}", may)
+            for name in names
+            if name not in allowed
+        ]
+        if field == "if" and not isinstance(value, bool | None):
+            found.append(_problem(id, field, f"a start gives true or false for `if` of step {id}, no expression"))
+    try:
+        check_data(patch, f"the overrides of step {id}")
+    except SecretError as error:
+        found.append(_problem(id, "with", str(error)))
+    return found
+
+
+def _problem(id: str, field: str, message: str, advice: str = "") -> Problem:
+    return Problem(code="bad-override", message=message, path=("overrides", id, field), suggestion=advice)
+
+
+def schema_of_overrides(document: Document) -> dict[str, Any]:
+    """The JSON Schema of the overrides that any start may give."""
+    return {
+        "type": ["object", "null"],
+        "properties": {id: _schema_of_step(step) for id, step in document.steps.items()},
+        "additionalProperties": False,
+    }
+
+
+def _schema_of_step(step: FlowStep) -> dict[str, Any]:
+    allowed = overridable_in(step)
+    own = [name for name in allowed if not name.startswith(_ARGUMENT)]
+    properties: dict[str, Any] = {name: {"type": ["boolean", "null"]} if name == "if" else {} for name in own}
+    given: dict[str, Any] = {name.removeprefix(_ARGUMENT): {} for name in allowed if name.startswith(_ARGUMENT)}
+    if given:
+        properties["with"] = {"type": "object", "properties": given, "additionalProperties": False}
+    return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -25,7 +25,7 @@ from outlive.errors import FlowStepError, RunFailed
 STEP = "step"
 """The argument of a flow that no caller can give."""
 OVERRIDES = f"{OPEN}overrides"
-"""Where the scope of a run has the changes of its steps; no expression can name it."""
+"""Where the scope of a run has the arguments that change its steps; no expression can name it."""
 _HAS_TURN = f"{OPEN}turn"
 """In the scope of a run that is one step: it has waited for its turn already."""
 
@@ -56,8 +56,7 @@ class QueuedTarget:
         if self._names:
             grants_in(self._names, scope)  # Here, where the data is: it must not name a secret.
         arguments: dict[str, Any] = {STEP: {"path": self._path, "given": given}}
-        if scope.get(OVERRIDES):
-            arguments["overrides"] = scope[OVERRIDES]
+        arguments |= scope.get(OVERRIDES, {})
         own = SCOPE.get().frame.spec
         spec = replace(own, queue=self._queue, timeout_seconds=None, signature=_Encoded(own.signature))
         run_id = await start_detached(execution, spec, (), arguments, name=self._name)

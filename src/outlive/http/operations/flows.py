@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct
 
 import outlive.errors as e
 from outlive._define.flow import settings
+from outlive._define.flow.addresses import fixed_vars
 from outlive._define.flow.document import Document, hash_of
 from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
@@ -83,7 +84,8 @@ class StartFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     input: Json = None
     vars: dict[str, Json] | None = None
     overrides: dict[str, Json] | None = None
-    """Changes of its steps for this run, a JSON merge patch for each."""
+    """Changes of its steps for this run, a JSON merge patch for each: retries, timeouts and limits, or what the
+    document lets a start change. An admin of the whole store may change everything."""
     revision: Revision = None
     id: RunId | None = None
     timeout: Seconds | None = None
@@ -263,7 +265,7 @@ async def delete_flow(call: Call, name: Name, body: DeleteFlow | None = None) ->
     "/flows/{name}/runs",
     scope="operator",
     answers=201,
-    raises=(*MISSING, e.FlowDisabledError, FlowInputError, e.RunExistsError, e.PayloadTooLargeError),
+    raises=(*MISSING, e.FlowDisabledError, FlowInputError, FlowError, e.RunExistsError, e.PayloadTooLargeError),
 )
 async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> Started:
     """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""
@@ -326,8 +328,9 @@ def input_of(document: Document) -> dict[str, Any] | None:
 def _vars_of(document: Document) -> dict[str, Any] | None:
     """None of them is required: the environment of the server may have those that a start does not give."""
     properties: dict[str, Any] = {}
+    fixed = fixed_vars(document)
     for name, variable in document.vars.items():
-        if not variable.secret:
+        if not variable.secret and name not in fixed:
             schema = variable_schema(variable)
             plain = dict(schema) if isinstance(schema, dict) else {"type": schema} if isinstance(schema, str) else {}
             default = {} if variable.default is UNSET else {"default": variable.default}

@@ -13,7 +13,13 @@ from __future__ import annotations
 
 from outlive._define.flow.expression.demand import steps_in
 from outlive._define.flow.expression.expression import CheckedTypes, Expression, parse
-from outlive._define.flow.expression.template import Template, case_of, compile_cases, compile_value
+from outlive._define.flow.expression.template import (
+    Template,
+    case_of,
+    compile_cases,
+    compile_value,
+    references_of_address,
+)
 from outlive._define.flow.expression.types import (
     ANY,
     BOOL,
@@ -47,6 +53,7 @@ __all__ = [
     "compile_value",
     "join",
     "parse",
+    "references_of_address",
     "steps_in",
     "type_of_schema",
     "type_of_value",

@@ -36,6 +36,9 @@ DEPTH_MAX = 100
 # Only a text, a map or a comment can hold what looks like the end. Texts without escapes and braces are passed over.
 _PLAIN_END = re.compile(r"""(?:[^'"{}/\\]++|'[^'{}\\\r\n]*+'|"[^"{}\\\r\n]*+")*+\}\}""")
 
+# Up to where a URL says which server is meant; \0 stands for the value of an expression.
+_AUTHORITY = re.compile(r"[^/?#\\\0]*://[^/?#\\]+[/?#]|\0[^/?#\\]*[/?#](?!/)")
+
 Path = tuple[str | int, ...]
 Scope = Mapping[str, Any]
 
@@ -102,6 +105,24 @@ def compile_value(value: Any, problems: list[tuple[Path, ExpressionError]] | Non
     found = tuple(compiler.expressions)
     references = frozenset(path for _, each in found for path in each.references)
     return Template(found, part.is_constant, references, part)
+
+
+def references_of_address(url: str) -> frozenset[tuple[str, ...]]:
+    """What the expressions in a URL ask of a scope that decide which server it names, and not the path behind that.
+
+    Raises:
+        ExpressionError: it cannot be read.
+    """
+    seen, found = "", set[tuple[str, ...]]()
+    for piece in _pieces(url):
+        if isinstance(piece, str):
+            seen += piece.lstrip() if not seen else piece
+        elif _AUTHORITY.match(seen):
+            break
+        else:
+            found |= piece.references
+            seen += "\0"
+    return frozenset(found)
 
 
 def compile_cases(value: dict[str, Any]) -> Template:
