@@ -13,7 +13,7 @@ import outlive
 from outlive import KeepAudit
 from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._store.audit import AuditRow
-from outlive.client.audit_log import AuditCheck
+from outlive.client.audit_chain import AuditCheck
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
@@ -211,7 +211,7 @@ async def test_a_pruned_log_is_whole(engine: TestEngine, monkeypatch: pytest.Mon
 
     exported, pruned = await said(engine)
     assert (exported, pruned[:21]) == ("ann export run-3", "outlive audit.prune 3")
-    check = await engine.audit.verify()
+    check = await engine.audit.verify(keep=timedelta(days=30))
     assert (check.first, check.problems) == (4, ())
     rows = await store_of(engine).read_audit(limit=9)
     assert not (await verified(engine, rows[1:], monkeypatch)).is_whole
@@ -229,11 +229,11 @@ async def test_a_check_against_a_row_that_has_gone_is_no_check(engine: TestEngin
         await engine.audit.record("export", "run-3")
     await AuditPruner(store_of(engine), KeepAudit(timedelta(days=30))).run_once()
 
-    checks = [await engine.audit.verify(since=head) for head in heads]
+    checks = [await engine.audit.verify(since=head, keep=timedelta(days=30)) for head in heads]
     assert [check.is_whole for check in checks] == [False, False, True]
     assert checks[0].problems[0].startswith("row 1, the last one at the earlier check, has gone")
-    forged = heads[2][:-1] + ("0" if heads[2][-1] != "0" else "1")
-    assert not (await engine.audit.verify(since=forged)).is_whole
+    forged = heads[2].replace(":", ":0", 1).replace(heads[2].split(":")[1], heads[2].split(":")[1][:-1])
+    assert not (await engine.audit.verify(since=forged, keep=timedelta(days=30))).is_whole
 
 
 @pytest.mark.parametrize("wrong", [[KeepAudit(timedelta(days=2))] * 2, KeepAudit(timedelta(days=2))])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from outlive._model import given
@@ -16,6 +17,7 @@ KEEP_SECONDS_MIN = 3_600.0
 """A run's id is the key by which a start is done once: a caller that never heard the answer asks again, and those who
 wait for its result look for it, for at least so long."""
 AUDIT_SECONDS_MIN = 86_400.0
+AUDIT_KEY_BYTES_MIN = 32
 _MICROSECONDS = 1_000_000
 
 
@@ -87,22 +89,66 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class KeepAudit:
-    """How long rows of the audit log stay: `retention=[KeepAudit(timedelta(days=365))]`. At least a day.
+    """How long rows of the audit log stay, and the key that seals it: `retention=[KeepAudit(timedelta(days=365))]`.
 
     The oldest go first, and the log has a row that says which have gone. Without, all stay for ever.
     """
 
-    keep: Span
+    keep: Span | None = None
+    """At least a day; None is for ever."""
+    key: bytes | None = field(default=None, repr=False)
+    """32 random bytes or more, which the store must not have: workers seal the log with it every ten minutes."""
 
     def __post_init__(self) -> None:
-        if given.seconds("KeepAudit", "keep", self.keep) < AUDIT_SECONDS_MIN:
+        seconds = given.some_seconds("KeepAudit", "keep", self.keep, or_none="to keep them for ever")
+        if seconds is not None and seconds < AUDIT_SECONDS_MIN:
             wanted = "give a day or more, for example KeepAudit(timedelta(days=365))"
             raise InvalidArgumentError("KeepAudit", "keep", self.keep, wanted)
+        if self.key is not None:
+            audit_key("KeepAudit", self.key)
+        elif seconds is None:
+            wanted = (
+                "say how long, for example KeepAudit(timedelta(days=365)), or give a key; or leave the KeepAudit out"
+            )
+            raise InvalidArgumentError("KeepAudit", "keep", None, wanted)
 
     @property
-    def span(self) -> int:
-        """In microseconds."""
-        return round(given.seconds("KeepAudit", "keep", self.keep) * _MICROSECONDS)
+    def span(self) -> int | None:
+        """In microseconds; None is for ever."""
+        seconds = given.some_seconds("KeepAudit", "keep", self.keep)
+        return None if seconds is None else round(seconds * _MICROSECONDS)
+
+
+def audit_key(where: str, key: object) -> bytes:
+    """A key that seals the audit log.
+
+    Raises:
+        ArgumentTypeError: it is something else than bytes.
+        ConfigurationError: it is too short to be one that cannot be guessed. It is not shown: errors end up in logs.
+    """
+    if not isinstance(key, bytes):
+        wanted = f"give {AUDIT_KEY_BYTES_MIN} random bytes or more: os.urandom({AUDIT_KEY_BYTES_MIN})"
+        raise ArgumentTypeError(where, "key", type(key).__name__, wanted)
+    if len(key) < AUDIT_KEY_BYTES_MIN:
+        raise ConfigurationError(
+            f"the key of {where} has {len(key)} bytes; give {AUDIT_KEY_BYTES_MIN} random bytes or more: "
+            f"os.urandom({AUDIT_KEY_BYTES_MIN})"
+        )
+    return key
+
+
+def read_audit_key(path: str | os.PathLike[str]) -> bytes:
+    """The key in a file, as it is but for the end of its last line.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or has no key.
+    """
+    try:
+        return audit_key(f"the file {os.fspath(path)}", Path(path).read_bytes().rstrip(b"\r\n"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"the file {os.fspath(path)} with the key of the audit log: {error.strerror}"
+        ) from None
 
 
 def _span(name: str, span: object) -> float | None:

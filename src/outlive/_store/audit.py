@@ -9,12 +9,16 @@ Rows have numbers without a gap, and each has a hash over the one before it and 
 taken out, breaks the chain at that place. Old rows go only from the beginning, and a row that says so is added to the
 end: it holds the number and the hash of the last row that went.
 
+Who can write to the store can make another chain, as good as this one. Workers may have a key that the store does not
+have: they seal the last row now and then by a row with a proof, and prove which rows they have deleted.
+
 Every sentence of a docstring is checked by `outlive.testing.conformance.audit` on every backend.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -25,6 +29,8 @@ NO_HASH = "0" * 64
 """What the hash of the first row is made over, instead of that of a row before it."""
 PRUNED = "audit.prune"
 """The verb of the row that says that old rows have gone: `target` is the number of the last one, `reason` its hash."""
+SEALED = "audit.seal"
+"""The verb of a row that seals an earlier one: `target` is the number of that one, `reason` its hash."""
 STORE = "outlive"
 """The actor of what a store does by itself."""
 
@@ -48,6 +54,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_denied: bool = False
     request: str = ""
     """What request it was done by, if its sender named it with a key: a digest of both."""
+    proof: str = ""
+    """Of a row of the store itself: shows that the writer has the key (`proof_of`)."""
 
 
 class AuditRow(msgspec.Struct, frozen=True):
@@ -88,9 +96,10 @@ class AuditTable(Protocol):
     async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
         """The rows that pass the filter, the newest first, with a number below `before`; at most `limit`."""
 
-    async def prune_audit(self, *, before: int, limit: int) -> int:
+    async def prune_audit(self, *, before: int, limit: int, key: bytes | None = None) -> int:
         """Delete rows from the beginning of the log that were written before the instant `before`, at most `limit`; how
-        many. The last row stays. If any go, a row with the verb `PRUNED` is added in the same transaction."""
+        many. The last row stays. If any go, a row with the verb `PRUNED` is added in the same transaction, with a proof
+        if there is a `key`."""
 
     async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:
         """Add rows of another store's log as they are, in one transaction; `rows` ascend without a gap. Those that are
@@ -129,9 +138,25 @@ def rows_to_add(last: AuditRow | None, rows: Sequence[AuditRow]) -> list[AuditRo
     return left if is_next else None
 
 
-def pruned(last: AuditRow) -> Action:
+def pruned(last: AuditRow, key: bytes | None = None) -> Action:
     """What the log says of rows that have gone, up to this one."""
-    return Action(actor=STORE, verb=PRUNED, target=str(last.number), reason=last.hash)
+    return _about(PRUNED, last, key)
+
+
+def sealed(last: AuditRow, key: bytes) -> Action:
+    """What the log says of its last row, which proves all rows up to that one to those who have the key."""
+    return _about(SEALED, last, key)
+
+
+def _about(verb: str, row: AuditRow, key: bytes | None) -> Action:
+    number = str(row.number)
+    proof = "" if key is None else proof_of(key, verb, number, row.hash)
+    return Action(actor=STORE, verb=verb, target=number, reason=row.hash, proof=proof)
+
+
+def proof_of(key: bytes, verb: str, number: str, digest: str) -> str:
+    """What only those can write who have the key: it is over what is said, and of which row."""
+    return hmac.new(key, f"{verb}\n{number}\n{digest}".encode(), hashlib.sha256).hexdigest()
 
 
 decode_action = msgspec.json.Decoder(Action).decode

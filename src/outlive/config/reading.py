@@ -131,7 +131,7 @@ class _Reader:
         beginning = "sqlite:" if name == "store" else ""
         if name == "store" and given.value.startswith(beginning):
             path = given.value.removeprefix(beginning)
-        elif name.endswith(".archive") and "://" not in given.value:
+        elif name == "retention.audit_key_file" or (name.endswith(".archive") and "://" not in given.value):
             path = given.value
         else:
             return

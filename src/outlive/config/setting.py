@@ -285,6 +285,13 @@ SETTINGS: tuple[Setting, ...] = (
         "how long rows of the audit log stay; for ever unless given",
         lambda value: KeepAudit(value).keep,
     ),
+    Setting(
+        "retention.audit_key_file",
+        TEXT,
+        None,
+        "a file with 32 random bytes or more, by which workers seal the audit log",
+        lambda value: given.text("KeepAudit", "audit_key_file", value, like="audit.key"),
+    ),
     *_keep(f"retention.workflows.{EACH}"),
     *_of(
         "limits",

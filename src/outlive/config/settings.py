@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from outlive._model import Limits, Recovery, Retry
-from outlive._model.retention import Keep, KeepAudit
+from outlive._model.retention import Keep, KeepAudit, read_audit_key
 from outlive.config.setting import BY_NAME
 
 KEEP = "retention"
@@ -57,7 +57,7 @@ class Settings:
         """What was given, as the options of `Engine`.
 
         Raises:
-            ConfigurationError: two values do not go together.
+            ConfigurationError: two values do not go together, or the file with a key cannot be read.
         """
         options: dict[str, Any] = {
             option: self.given[name].value for name, option in _OPTIONS.items() if name in self.given
@@ -81,8 +81,9 @@ class Settings:
     def _keeps(self) -> list[Keep | KeepAudit]:
         values = self._table(KEEP)
         keeps: list[Keep | KeepAudit] = []
-        if (audit := values.pop("audit", None)) is not None:
-            keeps.append(KeepAudit(audit))
+        audit, key_file = values.pop("audit", None), values.pop("audit_key_file", None)
+        if audit is not None or key_file is not None:
+            keeps.append(KeepAudit(audit, None if key_file is None else read_audit_key(key_file)))
         if values:
             keeps.append(Keep(**values))
         beginning = f"{'.'.join(WORKFLOWS)}."

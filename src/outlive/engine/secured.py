@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from outlive._model.retention import Keep, KeepAudit
 from outlive.client.audit_log import AuditLog
 from outlive.client.decision_links import Links
 from outlive.client.keys import Keys
@@ -20,6 +21,8 @@ class Secured:
         @property
         def _verbs(self) -> Client: ...
 
+        _retention: tuple[Keep | KeepAudit, ...]
+
     @property
     def keys(self) -> Keys:
         """API keys: creates, lists and revokes them."""
@@ -34,4 +37,5 @@ class Secured:
     @property
     def audit(self) -> AuditLog:
         """What people and keys did, from the store; see `outlive.acting`."""
-        return AuditLog(self._verbs.access)
+        keep = next((keep for keep in self._retention if isinstance(keep, KeepAudit)), None)
+        return AuditLog(self._verbs.access, keep)

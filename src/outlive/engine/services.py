@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from outlive._model.retention import Keep, KeepAudit
 from outlive._runtime.environment import Environment
 from outlive._runtime.services.audit_pruner import AuditPruner
+from outlive._runtime.services.audit_sealer import AuditSealer
 from outlive._runtime.services.blob_collector import BlobCollector
 from outlive._runtime.services.cell_collector import CellCollector
 from outlive._runtime.services.flow_loader import FlowLoader, Redefine
@@ -83,7 +84,11 @@ def start_services(
         has_own = bool(environment.registry.schedules())
         found.append(Scheduler(client, clock=clock, counters=counters, looks_at_once=has_own))
     found.append(UnbegunEnder(store, counters=counters, tracer=environment.tracer))
-    found += [AuditPruner(store, keep) for keep in retention if isinstance(keep, KeepAudit)]
+    if keep := next((keep for keep in retention if isinstance(keep, KeepAudit)), None):
+        if keep.span is not None:
+            found.append(AuditPruner(store, keep))
+        if keep.key is not None:
+            found.append(AuditSealer(store, keep.key))
     if rules := [keep for keep in retention if isinstance(keep, Keep)]:
         rate = environment.limits.deletes_per_second_max
         found.append(Pruner(store, rules, clock=clock, counters=counters, deletes_per_second_max=rate))

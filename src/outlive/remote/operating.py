@@ -23,7 +23,7 @@ from outlive._model.trigger import Sent, TriggerInfo
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import WorkerInfo
-from outlive.client.audit_log import AuditCheck, AuditEntry
+from outlive.client.audit_chain import AuditCheck, AuditEntry
 from outlive.client.bulk import TreeFilters
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.events.sinks import Sink
@@ -200,10 +200,14 @@ class RemoteAudit:
         found = await self._remote.operate("list_actions", query=options)
         return Page([_action_of(view) for view in found.items], next=found.next)
 
-    async def verify(self, *, since: str | None = None) -> AuditCheck:
-        """See `AuditLog`."""
-        found = await self._remote.operate("verify_audit", query={"since": since})
-        return AuditCheck(found.rows, found.first, found.head, tuple(found.problems))
+    async def verify(self, *, since: str | None = None, keep: given.Span | None = None) -> AuditCheck:
+        """See `AuditLog`. The server has a key if its `KeepAudit` has one; none is sent."""
+        seconds = given.some_seconds("engine.audit.verify", "keep", keep)
+        found = await self._remote.operate("verify_audit", query={"since": since, "keep": seconds})
+        return AuditCheck(
+            **{name: getattr(found, name) for name in found.__struct_fields__ if name != "problems"},
+            problems=tuple(found.problems),
+        )
 
 
 class RemoteKeys:

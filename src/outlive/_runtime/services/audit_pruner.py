@@ -19,12 +19,13 @@ class AuditPruner:
     name = "audit pruner"
 
     def __init__(self, store: Store, keep: KeepAudit) -> None:
-        self._store, self._span = store, keep.span
+        assert keep.span is not None, "rows that stay for ever need no pruner"
+        self._store, self._span, self._key = store, keep.span, keep.key
 
     async def run_once(self) -> float:
         """Delete what is too old, at most so many rows; seconds until the next look."""
         before = self._store.now() - self._span
-        gone = await self._store.prune_audit(before=before, limit=ROWS_AT_ONCE)
+        gone = await self._store.prune_audit(before=before, limit=ROWS_AT_ONCE, key=self._key)
         if gone:
             log.info("%d rows of the audit log were deleted that are older than %d s", gone, self._span // MICROSECONDS)
         return MORE_SECONDS if gone == ROWS_AT_ONCE else REST_SECONDS

@@ -30,14 +30,14 @@ class MemoryAudit:
         rows = [row for row in reversed(self._state.audit) if before is None or row.number < before]
         return [row for row in rows if _is_wanted(row, wanted)][:limit]
 
-    async def prune_audit(self, *, before: int, limit: int) -> int:
+    async def prune_audit(self, *, before: int, limit: int, key: bytes | None = None) -> int:
         """See `AuditTable`."""
         rows = self._state.audit
         most = min(limit, len(rows) - 1)
         count = next((place for place, row in enumerate(rows[:most]) if row.at >= before), max(most, 0))
         if count:
             last, self._state.audit = rows[count - 1], rows[count:]
-            append_audit(self._state, [pruned(last)], self.now())
+            append_audit(self._state, [pruned(last, key)], self.now())
         return count
 
     async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:

@@ -66,11 +66,11 @@ async def carry_audit(session: Session, rows: Sequence[AuditRow]) -> bool:
     return added is not None
 
 
-async def prune_audit(session: Session, before: int, limit: int, now: int | None) -> int:
+async def prune_audit(session: Session, before: int, limit: int, key: bytes | None, now: int | None) -> int:
     """Delete from the beginning, and say so at the end."""
     async with session.transaction():
         await session.fetch("lock_audit")
         rows = _rows(await session.fetch("delete_audit", before, limit))
         if rows:
-            await append_audit(session, [pruned(rows[-1])], now)
+            await append_audit(session, [pruned(rows[-1], key)], now)
     return len(rows)

@@ -441,9 +441,9 @@ class PostgresStore:
         """See `AuditTable`."""
         return await self._write(audit_log.carry_audit, rows)
 
-    async def prune_audit(self, *, before: int, limit: int) -> int:
+    async def prune_audit(self, *, before: int, limit: int, key: bytes | None = None) -> int:
         """See `AuditTable`."""
-        return await self._write(audit_log.prune_audit, before, limit, self._time.given())
+        return await self._write(audit_log.prune_audit, before, limit, key, self._time.given())
 
     async def give_back(self) -> bool:
         """See `Deletion`. Autovacuum does that."""

@@ -56,15 +56,15 @@ def _append(session: Session, actions: Sequence[Action]) -> None:
     put_audit(session, actions)
 
 
-def _prune(session: Session, argument: tuple[int, int]) -> int:
-    before, limit = argument
+def _prune(session: Session, argument: tuple[int, int, bytes | None]) -> int:
+    before, limit, key = argument
     rows = read_audit(session, (0, limit + 1))
     most = min(limit, len(rows) - 1)
     count = next((place for place, row in enumerate(rows[:most]) if row.at >= before), max(most, 0))
     if count:
         last = rows[count - 1]
         session.execute("delete_audit", last.number)
-        put_audit(session, [pruned(last)])
+        put_audit(session, [pruned(last, key)])
     return count
 
 

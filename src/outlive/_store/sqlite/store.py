@@ -282,9 +282,9 @@ class SqliteStore:
         """See `AuditTable`."""
         return await self.write(CARRY_AUDIT, rows)
 
-    async def prune_audit(self, *, before: int, limit: int) -> int:
+    async def prune_audit(self, *, before: int, limit: int, key: bytes | None = None) -> int:
         """See `AuditTable`."""
-        return await self.write(PRUNE_AUDIT, (before, limit))
+        return await self.write(PRUNE_AUDIT, (before, limit, key))
 
     async def give_back(self) -> bool:
         """See `Deletion`."""

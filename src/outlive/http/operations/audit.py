@@ -55,7 +55,9 @@ class AuditCheckQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What to compare with."""
 
     since: Annotated[str, Meta(max_length=200)] | None = None
-    """`head` of an earlier check: rows that were cut off since are noticed."""
+    """`head` of an earlier check: rows that were cut off or pruned since are noticed."""
+    keep: Annotated[float, Meta(gt=0)] | None = None
+    """How many seconds rows are kept; as the server's settings say unless given."""
 
 
 class AuditCheckView(Struct, frozen=True, kw_only=True):
@@ -66,6 +68,14 @@ class AuditCheckView(Struct, frozen=True, kw_only=True):
     head: str
     """Keep it elsewhere, and give it as `since` to a later check."""
     problems: list[str]
+    pruned: int
+    """How many rows have gone from the beginning, as the log says."""
+    pruned_at: datetime | None
+    """When the last of them went."""
+    pruned_since: int
+    """How many of them went after the earlier check."""
+    sealed: int
+    """The number of the last row that is proven by a key; 0 without a key."""
 
 
 @operation("GET", "/audit", scope="admin")
@@ -101,6 +111,15 @@ async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
 
 @operation("GET", "/audit/check", scope="admin", waits=True)
 async def verify_audit(call: Call, query: AuditCheckQuery) -> AuditCheckView:
-    """Check every row of the log against the one before it."""
-    check = await call.engine.audit.verify(since=query.since)
-    return AuditCheckView(rows=check.rows, first=check.first, head=check.head, problems=list(check.problems))
+    """Check every row of the log against the one before it, and what was pruned against what is to be kept."""
+    check = await call.engine.audit.verify(since=query.since, keep=query.keep)
+    return AuditCheckView(
+        rows=check.rows,
+        first=check.first,
+        head=check.head,
+        problems=list(check.problems),
+        pruned=check.pruned,
+        pruned_at=check.pruned_at,
+        pruned_since=check.pruned_since,
+        sealed=check.sealed,
+    )

@@ -7,7 +7,17 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.audit import NO_HASH, PRUNED, AuditFilter, AuditRow, body_of, decode_action, hash_of
+from outlive._store.audit import (
+    NO_HASH,
+    PRUNED,
+    STORE,
+    AuditFilter,
+    AuditRow,
+    body_of,
+    decode_action,
+    hash_of,
+    proof_of,
+)
 from outlive._store.contract import Action, Outcome, Store
 from outlive._store.schedules import ScheduleChange
 from outlive.testing.clock import ManualClock
@@ -141,8 +151,12 @@ class AuditConformance(Facet):
         last = decode_action(rows[-1].body)
         assert (last.verb, last.target, last.reason) == (PRUNED, "2", second.hash)
         assert_chained(rows, after=second.hash)
-        assert await store.prune_audit(before=clock.now() + 1, limit=9) == 2
-        assert [row.number for row in await store.read_audit(limit=9)] == [5, 6]
+        assert (last.actor, last.proof) == (STORE, "")
+        assert await store.prune_audit(before=clock.now() + 1, limit=9, key=b"secret") == 2
+        rows = await store.read_audit(limit=9)
+        assert [row.number for row in rows] == [5, 6]
+        last = decode_action(rows[-1].body)
+        assert last.proof == proof_of(b"secret", PRUNED, "4", last.reason)
 
     async def test_audit_of_many_writers_is_one_chain(self, store: Store, other: Store) -> None:
         """However they come at once."""
