@@ -8,6 +8,7 @@ import enum
 import pytest
 
 import outlive
+from outlive.client.bulk import AT_ONCE
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.support import Place, in_time, until
@@ -134,3 +135,62 @@ async def test_other_verbs_raise_in_time_too(place: Place) -> None:
             await run.info()
         with pytest.raises(CommitUnknownError, match="for r-1 was written; repeat the call with the same id or key"):
             await run.signal("go", 1)
+
+
+async def test_message_with_a_key_is_not_sent_again_to_a_store_that_is_silent(place: Place) -> None:
+    """What has a key may be sent again when a line was cut; a caller waits for a silent store once all the same."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=False, store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        run = await engine.start(echoed, "a", id="r-1")
+        stores[0].gates["deliver"] = asyncio.Event()
+        with pytest.raises(CommitUnknownError, match="for r-1 was written"):
+            await run.signal("go", 1, key="evt-1")
+
+        assert stores[0].calls["deliver"] == 1
+
+
+async def test_caller_that_stands_in_line_behind_others_does_not_wait_twice(place: Place) -> None:
+    """Those who ask for runs while a question is under way share its end when the store is silent."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=False, store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        runs = [await engine.start(echoed, "a") for _ in range(4)]
+        for verb in ("find_run", "find_runs"):
+            stores[0].gates[verb] = asyncio.Event()
+        asked = stores[0].calls["find_runs"]
+        looks = [asyncio.create_task(run.info()) for run in runs[:2]]
+        await asyncio.sleep(0.01)
+        looks += [asyncio.create_task(run.info()) for run in runs[2:]]
+        await asyncio.wait(looks)
+
+        assert [type(look.exception()) for look in looks] == [StoreUnavailableError] * 4
+        assert stores[0].calls["find_runs"] == asked + 1
+
+
+async def test_start_with_an_id_that_is_looked_for_in_vain_has_waited(place: Place) -> None:
+    """An engine with a worker looks for the id first; it does not then wait as long again for the run's creation."""
+    stores: list[FaultyStore] = []
+    async with place.engine(store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        for verb in ("find_run", "find_runs", "commit"):
+            stores[0].gates[verb] = asyncio.Event()
+        commits = stores[0].calls["commit"]
+        with pytest.raises(StoreUnavailableError, match=r"has not answered for 0\.15 s; run r-1 was not started"):
+            await engine.start(echoed, "a", id="r-1")
+
+        assert stores[0].calls["commit"] == commits
+        for gate in stores[0].gates.values():
+            gate.set()
+
+
+async def test_verb_for_many_runs_waits_for_the_store_once(place: Place) -> None:
+    """Runs that were not begun with when the store fell silent are refused at once, with the same reason."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=False, store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        for number in range(AT_ONCE + 6):
+            await engine.start(echoed, "a", id=f"r-{number:02}")
+        stores[0].gates["commit"] = asyncio.Event()
+        commits = stores[0].calls["commit"]
+        outcomes = await engine.cancel(workflow="echoed")
+
+        assert stores[0].calls["commit"] == commits + AT_ONCE
+        assert [type(it.error) for it in outcomes[-6:]] == [StoreUnavailableError] * 6
+        assert not any(it.done for it in outcomes)

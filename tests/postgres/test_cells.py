@@ -84,6 +84,22 @@ async def test_who_waits_for_a_cell_does_not_keep_others_from_reading(store: Pos
         assert await in_time(asyncio.gather(*changes)) == list(range(2, 102))
 
 
+async def test_change_that_was_given_up_in_line_never_happens(store: PostgresStore, postgres_url: str) -> None:
+    """The one that the server has goes on without its caller; the one behind it has no connection yet."""
+    await store.change_cell("counter", add)
+    async with connected(postgres_url) as blocker, connected(postgres_url) as looker, blocker.transaction():
+        await blocker.fetchval(LOCK, "counter")
+        first = asyncio.ensure_future(store.change_cell("counter", add))
+        await until(lambda: is_waiting_for_lock(looker))
+        behind = asyncio.ensure_future(store.change_cell("counter", add))
+        await asyncio.sleep(0)
+        first.cancel()
+        behind.cancel()
+        await asyncio.wait([first, behind])
+
+    assert await in_time(store.change_cell("counter", add)) == 3
+
+
 async def test_who_makes_a_cell_has_no_other_one_locked(store: PostgresStore, postgres_url: str) -> None:
     """Another session that makes the same cell, and wants the others then, does not wait in a circle."""
     await store.change_cell("b", add)

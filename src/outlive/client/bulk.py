@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from outlive._model import Run, RunStatus, given
 from outlive.client.finding import Finder, Statuses, filter_of
-from outlive.errors import InvalidArgumentError
+from outlive.errors import InvalidArgumentError, StoreUnavailableError
 
 LIMIT = 100
 """How many runs one call is for unless it says so."""
@@ -103,7 +103,17 @@ async def for_each(
     runs = acted_on(found, is_for_trees=is_for_trees)
     if is_preview:
         return [_outcome(run) for run in runs]
-    return [outcome async for outcome in side_by_side(runs, lambda run: _done(run, verb))]
+    away: list[StoreUnavailableError] = []
+
+    async def done(run: Run) -> RunOutcome:
+        if away:  # Each of the others would wait for the store as long as this one.
+            return _outcome(run, error=StoreUnavailableError(away[0].place, away[0].reason))
+        outcome = await _done(run, verb)
+        if isinstance(outcome.error, StoreUnavailableError):
+            away.append(outcome.error)
+        return outcome
+
+    return [outcome async for outcome in side_by_side(runs, done)]
 
 
 async def side_by_side(items: Sequence[T], do: Callable[[T], Awaitable[R]]) -> AsyncIterator[R]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from msgspec import Raw
@@ -68,15 +69,16 @@ class Inbox:
 
     async def _send(self, messages: list[Message], start: Change | None) -> Delivery:
         """What became of the first message that was refused, or else of the first."""
-        sends = SENDS_MAX if messages[0].key else 1
+        loop = asyncio.get_running_loop()
+        sends, until = SENDS_MAX if messages[0].key else 1, loop.time() + self._access.store_seconds
         room = self._inbox_messages_max + (REQUESTS_MAX if messages[0].kind in _REQUESTS else 0)
         while True:
             sends -= 1
             try:
                 deliveries = await self._access.store.deliver(messages, start=start, inbox_messages_max=room)
             except CommitUnknownError:
-                # With a key it can be sent again: if it had arrived, the store says so.
-                if not sends:
+                # With a key it can be sent again: if it had arrived, the store says so. Not to one that is silent.
+                if not sends or loop.time() >= until:
                     raise
             else:
                 refused = [it for it in deliveries if it not in (Delivery.ACCEPTED, Delivery.DUPLICATE)]

@@ -22,7 +22,6 @@ class Asked(NamedTuple):
 
     run_id: str
     answer: asyncio.Future[Run | None]
-    is_needed: bool
 
 
 class Lookups:
@@ -33,14 +32,10 @@ class Lookups:
         self._waiting: list[Asked] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def find(self, run_id: str, *, is_needed: bool = True) -> Run | None:
-        """The run of this id as it is now, if there is one.
-
-        Args:
-            is_needed: raise if the store cannot be reached, and not answer with None.
-        """
+    async def find(self, run_id: str) -> Run | None:
+        """The run of this id as it is now, if there is one."""
         answer: asyncio.Future[Run | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Asked(run_id, answer, is_needed))
+        self._waiting.append(Asked(run_id, answer))
         if self._task is None:
             self._task = own_task(self._ask_for_all(), name="outlive-lookups")
         return await answer
@@ -65,10 +60,13 @@ class Lookups:
                     await self._ask_for([one])
                 return
             failure = error
-        for run_id, answer, is_needed in asked:
+            if isinstance(error, StoreUnavailableError):
+                # Those who came meanwhile have waited for the store too.
+                asked, self._waiting = asked + self._waiting, []
+        for run_id, answer in asked:
             if answer.done():
                 continue  # Its caller has given up.
-            if failure is None or (not is_needed and isinstance(failure, StoreUnavailableError)):
+            if failure is None:
                 answer.set_result(found.get(run_id))
             else:
                 answer.set_exception(failure)

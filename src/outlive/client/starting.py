@@ -161,13 +161,31 @@ class Starter:
             return await self._start_gathered(gather, event, blobs, wanted)
         if connection is not None:
             await self._start_within(connection, run_id, event, blobs, on_conflict=on_conflict)
-        elif (
-            self._access.worker is not None and id is not None and await self._access.find(run_id, is_needed=False)
-        ) or (await self._create(run_id, event, blobs) is Outcome.CONFLICT):
-            # Our own worker would begin with the first steps before the store says that the id is taken; without a
-            # worker the store alone says it, which takes one question less.
+        elif (id is not None and await self._is_taken(run_id)) or (
+            await self._create(run_id, event, blobs) is Outcome.CONFLICT
+        ):
             await self._on_taken(run_id, event, blobs, on_conflict)
         return run_id
+
+    async def _is_taken(self, run_id: str) -> bool:
+        """Whether there is a run of this id, as far as that has to be known before it is created.
+
+        Our own worker would begin with the first steps before the store says that the id is taken; without a worker the
+        store alone says it, which takes one question less. A store that refuses now may take the run in a moment.
+
+        Raises:
+            StoreUnavailableError: it has been silent for as long as a start waits for it.
+        """
+        if self._access.worker is None:
+            return False
+        loop, seconds = asyncio.get_running_loop(), self._access.store_seconds
+        since = loop.time()
+        try:
+            return await self._access.find(run_id) is not None
+        except StoreUnavailableError:
+            if loop.time() >= since + seconds:
+                raise _late(run_id, seconds, is_known=True) from None
+            return False
 
     async def _take_turn(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -207,9 +225,9 @@ class Starter:
         event, blobs = await self.created_described(
             where, workflow, version, described, arguments, timeout=seconds, tags=tags, headers=headers, place=place
         )
-        if (
-            self._access.worker is not None and id is not None and await self._access.find(run_id, is_needed=False)
-        ) or (await self._create(run_id, event, blobs) is Outcome.CONFLICT):
+        if (id is not None and await self._is_taken(run_id)) or (
+            await self._create(run_id, event, blobs) is Outcome.CONFLICT
+        ):
             await self._on_taken(run_id, event, blobs, on_conflict)
         return run_id
 

@@ -82,8 +82,14 @@ async def list_cells(session: Session, after: str | None, limit: int) -> list[st
 
 
 async def change_cells(session: Session, calls: list[CellCall], now: Callable[[], int | None]) -> list[Any]:
-    """Make all changes in one transaction; the answers in order, an exception for a change that raised."""
+    """Make all changes in one transaction; the answers in order, an exception for a change that raised.
+
+    A change whose caller has given up before there was a connection is taken out of the list, and never happens.
+    """
+    calls[:] = [call for call in calls if not call.answer.done()]
     names = sorted({call.name for call in calls})
+    if not names:
+        return []
     while True:
         async with session.transaction(begin=HURRIED):
             rows = await session.fetch("lock_cells", now(), names)

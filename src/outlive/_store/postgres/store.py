@@ -329,7 +329,11 @@ class PostgresStore:
         if not self._cells.is_busy:
             self._cells.is_busy = True
             self._spawn(self._cells.run())
-        return await self._end_of(answer)
+        try:
+            return await self._end_of(answer)
+        except asyncio.CancelledError:
+            answer.cancel()  # It happens all the same if it has a connection.
+            raise
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         """See `CheckpointTable`."""
