@@ -156,8 +156,8 @@ async def test_what_a_step_published_last_is_there_with_its_transaction(place: P
 
 
 async def test_refusals_that_no_run_asks_for_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of runs that other workers have taken over are forgotten; at worst an attempt is made again."""
-    monkeypatch.setattr(transactions, "REFUSALS_KEPT_MAX", 2)
+    """The oldest are forgotten, for their runs may be with other workers; at worst an attempt is made again."""
+    monkeypatch.setattr(transactions, "VOID_KEPT_MAX", 2)
     begun: list[str] = []
 
     class Refused(Exception):
@@ -177,9 +177,10 @@ async def test_refusals_that_no_run_asks_for_do_not_pile_up(monkeypatch: pytest.
     steps = TransactionSteps(committer, LeaseDeadline(lambda: 0.0), seconds_max=1)
     attempts = [_Attempt(f"step-{number}") for number in range(3)]
     for attempt in attempts:
-        steps.refuse(1, attempt.command, Refused())  # type: ignore[arg-type]
-    with pytest.raises(Refused):
-        await steps.run(1, attempts[2], _unused)  # type: ignore[arg-type]
+        steps.void(1, attempt.command, _Transaction(), Refused())  # type: ignore[arg-type]
+    for attempt in attempts[1:]:
+        with pytest.raises(Refused):
+            await steps.run(1, attempt, _unused)  # type: ignore[arg-type]
     assert [] == begun
     for attempt in attempts:
         with pytest.raises(Begun):
@@ -188,6 +189,14 @@ async def test_refusals_that_no_run_asks_for_do_not_pile_up(monkeypatch: pytest.
 
 async def _unused(*_: Any) -> Any:
     raise AssertionError
+
+
+class _Transaction:
+    """As much of a transaction as is asked for after its commit."""
+
+    def gave_way(self, error: BaseException) -> bool:
+        """It did not."""
+        return False
 
 
 class _Attempt:

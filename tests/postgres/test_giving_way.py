@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections import Counter
+from typing import Any
 
 import asyncpg
 import pytest
 from sqlalchemy import text
 
 import outlive
-from outlive import Retry
+from outlive import Retry, flow
 from outlive._journal.event import AttemptFailed, StepSucceeded
 from outlive._runtime.steps import transactions
 from outlive.errors import RunFailed
@@ -23,6 +25,13 @@ INSERT INTO deadlocked VALUES ('ann', 0), ('bob', 0)
 """
 TAKE = "UPDATE deadlocked SET cents = cents + 1 WHERE id = $1"
 SERIALIZE = "DO $$ BEGIN RAISE EXCEPTION 'no order is left' USING ERRCODE = '40001'; END $$"
+
+LATE = """
+CREATE TABLE late (id int);
+CREATE FUNCTION refuse_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION %s; END $$;
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION refuse_late()
+"""
 
 calls: Counter[str] = Counter()
 met: dict[str, asyncio.Event] = {}
@@ -89,6 +98,90 @@ async def wrapped() -> int:
     return await with_sqlalchemy()
 
 
+async def skewed(tx: outlive.Tx, mine: str, other: str) -> int:
+    """Reads both accounts and writes one of them, while another transaction does so with the other."""
+    calls[mine] += 1
+    await tx.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+    read = await tx.fetchval("SELECT sum(cents) FROM deadlocked")
+    await tx.execute(TAKE, mine)
+    met[mine].set()
+    await met[other].wait()
+    return int(read)
+
+
+async def overtaken(tx: outlive.Tx, mine: str, other: str) -> int:
+    """Reads an account, and writes it when another transaction has done so."""
+    calls[mine] += 1
+    await tx.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    read = await tx.fetchval("SELECT cents FROM deadlocked WHERE id = 'ann'")
+    met[mine].set()
+    await met[other].wait()
+    await tx.execute(TAKE, "ann")
+    return int(read)
+
+
+skew = outlive.step(name="way.skew", transaction=True, retry=Retry(attempts=1))(skewed)
+overtake = outlive.step(name="way.overtake", transaction=True, retry=Retry(attempts=1))(overtaken)
+
+
+@outlive.workflow(name="way.prepare")
+async def prepare() -> None:
+    """The accounts."""
+    await make()
+
+
+@outlive.workflow(name="way.skewing")
+async def skewing(mine: str, other: str) -> int:
+    """A workflow with such a step."""
+    return await skew(mine, other)
+
+
+@outlive.workflow(name="way.overtaking")
+async def overtaking(mine: str, other: str) -> int:
+    """A workflow with the other one."""
+    return await overtake(mine, other)
+
+
+class S(enum.Enum):
+    """Of the machine."""
+
+    SKEW = "skew"
+    DONE = "done"
+
+
+machine = outlive.Machine("way.machine", S, data=dict[str, Any], start=S.SKEW, exits=[S.DONE])
+
+
+@machine.state(S.SKEW, transaction=True, retry=Retry(attempts=1))
+async def skew_state(tx: outlive.Tx, data: dict[str, Any]) -> S:
+    """The same in a state."""
+    data["read"] = await skewed(tx, data["mine"], data["other"])
+    return S.DONE
+
+
+skewing_flow = flow.parse("""
+name: way.flow
+input: { mine: string, other: string }
+steps:
+  skew: { use: way.skew, with: { mine: "${{ input.mine }}", other: "${{ input.other }}" } }
+output: "${{ steps.skew }}"
+""")
+
+
+@outlive.step(name="way.put", transaction=True, retry=Retry(attempts=1))
+async def put(tx: outlive.Tx, refusal: str) -> None:
+    """Writes what the database refuses when it is committed."""
+    calls["put"] += 1
+    await tx.execute(LATE % refusal)
+    await tx.execute("INSERT INTO late VALUES (1)")
+
+
+@outlive.workflow(name="way.refused")
+async def refused(refusal: str) -> None:
+    """A step that cannot be committed."""
+    await put(refusal)
+
+
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     """Nothing was called, and no transaction has met another one."""
@@ -126,3 +219,54 @@ async def test_an_error_that_was_caused_by_giving_way_counts_as_that(postgres_ur
     """SQLAlchemy raises its own error from that of the driver."""
     async with outlive.Engine(postgres_url) as engine:
         assert await in_time((await engine.start(wrapped)).result()) == 2
+
+
+DOORS: dict[str, tuple[Any, Any]] = {
+    "workflow": (skewing, lambda *names: names),
+    "repeatable read": (overtaking, lambda *names: names),
+    "machine": (machine, lambda mine, other: ({"mine": mine, "other": other},)),
+    "flow": (skewing_flow, lambda mine, other: ({"mine": mine, "other": other},)),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+async def test_what_gives_way_to_another_snapshot_is_done_again_and_uses_up_no_attempt(
+    postgres_url: str, door: str
+) -> None:
+    """Of two serializable transactions that cannot come one after the other the second fails when it is committed; of
+    two with a snapshot the second fails when it writes. Workflows, machines and flows alike."""
+    workflow, arguments = DOORS[door]
+    async with outlive.Engine(postgres_url) as engine:
+        await in_time((await engine.start(prepare)).result())
+        runs = [await engine.start(workflow, *arguments(*names)) for names in (("ann", "bob"), ("bob", "ann"))]
+        results = [await in_time(run.result()) for run in runs]
+
+        read = sorted(result.data["read"] if door == "machine" else result for result in results)
+        assert read == [0, 1], "as if one had come after the other"
+        assert sorted(calls.values()) == [1, 2]
+        for run in runs:
+            assert await events_of(run, AttemptFailed) == []
+
+
+async def test_a_step_that_always_gives_way_at_its_commit_fails_in_the_end(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is rebuilt each time, and the attempt knows all the same how often that was."""
+    monkeypatch.setattr(transactions, "BACKOFF_FIRST_SECONDS", 0.0)
+    async with outlive.Engine(postgres_url) as engine:
+        run = await engine.start(refused, "'too late' USING ERRCODE = '40001'")
+
+        with pytest.raises(RunFailed, match="too late"):
+            await in_time(run.result())
+        assert calls["put"] == 1 + transactions.GIVE_WAYS_MAX
+
+
+@pytest.mark.parametrize("state", ["42P01", "42501"], ids=["no table", "no right"])
+async def test_what_a_trigger_lacks_at_the_commit_fails_the_step(postgres_url: str, state: str) -> None:
+    """It is no store that is away: the step would be called again for ever."""
+    async with outlive.Engine(postgres_url) as engine:
+        run = await engine.start(refused, f"'it lacks something' USING ERRCODE = '{state}'")
+
+        with pytest.raises(RunFailed, match="it lacks something"):
+            await in_time(run.result())
+        assert calls["put"] == 1

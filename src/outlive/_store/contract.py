@@ -211,8 +211,9 @@ class Transaction(Protocol):
         They come after every change given to `Store.commit` before this call. `behind` is the row that the first of
         them comes after, for a caller who has not heard yet that it is there: if another row stands in its place (the
         claim of another worker is as long as many a change), they conflict. If one of them conflicts, all of them do
-        and nothing that the user wrote stays. If the database refuses what the user wrote (a deferred constraint), its
-        driver's error is raised and nothing was written. The transaction is over in any case.
+        and nothing that the user wrote stays. If the database refuses what the user wrote (a deferred constraint), or
+        the transaction gives way (see `gave_way`), its driver's error is raised and nothing was written. The
+        transaction is over in any case.
 
         Raises:
             TransactionOverError: it was over before; nothing was written.
@@ -224,8 +225,8 @@ class Transaction(Protocol):
         """Nothing that the user wrote stays; the transaction is over. Twice, or after `commit`, is fine."""
 
     def gave_way(self, error: BaseException) -> bool:
-        """Whether the user's code raised this because the database ended the transaction to let another one go on (a
-        deadlock, a serialization failure), so that the same code may well succeed in a new transaction."""
+        """Whether the user's code, or `commit`, raised this because the database ended the transaction to let another
+        one go on (a deadlock, a serialization failure), so that the same code may well succeed in a new transaction."""
 
 
 T = TypeVar("T")

@@ -357,18 +357,20 @@ class Worker:
             live.happen(event)
         if type(event) is StepSucceeded:
             self._counters.measures.step_seconds[attempt.command.step.name, "succeeded"].add(event.took)
-            self.settle(live, partial(Within, transaction, void=partial(self._on_void, live, attempt.command)))
+            self.settle(
+                live, partial(Within, transaction, void=partial(self._on_void, live, attempt.command, transaction))
+            )
         else:
             self._committer.roll_back(transaction)
             self.settle(live)
 
-    def _on_void(self, live: LiveTree, command: RunStep, reason: Exception | None) -> None:
+    def _on_void(self, live: LiveTree, command: RunStep, transaction: Transaction, reason: Exception | None) -> None:
         """The transaction of a step was not committed, so the step has not returned: rebuild the tree without it."""
         text = "what step %s of run %s wrote could not be committed: %s"
         why = reason or "the store was away, or another worker has the run"
         log.warning(text, command.call, live.id, why, extra=_fields(live, command))
         if reason is not None:
-            self._executor.caller.transactions.refuse(live.journal, command, reason)
+            self._executor.caller.transactions.void(live.journal, command, transaction, reason)
         live.in_flight -= 1
         self._discard_and_look(live)
 

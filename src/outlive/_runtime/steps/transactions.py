@@ -10,14 +10,15 @@ database has ended so that another one could go on (a deadlock, a serialization 
 
 What a database refuses only when it is to be committed (a deferred constraint) is the function's own failure. By then
 the run has gone on in memory as if the step had succeeded; the worker discards it and rebuilds it from its journal, and
-the attempt raises the refusal that is kept here.
+the attempt raises the refusal that is kept here. A transaction that gives way only then (a serialization failure) is no
+refusal: what is kept is how often that was, for the pause before it begins again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from outlive._replay.command import RunStep
 from outlive._runtime.commit.committer import Committer, rolled_back
@@ -31,8 +32,19 @@ from outlive.telemetry import log, run_fields
 
 GIVE_WAYS_MAX = 10
 """How often an attempt begins again because its transaction gave way, in about 20 s; then what was raised fails it."""
-REFUSALS_KEPT_MAX = 1_000
-"""Refusals whose runs have not been rebuilt yet."""
+VOID_KEPT_MAX = 1_000
+"""Attempts whose transactions came to nothing that are remembered; the oldest are forgotten first."""
+
+
+class Void(NamedTuple):
+    """What came of the transactions of an attempt."""
+
+    number: int
+    """Which attempt of its step it is."""
+    gave_way: int
+    """How often they gave way."""
+    refusal: Exception | None = None
+    """Why the database has not committed the last one, if the attempt is to raise that; None if it may well succeed."""
 
 
 class TransactionSteps:
@@ -42,21 +54,36 @@ class TransactionSteps:
         self._committer = committer
         self._lease = lease
         self._seconds_max = seconds_max
-        self._refusals: dict[tuple[int, int, str], tuple[int, Exception]] = {}
+        self._void: dict[tuple[int, int, str], Void] = {}
 
-    def refuse(self, journal: int, command: RunStep, reason: Exception) -> None:
-        """The database refused what an attempt wrote: keep the reason until the attempt is made again, and raise it."""
-        if len(self._refusals) >= REFUSALS_KEPT_MAX:
-            self._refusals.clear()  # Other workers have taken their trees over; at worst an attempt is made again.
-        self._refusals[journal, command.run, command.call] = command.attempt, reason
+    def void(self, journal: int, command: RunStep, transaction: Transaction, reason: Exception) -> None:
+        """The database has not committed what an attempt wrote: keep the reason until the attempt is made again."""
+        known = self._known(journal, command)
+        gave_way = known.gave_way + 1 if transaction.gave_way(reason) else 0
+        refusal = None if 0 < gave_way <= GIVE_WAYS_MAX else reason
+        self._keep(journal, command, Void(command.attempt, gave_way, refusal))
+
+    def _known(self, journal: int, command: RunStep) -> Void:
+        void = self._void.pop((journal, command.run, command.call), None)
+        return void if void is not None and void.number == command.attempt else Void(command.attempt, 0)
+
+    def _keep(self, journal: int, command: RunStep, void: Void) -> None:
+        self._known(journal, command)  # The newest ones are last.
+        if len(self._void) >= VOID_KEPT_MAX:
+            # It has succeeded, or another worker has taken its tree over; at worst an attempt is made again.
+            del self._void[next(iter(self._void))]
+        self._void[journal, command.run, command.call] = void
 
     async def run(self, journal: int, attempt: Attempt, call: Callable[[Attempt, Any], Awaitable[bytes]]) -> bytes:
         """The encoded result of a step; its transaction is open and goes along with the attempt."""
         command = attempt.command
-        number, refusal = self._refusals.pop((journal, command.run, command.call), (0, None))
-        if refusal is not None and number == command.attempt:
+        number, gave_way, refusal = self._known(journal, command)
+        if refusal is not None:
             raise refusal
-        pause, gave_way = BACKOFF_FIRST_SECONDS, 0
+        pause = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2**gave_way)
+        if gave_way:
+            self._keep(journal, command, Void(number, gave_way))
+            await Wakeup().sleep(pause / 2)
         while True:
             transaction: Transaction | None = None
             try:
@@ -67,6 +94,7 @@ class TransactionSteps:
                     gave_way += 1
                     if transaction is None or not transaction.gave_way(error) or gave_way > GIVE_WAYS_MAX:
                         raise
+                    self._keep(journal, command, Void(number, gave_way))
                 step = attempt.context()
                 extra = run_fields(step.run_id, step.workflow, step=step.name, attempt=step.attempt)
                 log.warning("step %s of run %s is done again: %s", command.call, step.run_id, error, extra=extra)

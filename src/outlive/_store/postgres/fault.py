@@ -77,6 +77,12 @@ def is_full(error: BaseException | None) -> bool:
     return error is not None and (sqlstate_of(error) == "53300" or "no more connections allowed" in str(error))
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Whether the server refuses what a statement asks for, whatever its own state: a constraint, a right, a table that
+    is not there. Of a COMMIT it says so about what the user's triggers do."""
+    return isinstance(error, asyncpg.PostgresError) and sqlstate_of(error)[:2] not in _AWAY_CLASSES
+
+
 def is_useless(error: BaseException) -> bool:
     """Whether another connection may do better."""
     return is_lost(error) or sqlstate_of(error) in _USELESS

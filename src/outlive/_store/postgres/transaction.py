@@ -21,7 +21,7 @@ from outlive._store.contract import Change, Outcome
 from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.commit import Outcomes, Writing, commit_carefully, write_at_once
 from outlive._store.postgres.connection import Session
-from outlive._store.postgres.fault import ERRORS, is_lost, is_useless, made_way, sqlstate_of, translate
+from outlive._store.postgres.fault import ERRORS, is_lost, is_refusal, is_useless, made_way, sqlstate_of, translate
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.pool import Pool
 from outlive._store.postgres.read import read_journal
@@ -117,10 +117,9 @@ class PostgresTransaction:
         except ERRORS as error:
             if is_useless(error):
                 session.connection.terminate()
-            explained = self._explain(error, is_committing=is_committing)
-            if is_committing and type(explained) is StoreError:
-                raise  # What the user's constraints and triggers say at the end: their step fails with it.
-            raise explained from error
+            if made_way(error) or (is_committing and is_refusal(error)):
+                raise  # So do the user's constraints and triggers at the end: their step fails with it.
+            raise self._explain(error, is_committing=is_committing) from error
         else:
             return outcomes
         finally:
