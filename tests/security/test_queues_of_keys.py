@@ -15,6 +15,7 @@ from outlive.client.definitions import Describer
 from outlive.errors import QueueRefusedError
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS
+from outlive.http.principal import WITHIN_WORKFLOWS
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
 from tests.engine.support import registry_of
@@ -84,7 +85,7 @@ def test_every_door_that_names_a_queue_is_known_here() -> None:
     open_to_keys = {
         name: fields_of(it.body)
         for name, it in OPERATIONS.items()
-        if it.body is not None and it.reach != "store" and it.scope != "worker"
+        if it.body is not None and it.reach in WITHIN_WORKFLOWS and it.scope != "worker"
     }
 
     assert {name for name, fields in open_to_keys.items() if fields} == {*BY_QUEUE, *OF_MESSAGES}
@@ -96,6 +97,8 @@ def test_every_door_that_names_a_queue_is_known_here() -> None:
 async def test_no_start_takes_the_slots_of_another_queue(engine: TestEngine, door: str, queue: str) -> None:
     """Neither those of other people's workflows, nor those outside of all queues, nor a line of its own. [S3 S33]"""
     path, body = BY_QUEUE[door]
+    tenant = await caller(engine, tags={"tenant": "a"})
+    assert (await tenant.post(f"/api/v1{path}", {**body, "queue": queue})).error == "QueueRefusedError"
     bound, whole = await caller(engine, workflows=["keys.mail", "keys.note"]), await caller(engine)
 
     refused = await bound.post(f"/api/v1{path}", {**body, "queue": queue})

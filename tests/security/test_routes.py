@@ -154,7 +154,7 @@ async def test_a_route_that_fails_shows_nothing(engine: TestEngine, name: str, m
 
 NARROWED = Principal("eve", frozenset({"admin", "worker"}), frozenset({"api_order"}))
 OF_RUNS = sorted(name for name, it in OPERATIONS.items() if it.reach == "run")
-OF_WORKFLOWS = sorted(name for name, it in OPERATIONS.items() if it.reach == "workflow")
+OF_WORKFLOWS = sorted(name for name, it in OPERATIONS.items() if it.reach in ("runs", "code", "workflow"))
 
 
 async def as_narrowed(asking: Any) -> Principal:
@@ -170,7 +170,7 @@ async def test_a_run_of_another_workflow_is_not_there(engine: TestEngine, name: 
     caller = Caller(Api(engine, auth=as_narrowed))
     before = (await engine.get("theirs").info()).updated_at
     answers = [
-        await caller.send(it.method, it.path.format(**{**dict.fromkeys(it.names, "x"), "run_id": run_id}), {})
+        await caller.send(it.method, it.path.format(**{**dict.fromkeys(it.names, "x"), it.run_name: run_id}), {})
         for run_id in ("theirs", "nothing")
     ]
 

@@ -52,6 +52,8 @@ class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Who asked for it."""
     workflows: tuple[str, ...] | None = None
     """The only ones whose runs that one may change."""
+    tags: dict[str, str] = {}
+    """Which those runs have."""
     reason: str = ""
 
 
@@ -129,6 +131,7 @@ async def _do(request: BulkRequest, group: BulkGroup) -> list[Refusal]:
         run_ids=group.run_ids,
         by=request.by,
         workflows=request.workflows,
+        tags=request.tags,
         request=SCOPE.get().frame.id,
     )
     place = Place(queue=group.queue) if group.queue else None
@@ -160,6 +163,7 @@ async def _apply(request: BulkRequest, run_ids: list[str]) -> list[Refusal]:
         by=request.by,
         reason=request.reason,
         workflows=request.workflows,
+        tags=request.tags,
     )
     return refused
 

@@ -39,6 +39,7 @@ class BulkSteps(Protocol):
         by: str = "",
         reason: str = "",
         workflows: Collection[str] | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> list[Any]:
         """Do it to some of them; those that refused, and why."""
 

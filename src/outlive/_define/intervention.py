@@ -63,6 +63,7 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     request: str = ""
     by: str = ""
     workflows: tuple[str, ...] | None = None
+    tags: dict[str, str] = {}
 
 
 Answer = Failure | list[Refusal] | None
@@ -85,6 +86,7 @@ async def _carry_out(wanted: Intervention) -> Answer:
             by=wanted.by,
             reason=wanted.reason,
             workflows=wanted.workflows,
+            tags=wanted.tags,
         )
         return refused
     try:

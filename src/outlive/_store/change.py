@@ -11,6 +11,7 @@ import msgspec
 
 from outlive._journal.codec import Row
 from outlive._model import Failure, Payload, Run, RunStatus
+from outlive._model.bounds import UNBOUND, Bounds
 from outlive._model.payload import Blob
 from outlive._store.audit import Action
 from outlive._store.streams import StreamLines
@@ -58,12 +59,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Blobs that the payload refers to; stored if and only if the message is accepted."""
     audit: Action | None = None
     """What the audit log is to say; written if and only if the message is accepted."""
-    workflows: frozenset[str] | None = None
-    """The workflows that the sender may know of, None for all: a tree whose root is a run of another one is unknown."""
-
-    def may_reach(self, workflow: str) -> bool:
-        """Whether it is for a tree whose root is a run of this workflow."""
-        return self.workflows is None or workflow in self.workflows
+    bounds: Bounds = UNBOUND
+    """What the sender may know of: a tree whose root is not within them is unknown."""
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.filters import tag_of
 from outlive.cli.values import checked_span
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ def keys(ctx: click.Context) -> None:
     help="What it may do.",
 )
 @click.option("--workflow", "workflows", multiple=True, metavar="NAME", help="Only runs of this workflow; repeatable.")
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only runs with this tag, and what it starts; repeatable.",
+)
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only tasks of this queue; repeatable.")
 @click.option("--expires", metavar="SPAN", help="After how long it is valid no longer: 90d, 12h, 30m.")
 def create(
@@ -45,12 +53,14 @@ def create(
     name: str,
     scope: str,
     workflows: tuple[str, ...],
+    tags: tuple[str, ...],
     queues: tuple[str, ...],
     expires: str | None,
 ) -> None:
     """Make a key for NAME, and print its secret: it can be seen only now."""
     span = None if expires is None else seconds_in(expires)
-    bounds = {"workflows": workflows or None, "queues": queues or None}
+    marks = dict(tag_of("--tag", tag) for tag in tags)
+    bounds: dict[str, Any] = {"workflows": workflows or None, "tags": marks or None, "queues": queues or None}
     made = ask(url, lambda engine: engine.keys.create(name, scope=scope, expires=span, **bounds))
     if as_json:
         print_json({**_plain(made.key), "secret": made.secret})
@@ -110,10 +120,11 @@ def seconds_in(text: str) -> int:
 
 
 def _bounds(key: ApiKey) -> str:
-    """The workflows or queues that it is for."""
+    """The workflows, tags or queues that it is for."""
     if key.queues is not None:
         return "queues " + ", ".join(sorted(key.queues))
-    return "all" if key.workflows is None else ", ".join(sorted(key.workflows))
+    marks = [f"{name}={value}" for name, value in key.tags.items()]
+    return ", ".join([*sorted(key.workflows or ()), *marks]) or "all"
 
 
 def _day(at: Any) -> str:
@@ -126,6 +137,7 @@ def _plain(key: ApiKey) -> dict[str, Any]:
         "name": key.name,
         "scope": key.scope,
         "workflows": None if key.workflows is None else sorted(key.workflows),
+        "tags": key.tags,
         "queues": None if key.queues is None else sorted(key.queues),
         "status": key.status,
         "created": key.created,

@@ -5,9 +5,9 @@ writes, it says what it did. So no verb can forget to, and a new verb need not t
 written in it the name of the verb that the caller used: a run that is cancelled may be ended, sent a message, and
 resumed, and that is one action.
 
-A principal may be one of some workflows only. The server that lets it in looks at which workflow the run is of;
-but by the time something is written, another run may have taken the id. So what is written says which workflows it is
-for, and the store looks again, in the same transaction.
+A principal may be one of some workflows, or of runs with some tags only (`Bounds`). The server that lets it in looks at
+what the run is; but by the time something is written, another run may have taken the id. So what is written says what
+bounds it has, and the store looks again, in the same transaction. Runs that such a principal starts have its tags.
 
 Code in which no principal acts is not audited, and does nothing of this.
 """
@@ -23,14 +23,16 @@ from typing import Any, Literal, TypeVar
 from msgspec.structs import replace
 
 from outlive._model import Run, given
+from outlive._model.bounds import UNBOUND, Bounds, bounds_of
 from outlive._model.giver import GIVER, Giver
 from outlive._model.pause import CELL as PAUSES_CELL
 from outlive._model.queue import CELLS as QUEUE_CELLS
+from outlive._model.run import is_internal
 from outlive._store.audit import Action
 from outlive._store.contract import CellChange, Change, Delivery, Message, Outcome, Store
 from outlive._store.schedules import ScheduleChange
 from outlive._tasks import own_task
-from outlive.errors import QueueRefusedError, RunNotFoundError
+from outlive.errors import InvalidArgumentError, QueueRefusedError, RunNotFoundError
 
 T = TypeVar("T")
 ACTOR_CHARACTERS_MAX = 200
@@ -70,13 +72,13 @@ class Deed:
 
 
 class Acting:
-    """Who acts in a context, on runs of which workflows (None: of all), and what it is doing."""
+    """Who acts in a context, on which runs, and what it is doing."""
 
-    __slots__ = ("_actor", "deed", "giver", "workflows")
+    __slots__ = ("_actor", "bounds", "deed", "giver")
 
-    def __init__(self, actor: Action, workflows: frozenset[str] | None, giver: Giver, deed: Deed | None = None) -> None:
+    def __init__(self, actor: Action, bounds: Bounds, giver: Giver, deed: Deed | None = None) -> None:
         self._actor = actor
-        self.workflows = workflows
+        self.bounds = bounds
         self.giver = giver
         self.deed = deed
 
@@ -92,7 +94,7 @@ class Acting:
     def within(self, verb: str, target: str, reason: str) -> Acting:
         """The same, doing something."""
         deed = Deed(self.action(verb, target, reason), self.giver)
-        return Acting(self._actor, self.workflows, self.giver, deed)
+        return Acting(self._actor, self.bounds, self.giver, deed)
 
     def begin(self, verb: str, target: str, reason: str = "") -> Deed | None:
         """The deed that is to be written with the next write; None if it is in the log already."""
@@ -152,6 +154,7 @@ def acting(
     address: str = "",
     request: str = "",
     workflows: Collection[str] | None = None,
+    tags: Mapping[str, str] | None = None,
     overrides: Literal["all", "policies"] = "all",
 ) -> Iterator[None]:
     """Say who acts: what the verbs of engines write in this block is in the audit log, under this name.
@@ -168,13 +171,15 @@ def acting(
         workflows: the only ones whose runs can be sent something or changed; a run of another one is not there. Given
             so that a run which takes an id at the last moment is safe too. Runs are started in the queue that their
             workflow declares, and in no other. It does not limit what is read, or which workflows are started.
+        tags: the same for runs with all of these tags, and every run that is started has them.
         overrides: what may be changed of a flow for the runs that are started: everything, or what its document lets a
             start change, which is retries, timeouts and limits unless it says otherwise.
     """
     name = given.text("outlive.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
     who = Action(actor=name, verb="", key=key, via=via, address=address, request=request)
     giver = Giver(is_free=given.one_of("outlive.acting", "overrides", overrides, ("all", "policies")) == "all")
-    token = ACTING.set(Acting(who, None if workflows is None else frozenset(workflows), giver))
+    bounds = bounds_of(workflows, given.tags("outlive.acting", tags))
+    token = ACTING.set(Acting(who, bounds, giver))
     giving = GIVER.set(giver)
     try:
         yield
@@ -211,6 +216,16 @@ def purges(runs: Sequence[Run]) -> Mapping[int, Action] | None:
     return None if found is None else {run.journal: found.action("purge", run.id) for run in runs}
 
 
+@contextmanager
+def by_the_engine() -> Iterator[None]:
+    """What is written in this block the engine does by itself, whichever principal acts."""
+    token = ACTING.set(None)
+    try:
+        yield
+    finally:
+        ACTING.reset(token)
+
+
 class AuditedStore:
     """A store, used by a principal: what is written to it is in the audit log."""
 
@@ -223,7 +238,7 @@ class AuditedStore:
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`. The last change is what the caller wants; those before it make room for it, or are runs that an
         event starts too: then each of them is an action."""
-        _check_workflows(changes)
+        _check_bounds(changes)
         *before, last = changes
         deed = begun(*_named(last))
         if deed is None:
@@ -241,7 +256,8 @@ class AuditedStore:
         self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`. The first message is what the caller wants."""
-        first, *rest = [replace(each, workflows=allowed_workflows()) for each in messages]
+        first, *rest = [replace(each, bounds=own_bounds()) for each in messages]
+        _check_bounds([] if start is None else [start])
         deed = begun(first.kind.value, first.run_id, first.name)
         if deed is not None:
             first = replace(first, audit=deed.action)
@@ -283,10 +299,26 @@ class AuditedStore:
         return answer
 
 
-def allowed_workflows() -> frozenset[str] | None:
-    """The only workflows on whose runs the principal may act; None for all, and if no principal acts."""
+def own_bounds() -> Bounds:
+    """Which runs the principal may know of that acts."""
     found = ACTING.get()
-    return None if found is None else found.workflows
+    return UNBOUND if found is None else found.bounds
+
+
+def own_tags(where: str, workflow: str, wanted: Mapping[str, str] | None) -> dict[str, str]:
+    """The tags of a run that is started: those that it is to have, and those that all runs of the principal have. Runs
+    that the engine makes for itself have none.
+
+    Raises:
+        InvalidArgumentError: the principal may start no runs with another value.
+    """
+    plain, own = given.tags(where, wanted), own_bounds().tags
+    if not own or is_internal(workflow):
+        return plain
+    if any(plain.get(name, value) != value for name, value in own.items()):
+        shown = ", ".join(f"{name}={value}" for name, value in own.items())
+        raise InvalidArgumentError(where, "tags", plain, f"every run that you start has {shown}; leave that out")
+    return plain | own
 
 
 def check_acts_on(root: Run) -> None:
@@ -295,8 +327,7 @@ def check_acts_on(root: Run) -> None:
     Raises:
         RunNotFoundError: it may not, and so the run is not there.
     """
-    allowed = allowed_workflows()
-    if allowed is not None and root.workflow not in allowed:
+    if not own_bounds().allow(root):
         raise RunNotFoundError(root.id)
 
 
@@ -305,18 +336,25 @@ def check_uses(queue: str, own: str) -> None:
     are empty for runs without a queue.
 
     Raises:
-        QueueRefusedError: it may start runs of some workflows only, and this is the queue of another one.
+        QueueRefusedError: it is bound to some runs only, and this is the queue of others.
     """
-    if queue != own and allowed_workflows() is not None:
+    if queue != own and not own_bounds().is_open:
         raise QueueRefusedError(queue, own)
 
 
-def _check_workflows(changes: Sequence[Change]) -> None:
-    """See that runs which are there, and are changed, are of workflows on whose runs the principal may act."""
+def _check_bounds(changes: Sequence[Change]) -> None:
+    """See that the principal may act on runs which are there, and are changed, and that new ones have its tags."""
+    bounds = own_bounds()
+    if bounds.is_open:
+        return
     for change in changes:
         for run in change.runs:
-            if change.journal and not run.number:
+            if run.number:
+                continue
+            if change.journal:
                 check_acts_on(run)
+            elif not bounds.fit_tags(run.tags) and not is_internal(run.workflow):
+                raise RunNotFoundError(run.id)
 
 
 def _started(change: Change, action: Action) -> list[Action]:

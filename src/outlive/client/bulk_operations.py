@@ -8,7 +8,7 @@ is called again after a crash knows which runs are done.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Unpack, get_args
@@ -24,7 +24,7 @@ from outlive._model import TERMINAL, Run, RunStatus, check_run_id, definition_ke
 from outlive._model.instant import instant_of
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.run import definition_shown
-from outlive.client.acting import ACTING, TOGETHER, Commits, acting
+from outlive.client.acting import ACTING, TOGETHER, Commits, acting, own_bounds
 from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, TreeFilters, acted_on, side_by_side
 from outlive.client.client import Client
@@ -150,7 +150,7 @@ class BulkOperations:
             raise InvalidArgumentError(WHERE, "dry_run", True, "look with engine.list and engine.count before")
         if all(value is None for value in options.values()):
             raise InvalidArgumentError(WHERE, "workflow", None, "say by a filter which runs you mean, workflow='order'")
-        now_at, actor = self._access.store.now(), ACTING.get()
+        now_at, actor, bounds = self._access.store.now(), ACTING.get(), own_bounds()
         wanted = filter_of(WHERE, **options)
         until_at = now_at + 1 if wanted.until_at is None else min(wanted.until_at, now_at + 1)
         statuses = wanted.statuses or _STATUSES[verb]
@@ -162,7 +162,8 @@ class BulkOperations:
             limit=limit,
             ended_before=now_at - round(seconds * _MICROSECONDS) if verb == "purge" else 0,
             by=given.text(WHERE, "by", by, like="ann", least=0) or ("" if actor is None else actor.name),
-            workflows=None if actor is None or actor.workflows is None else tuple(sorted(actor.workflows)),
+            workflows=None if bounds.workflows is None else tuple(sorted(bounds.workflows)),
+            tags=bounds.tags,
             reason=given.text(WHERE, "reason", reason, like="", least=0, most=given.TEXT_CHARACTERS_MAX),
         )
         run_id = await self._client.start(Workflow(BULK, {}), (request,), id=None if id is None else check_run_id(id))
@@ -259,6 +260,7 @@ class BulkOperations:
         by: str = "",
         reason: str = "",
         workflows: Collection[str] | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> builtins.list[Refusal]:
         """Do the verb to these runs, side by side, as deeds of the operation `request`; return the refusals."""
         do = self._verb(verb, by, reason)
@@ -277,7 +279,7 @@ class BulkOperations:
 
         token = TOGETHER.set(Commits(self._access.own_store))
         try:
-            with acting(by or ENGINE, via="bulk", request=request, workflows=workflows):
+            with acting(by or ENGINE, via="bulk", request=request, workflows=workflows, tags=tags):
                 return [refusal async for refusal in side_by_side(list(run_ids), done) if refusal is not None]
         finally:
             TOGETHER.reset(token)

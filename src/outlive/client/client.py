@@ -25,6 +25,7 @@ from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
 from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
+from outlive._model.bounds import UNBOUND, Bounds
 from outlive._model.remote import remote_step_of
 from outlive._model.under_way import StepUnderWay, timed_out
 from outlive._replay.command import WorkflowSpec
@@ -246,22 +247,22 @@ class Client:
         fields: dict[str, Any] = TAGGED.decode(data, f"what run {run_id} published")
         return fields
 
-    async def why(self, run_id: str, *, workflows: frozenset[str] | None = None) -> str:
-        """One sentence: what a run waits for, or how it ended. It tells nothing of other runs but those of the
-        `workflows`, if these are given."""
+    async def why(self, run_id: str, *, bounds: Bounds = UNBOUND) -> str:
+        """One sentence: what a run waits for, or how it ended. It tells nothing of other runs but those within the
+        `bounds`."""
         run = await self.info(run_id)
         root = await self.access.root_of(run)
         run, root = await self.shown.runs([run, root])
         awaited = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
         store = self.access.store
         found = (await store.find_runs(awaited)).values() if awaited else ()
-        others = {it.id: it for it in found if workflows is None or _is_of(it, root, workflows)}
+        others = {it.id: it for it in found if bounds.is_open or _is_of(it, root, bounds)}
         named = [others[run_id] for run_id in awaited[:WAITS_SHOWN_MAX] if run_id in others]
         pauses = await self._pauser.pauses()
         if root.owner and (pause := await self._pauser.pause_ahead(root)):
             return f"it is to be {pause}, when the steps that run have ended"
-        line = await why_in_line(store, root, workflows=workflows)
-        other_line = await why_others_in_line(store, others.values(), workflows=workflows)
+        line = await why_in_line(store, root, bounds=bounds)
+        other_line = await why_others_in_line(store, others.values(), bounds=bounds)
         workers, now_at = await store.list_workers(), store.now()
         shown = {it.id: it for it in await self.shown.runs(named)}
         doing = await self._under_way.sentence(run, root, now_at=now_at) if root.owner else ""
@@ -545,9 +546,10 @@ class Client:
         await self._inbox.deliver(skip, then=resumption)
 
 
-def _is_of(run: Run, root: Run, workflows: frozenset[str]) -> bool:
-    """Whether a run that another one waits for is of its tree, a task of it, or of one of these workflows."""
-    return run.root_id == root.id or bool(remote_step_of(run.workflow)) or run.workflow in workflows
+def _is_of(run: Run, root: Run, bounds: Bounds) -> bool:
+    """Whether a run that another one waits for is of its tree, a task of it, or a root within these bounds."""
+    is_own = run.root_id == root.id or bool(remote_step_of(run.workflow))
+    return is_own or (not run.number and bounds.allow(run))
 
 
 def _reason(where: str, reason: str) -> str:

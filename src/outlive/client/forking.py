@@ -30,7 +30,7 @@ from outlive._replay.copying import CannotFork, Copier, Numbered
 from outlive._replay.execution import Execution
 from outlive._store.contract import Change, Outcome
 from outlive.client.access import Access
-from outlive.client.acting import allowed_workflows, check_acts_on, check_uses, doing
+from outlive.client.acting import check_acts_on, check_uses, doing, own_bounds
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.interventions import Interventions
 from outlive.client.placing import own_place
@@ -75,7 +75,7 @@ class Forker:
             raise RunNotForkableError(run_id, "it is a request to retry or fork another run; ask for that again")
         store = self._access.store
         number = origin.version if version is None else version
-        if allowed_workflows() is not None:
+        if not own_bounds().is_open:
             check_uses(origin.queue, await self._queue_of(origin.workflow, number))
         if not self._access.registry.has_workflow(origin.workflow, number):
             wanted = Intervention(

@@ -20,6 +20,7 @@ from outlive._journal.failure import exception_of
 from outlive._model import Failure, Run, RunStatus, definition_key
 from outlive._model.run import definition_shown
 from outlive.client.access import Access
+from outlive.client.acting import by_the_engine
 from outlive.errors import OutliveError, ResultTimeoutError, RunFinishedError
 
 ANSWER_SECONDS = 30.0
@@ -87,7 +88,8 @@ class Interventions:
     async def _withdrawn(self, request_id: str, late: ResultTimeoutError, refused: Refused) -> Run:
         """A request that was carried out at the last moment; raises if it was not."""
         asked = f"no worker has answered within {ANSWER_SECONDS:.0f} seconds ({late.why.replace(OF_RUN, '')})"
-        with suppress(RunFinishedError):
+        # The request is a run of the engine's own, which the principal may not know of.
+        with suppress(RunFinishedError), by_the_engine():
             await self._cancel(request_id, reason="no worker has answered in time")
         try:
             run = await self._ended(request_id, WITHDRAWAL_SECONDS)

@@ -7,7 +7,7 @@ from then on, and a store that is away lets no request in. The secret itself is 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,14 +37,15 @@ _NO_HASH = "0" * 64
 KeyStatus = Literal["active", "expired", "revoked"]
 
 
-class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the cell of a key holds."""
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What the cell of a key holds. A bound that this release does not know lets no request in."""
 
     name: str
     scope: Scope
     hash: str
     created_at: int
     workflows: tuple[str, ...] | None = None
+    tags: dict[str, str] = {}
     queues: tuple[str, ...] | None = None
     expires_at: int | None = None
     revoked_at: int | None = None
@@ -64,6 +65,8 @@ class ApiKey:
     scope: Scope
     workflows: frozenset[str] | None
     """The only workflows that it may see and use; None for all."""
+    tags: dict[str, str]
+    """It may see and use only runs with all of these tags, and what it starts has them; empty for all runs."""
     queues: frozenset[str] | None
     """The only queues that a worker may claim tasks from; None for all."""
     status: KeyStatus
@@ -96,6 +99,7 @@ class Keys:
         *,
         scope: str = "viewer",
         workflows: Collection[str] | None = None,
+        tags: Mapping[str, str] | None = None,
         queues: Collection[str] | None = None,
         expires: Span | datetime | None = None,
     ) -> NewKey:
@@ -106,13 +110,16 @@ class Keys:
             scope: "viewer" (sees), "operator" (starts, signals, approves, cancels, ...), "admin" (changes what is for
                 all: keys, flows, purges), or "worker" (takes steps over HTTP).
             workflows: the only workflows that it may see and use, by name; all unless given. A worker has none.
+            tags: it may see and use only runs with all of these tags, and every run that it starts has them; all runs
+                unless given. A worker has none.
             queues: the only queues that a worker may claim tasks from, by name; all unless given.
             expires: after how long it is valid no longer, or when; never unless given.
         """
         where = "engine.keys.create"
         name = given.text(where, "name", name, like="ci", most=ACTOR_CHARACTERS_MAX)
         given.one_of(where, "scope", scope, SCOPES)
-        _check_bounds(where, scope, workflows, queues)
+        marks = _tags(where, tags)
+        _check_bounds(where, scope, workflows, marks, queues)
         store = self._access.store
         now_at = store.now()
         token = new_token(PREFIX)
@@ -122,6 +129,7 @@ class Keys:
             hash=token.hash,
             created_at=now_at,
             workflows=None if workflows is None else _workflows(where, workflows),
+            tags=marks,
             queues=None if queues is None else _queues(where, queues),
             expires_at=None if expires is None else _expires_at(where, expires, now_at),
         )
@@ -229,13 +237,25 @@ def _workflows(where: str, workflows: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
+def _tags(where: str, tags: Mapping[str, str] | None) -> dict[str, str]:
+    plain = given.tags(where, tags)
+    if tags is not None and not plain:
+        raise InvalidArgumentError(where, "tags", tags, "name at least one, or leave it out for all runs")
+    if any("=" in name for name in plain):
+        raise InvalidArgumentError(where, "tags", tags, "use names of tags without '='")
+    return dict(sorted(plain.items()))
+
+
 def _queues(where: str, queues: Collection[str]) -> tuple[str, ...]:
     names = queue_names(where, given.texts(where, "queues", queues, like="gpu"))
     return tuple(sorted(name or DEFAULT for name in names))
 
 
-def _check_bounds(where: str, scope: str, workflows: object, queues: object) -> None:
+def _check_bounds(where: str, scope: str, workflows: object, tags: object, queues: object) -> None:
     """See that the scope can be bound so: a key that lets nothing in, or more than it seems to, is not made."""
+    if scope == "worker" and tags:
+        wanted = "a worker takes tasks from queues, whichever run put them there; give queues= (--queue) instead"
+        raise InvalidArgumentError(where, "tags", tags, wanted)
     if scope == "worker" and workflows is not None:
         wanted = "a worker takes tasks from queues, whichever workflow put them there; give queues= (--queue) instead"
         raise InvalidArgumentError(where, "workflows", workflows, wanted)
@@ -261,6 +281,7 @@ def _shown(key_id: str, record: KeyRecord, now_at: int) -> ApiKey:
         name=record.name,
         scope=record.scope,
         workflows=None if record.workflows is None else frozenset(record.workflows),
+        tags=dict(record.tags),
         queues=None if record.queues is None else frozenset(record.queues),
         status=status,
         created=instant_of(record.created_at),

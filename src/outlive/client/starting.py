@@ -29,7 +29,7 @@ from outlive._model.queue import Place, Queue
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Action, Change, Outcome, Store
 from outlive.client.access import Access, Answer
-from outlive.client.acting import ACTING
+from outlive.client.acting import ACTING, own_tags
 from outlive.client.birth import birth, created, rebirth, timeout_from
 from outlive.client.closing import closing_change, is_unbegun, renamed
 from outlive.client.placing import Placer, Wanted, beginning_at, put
@@ -147,9 +147,11 @@ class Starter:
             await self._take_turn()
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds("engine.start", "timeout", timeout)
-        labels = {} if tags is None else given.tags("engine.start", tags)
         said = {} if headers is None else given.headers("engine.start", headers)
         wanted = bound(workflow, args)
+        labels: dict[str, str] = {}
+        if tags is not None or ACTING.get() is not None:
+            labels = own_tags("engine.start", wanted.workflow.spec.name, tags)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
         if gather is not None:
             _check_gathered(id, on_conflict, connection, place)
@@ -255,7 +257,7 @@ class Starter:
             input=payload,
             nonce=nonce,
             **timeout_from(at, seconds),
-            tags=given.tags(where, tags),
+            tags=own_tags(where, workflow, tags),
             headers=given.headers(where, headers),
             spends_names=True,
         )
@@ -306,7 +308,9 @@ class Starter:
             return None
         workflow, *args = given.call(where, "start", start)
         wanted: Bound[Any] = bound(workflow, tuple(args))
-        return birth(check_run_id(run_id), *self.created(wanted, headers=said)), wanted.workflow.spec
+        labels = own_tags(where, wanted.workflow.spec.name, None)
+        event, blobs = self.created(wanted, tags=labels, headers=said)
+        return birth(check_run_id(run_id), event, blobs), wanted.workflow.spec
 
     async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
         loop = asyncio.get_running_loop()

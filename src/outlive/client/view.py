@@ -16,6 +16,7 @@ from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunForked
 from outlive._journal.readable import public_value
 from outlive._model import Failure, Payload, Run, RunFilter
+from outlive._model.bounds import Bounds
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, WorkerInfo
 from outlive.client.batch import Reader
 from outlive.client.batches import Batches
@@ -75,9 +76,9 @@ class View:
         """
         return await self._client.shown.run(await self._client.info(run_id))
 
-    async def why(self, run_id: str, *, workflows: frozenset[str] | None) -> str:
-        """What a run waits for, or how it ended, in one sentence; for one who may know of these workflows only."""
-        return await self._client.why(run_id, workflows=workflows)
+    async def why(self, run_id: str, *, bounds: Bounds) -> str:
+        """What a run waits for, or how it ended, in one sentence; for one who may know of what is within bounds."""
+        return await self._client.why(run_id, bounds=bounds)
 
     async def runs(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[Run]:
         """A page of runs. See `Engine.list`."""

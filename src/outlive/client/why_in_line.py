@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from outlive._model import Run
+from outlive._model.bounds import UNBOUND, Bounds
 from outlive._model.queue import QueueState, queue_cell, queue_in
 from outlive._model.remote import remote_step_of
 from outlive._model.run import IN_LINE
@@ -16,24 +17,24 @@ AHEAD_MAX = 1_000
 SHOWN_MAX = 3
 
 
-async def why_in_line(store: Store, root: Run, *, who: str = "it", workflows: frozenset[str] | None = None) -> str:
+async def why_in_line(store: Store, root: Run, *, who: str = "it", bounds: Bounds = UNBOUND) -> str:
     """Why a run has no slot, for a person, who knows it as `who`; empty if it is not in line.
 
-    Of other runs those of the `workflows` are named; of all workflows if that is None.
+    Of other runs those within the `bounds` are named.
     """
     if root.slot != IN_LINE:
         return ""
     measure = await store.measure_queue(root.queue, limit=AHEAD_MAX, run_id=root.id)
-    return _sentence(who, root, queue_in(await store.read_cell(queue_cell(root.queue))), measure, workflows)
+    return _sentence(who, root, queue_in(await store.read_cell(queue_cell(root.queue))), measure, bounds)
 
 
-async def why_others_in_line(store: Store, others: Iterable[Run], *, workflows: frozenset[str] | None = None) -> str:
+async def why_others_in_line(store: Store, others: Iterable[Run], *, bounds: Bounds = UNBOUND) -> str:
     """The same of the first of these runs that is in line."""
     waiting = next((run for run in others if run.slot == IN_LINE and not remote_step_of(run.workflow)), None)
-    return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}", workflows=workflows)
+    return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}", bounds=bounds)
 
 
-def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure, workflows: frozenset[str] | None) -> str:
+def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure, bounds: Bounds) -> str:
     place = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
     whose = f" of key {root.queue_key!r}" if root.queue_key else ""
     text = f"{who} is in line in queue {root.queue}, in place {place}{whose}"
@@ -41,11 +42,11 @@ def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure, wor
         return f"{text}; the queue is {state.paused}, and engine.queues.resume({root.queue!r}) lets it go on"
     limits, held = state.limits, measure.held
     if limits.concurrency is not None and held >= limits.concurrency:
-        named = _named(measure.holders, measure.held, workflows)
+        named = _named(measure.holders, measure.held, bounds)
         return f"{text}; {_all(limits.concurrency)} taken{named}"
     own = [run for run in measure.holders if run.queue_key == root.queue_key]
     if root.queue_key and limits.per_key is not None and len(own) >= limits.per_key:
-        named = _named(own, len(own), workflows)
+        named = _named(own, len(own), bounds)
         return f"{text}; {_all(limits.per_key)} taken that its key may have{named}"
     return f"{text}; a worker will take it when it is its turn"
 
@@ -54,8 +55,8 @@ def _all(slots: int) -> str:
     return "the only slot is" if slots == 1 else f"all {slots:,} slots are"
 
 
-def _named(holders: Sequence[Run], count: int, workflows: frozenset[str] | None) -> str:
+def _named(holders: Sequence[Run], count: int, bounds: Bounds) -> str:
     """Some of the runs that hold slots, of so many; a child is named only to one who may see all."""
-    shown = [run.id for run in holders if workflows is None or (not run.number and run.workflow in workflows)]
+    shown = [run.id for run in holders if bounds.is_open or (not run.number and bounds.allow(run))]
     more = [f"{count - len(shown[:SHOWN_MAX]):,} more"] if count > len(shown[:SHOWN_MAX]) else []
     return f": {', '.join([*shown[:SHOWN_MAX], *more])}" if shown else ""

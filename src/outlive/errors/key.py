@@ -14,13 +14,13 @@ class KeyNotFoundError(OutliveError):
 
 
 class QueueRefusedError(OutliveError):
-    """A key for some workflows starts a run in another queue than the workflow of the run declares."""
+    """A key for some runs only starts one in another queue than the workflow of the run declares."""
 
     def __init__(self, queue: str, own: str) -> None:
         self.queue, self.own = queue, own
         super().__init__(
-            f"a key for some workflows starts runs in the queue that their workflow declares ({own or 'none'}), and "
-            f"not in {queue or 'default'!r}; leave the queue out, or use a key for all workflows"
+            f"a key for some runs only starts them in the queue that their workflow declares ({own or 'none'}), and "
+            f"not in {queue or 'default'!r}; leave the queue out, or use a key for all runs"
         )
 
 

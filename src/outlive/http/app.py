@@ -189,9 +189,10 @@ class Api:
             request="" if key is None else _named_by(principal, operation, names, key),
             mount=str(scope.get("root_path") or "").rstrip("/"),
         )
-        is_there = operation.reach != "run" or principal.workflows is None or await _check_run(call, names["run_id"])
+        is_free = operation.reach != "run" or principal.bounds.is_open
+        is_there = is_free or await _check_run(call, names[operation.run_name])
         if not is_there and operation.body not in (SendSignal, AskRun):
-            raise RunNotFoundError(names["run_id"])
+            raise RunNotFoundError(names[operation.run_name])
         arguments: dict[str, Any] = dict(names)
         query = read_query(operation, scope.get("query_string", b""))
         if query is not None:
@@ -320,6 +321,7 @@ async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> 
         address=call.address,
         request=call.request,
         workflows=asked.workflows,
+        tags=asked.tags,
         overrides="all" if asked.may_use("admin", "store") else "policies",
     ):
         return await operation.function(call, **arguments)
@@ -327,7 +329,7 @@ async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> 
 
 def _named_by(principal: Principal, operation: Operation, names: Mapping[str, str], key: str) -> str:
     """What names a request: the same again only if the same principal sends it for the same with the same key."""
-    whole = "\0".join([principal.namespace, principal.name, operation.name, *names.values(), key])
+    whole = "\0".join([*principal.owner, operation.name, *names.values(), key])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -343,23 +345,23 @@ async def _look_again(call: Call, operation: Operation, names: Mapping[str, str]
     Raises:
         RunNotFoundError: it may not.
     """
-    if operation.reach != "run" or operation.method not in SAFE or call.principal.workflows is None:
+    if operation.reach != "run" or operation.method not in SAFE or call.principal.bounds.is_open:
         return
-    if not await _check_run(call, names["run_id"]):
-        raise RunNotFoundError(names["run_id"])
+    if not await _check_run(call, names[operation.run_name]):
+        raise RunNotFoundError(names[operation.run_name])
 
 
 async def _check_run(call: Call, run_id: str) -> bool:
     """See that a principal may know of a run; one that it may not know of is not there. Whether there is one.
 
-    The workflow of the root counts: the runs of a tree have one journal, so who sees one of them sees all.
+    The root counts: the runs of a tree have one journal, so who sees one of them sees all.
     """
     try:
         run = await call.engine.get(run_id).info()
     except RunNotFoundError:
         return False  # A message may create it.
     root = run if run.number == 0 else await call.engine.get(run.root_id).info()
-    if not call.principal.may_see(root.workflow):
+    if not call.principal.bounds.allow(root):
         raise RunNotFoundError(run_id)
     return True
 

@@ -35,7 +35,8 @@ class StoredKeys:
         key = await self._engine.keys.find(asking.bearer)
         if key is None:
             return None
-        return Principal(key.name, frozenset({key.scope}), key.workflows, key=key.id, queues=key.queues)
+        scopes = frozenset({key.scope})
+        return Principal(key.name, scopes, key.workflows, key=key.id, queues=key.queues, tags=key.tags)
 
 
 class TrustedHeader:

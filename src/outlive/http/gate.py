@@ -16,7 +16,7 @@ from outlive.http.exchange import Request
 from outlive.http.guesses import Guesses, Meter
 from outlive.http.limits import ApiLimits
 from outlive.http.operation import Operation
-from outlive.http.principal import ANONYMOUS, NO_SCOPE, Asking, Authenticate, Principal
+from outlive.http.principal import ANONYMOUS, NO_SCOPE, Asking, Authenticate, Principal, bounds_shown
 from outlive.http.problem import Problem
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -119,12 +119,12 @@ class Gate:
                 f"{', '.join(sorted(principal.scopes)) or 'none'}",
                 f"Use a key with the scope {operation.scope}.",
             )
-        if principal.workflows is not None and operation.reach == "store":
+        if not principal.may_use(operation.scope, operation.reach):
             raise Problem(
                 403,
                 "Forbidden",
-                f"{operation.name} is for the whole store, and {principal.name} may use some workflows only",
-                "Use a key for all workflows.",
+                f"{operation.name} is for more than {principal.name} may use: {bounds_shown(principal)} only",
+                "Use a key that is not bound so.",
             )
 
 

@@ -37,10 +37,17 @@ EVENT_STREAM = "text/event-stream"
 _NAMES = re.compile(r"\{(\w+)\}")
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
-Reach = Literal["run", "workflow", "store", "nothing"]
-"""What an operation touches, for principals that may see some workflows only: the run in its path, which is looked at
-before; runs of workflows, which the function narrows itself (`narrowed`); the whole store, which is refused to
-them; or nothing that belongs to a workflow."""
+Reach = Literal["run", "runs", "tagged", "code", "workflow", "store", "nothing"]
+"""What an operation touches, for principals that are bound to some workflows, or to runs with some tags:
+
+- `run`: the run in its path, which is looked at before.
+- `runs`: runs, which the function narrows itself (`narrowed`), or starts within the bounds.
+- `tagged`: runs, which the function narrows by tags only (`narrowed_tags`): refused to principals of some workflows.
+- `code`: what workers say of their code, by the name of a workflow: the same for runs with all tags.
+- `workflow`: a workflow with all its runs, whatever tags they have: refused to principals of some tags.
+- `store`: the whole store, which is refused to both.
+- `nothing`: nothing that belongs to a run.
+"""
 
 
 TRACEPARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -149,6 +156,11 @@ class Operation:
     is_page: bool = False
     """Whether people open it: a browser gets a page also where programs get JSON, and of a problem too."""
 
+    @property
+    def run_name(self) -> str:
+        """Which name in its path is the id of a run."""
+        return "batch_id" if "batch_id" in self.names else "run_id"
+
     @cached_property
     def status_of(self) -> dict[Any, int]:
         """The status of an answer, by its type."""
@@ -192,7 +204,7 @@ def operation(
     Args:
         scope: who may use it: "viewer", "operator", "admin", "worker", or "none" for everyone.
         answers: the status, with the type that the function returns; or types by status.
-        reach: see `Reach`; a principal with some workflows only may not use what has none.
+        reach: see `Reach`; a principal that is bound may not use what has none.
         raises: errors that a caller should know of, besides those of every operation.
         media: the type of the body of its answers.
         waits: whether it is given up when its caller has gone.
@@ -207,7 +219,7 @@ def operation(
         same = [other.name for other in OPERATIONS.values() if (other.method, _shape(other.path)) == place]
         assert not same, f"{it.name} and {same} have the same method and path"
         assert it.name not in OPERATIONS, f"there are two operations {it.name}"
-        assert reach != "run" or "run_id" in it.names, f"{it.name} reaches a run, and its path has no run_id"
+        assert reach != "run" or it.run_name in it.names, f"{it.name} reaches a run, and its path has no id of one"
         OPERATIONS[it.name] = it
         return function
 

@@ -16,12 +16,17 @@ from typing import TypeAlias
 
 import msgspec
 
+from outlive._model.bounds import Bounds, bounds_of
 from outlive._model.key import LADDER, SCOPES, Scope
 from outlive.errors import ConfigurationError
 
 NO_SCOPE = "none"
 """The scope of an operation that anyone may use, and that shows nothing."""
 SECRET_CHARACTERS_MIN = 32
+WITHIN_WORKFLOWS = frozenset({"run", "runs", "code", "workflow", "nothing"})
+"""What operations may reach that a principal of some workflows may use; see `operation.Reach`."""
+WITHIN_TAGS = frozenset({"run", "runs", "code", "tagged", "nothing"})
+"""The same for a principal of runs with some tags."""
 ADDRESSES_MAX = 1_000
 """How many addresses of senders are remembered as those of this machine or of another one."""
 _FORWARDED = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
@@ -44,6 +49,18 @@ class Principal(msgspec.Struct, frozen=True):
     """The only queues that a worker may claim tasks from; None for all."""
     names_others: bool = False
     """Whether it may say that another person decides (`by` in a body)."""
+    tags: dict[str, str] = {}
+    """It may see and use only runs with all of these tags, and what it starts has them; empty for all runs."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """Which runs it may know of."""
+        return bounds_of(self.workflows, self.tags)
+
+    @property
+    def owner(self) -> list[str]:
+        """What tells its requests from those of others: two tenants may call their keys the same."""
+        return [self.namespace, self.name, *(f"{name}={value}" for name, value in sorted(self.tags.items()))]
 
     def may(self, scope: str) -> bool:
         """Whether it may use an operation with this scope."""
@@ -52,9 +69,10 @@ class Principal(msgspec.Struct, frozen=True):
         return any(scope in LADDER[: LADDER.index(own)] for own in self.scopes if own in LADDER)
 
     def may_use(self, scope: str, reach: str) -> bool:
-        """Whether it may use an operation with this scope and reach: what is for the whole store is closed to one that
-        may see some workflows only."""
-        return self.may(scope) and (self.workflows is None or reach != "store")
+        """Whether it may use an operation with this scope and reach: of one that is bound, each bound has to be one
+        that such operations keep to."""
+        of_workflows = self.workflows is None or reach in WITHIN_WORKFLOWS
+        return self.may(scope) and of_workflows and (not self.tags or reach in WITHIN_TAGS)
 
     def may_see(self, workflow: str) -> bool:
         """Whether it may know of runs of a workflow."""
@@ -63,6 +81,14 @@ class Principal(msgspec.Struct, frozen=True):
     def may_claim_from(self, queue: str) -> bool:
         """Whether a worker may have tasks of a queue."""
         return self.queues is None or queue in self.queues
+
+
+def bounds_shown(principal: Principal) -> str:
+    """What a principal may see and use, in words."""
+    said = [] if principal.workflows is None else ["some workflows"]
+    if principal.tags:
+        said.append("runs with " + ", ".join(f"{name}={value}" for name, value in sorted(principal.tags.items())))
+    return " and ".join(said) or "everything"
 
 
 ANONYMOUS = Principal("", frozenset())

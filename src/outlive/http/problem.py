@@ -100,7 +100,7 @@ TABLE: dict[type[Exception], Row] = {
     e.AskNotFoundError: Row(404, "Ask the run: POST /api/v1/runs/{id}/asks/{name}."),
     e.LinkRefusedError: Row(404, "Ask for another link, or decide with a key."),
     # -- Who asks may not do this --
-    e.QueueRefusedError: Row(403, "Leave out `queue`, or use a key for all workflows."),
+    e.QueueRefusedError: Row(403, "Leave out `queue`, or use a key for all runs."),
     # -- It is not in the state for this --
     e.RunExistsError: Row(409, 'Use another id; "on_conflict": "attach" gets a run of the same workflow that has it.'),
     e.RunFinishedError: Row(409, "Start a new run: POST /api/v1/runs."),

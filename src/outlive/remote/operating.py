@@ -5,7 +5,7 @@ The answers are those of an engine: what is on the wire becomes the same values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
@@ -222,6 +222,7 @@ class RemoteKeys:
         *,
         scope: str = "viewer",
         workflows: Collection[str] | None = None,
+        tags: Mapping[str, str] | None = None,
         queues: Collection[str] | None = None,
         expires: given.Span | datetime | None = None,
     ) -> NewKey:
@@ -232,7 +233,8 @@ class RemoteKeys:
             until = instant_of(SystemClock().now()) + timedelta(seconds=seconds)
         names = None if workflows is None else given.texts("engine.keys.create", "workflows", workflows, like="order")
         lines = None if queues is None else given.texts("engine.keys.create", "queues", queues, like="gpu")
-        body = {"name": name, "scope": scope, "workflows": names, "queues": lines, "expires": until}
+        marks = None if tags is None else given.tags("engine.keys.create", tags)
+        body = {"name": name, "scope": scope, "workflows": names, "tags": marks, "queues": lines, "expires": until}
         found = await self._remote.operate("create_key", body=body)
         return NewKey(_key_of(found.key), found.secret)
 

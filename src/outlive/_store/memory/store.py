@@ -329,7 +329,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
 
     def _deliver(self, message: Message, *, inbox_messages_max: int) -> Delivery:
         run = self._state.runs.get(message.run_id)
-        if run is None or not message.may_reach(self._state.trees[run.journal].root.workflow):
+        if run is None or not message.bounds.allow(self._state.trees[run.journal].root):
             return Delivery.UNKNOWN_RUN
         tree = self._state.trees[run.journal]
         delivery = judge(
@@ -345,7 +345,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     def _accept(self, tree: Tree, number: int, message: Message) -> None:
         self._state.messages += 1
         fields = asdict(message)
-        del fields["run_id"], fields["blobs"], fields["audit"], fields["workflows"]
+        del fields["run_id"], fields["blobs"], fields["audit"], fields["bounds"]
         self._put_blobs(message.blobs)
         tree.inbox[self._state.messages] = Inbound(id=self._state.messages, run=number, **fields)
         if message.key:

@@ -227,6 +227,8 @@ def _message(message: Message) -> dict[str, Any]:
     }
     if message.audit is not None:
         fields["audit"] = audited(message.audit)
-    if message.workflows is not None:
-        fields["workflows"] = [to_text(workflow) for workflow in message.workflows]
+    if message.bounds.workflows is not None:
+        fields["workflows"] = [to_text(workflow) for workflow in message.bounds.workflows]
+    if message.bounds.tags:
+        fields["tags"] = {to_text(name): to_text(value) for name, value in message.bounds.tags.items()}
     return fields

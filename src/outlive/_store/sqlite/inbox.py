@@ -10,7 +10,7 @@ from outlive._store.sqlite.audit import put_audit
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.writer import each
-from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
+from outlive._store.tables.rows import answer_to_json, tags_in, to_json, to_json_or_null
 
 NO_LIMIT = 2**62
 ENDED = {status.value for status in RunStatus if status.is_terminal}
@@ -56,8 +56,8 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
     found = session.fetch("judge_message", message.run_id, message.key, inbox_messages_max)
     if found is None:
         return Delivery.UNKNOWN_RUN
-    journal, number, status, root_status, root_workflow, is_key_seen, waiting = found
-    if not message.may_reach(root_workflow):
+    journal, number, status, root_status, root_workflow, root_tags, is_key_seen, waiting = found
+    if not message.bounds.fit(root_workflow, tags_in(root_tags)):
         return Delivery.UNKNOWN_RUN
     assert isinstance(journal, int)
     assert isinstance(waiting, int)

@@ -82,6 +82,11 @@ def _salt(nonce: int, number: int) -> int:
     return (nonce ^ number) & 0xFFFF_FFFF
 
 
+def tags_in(data: str | None) -> dict[str, str]:
+    """The tags in a column of a store whose texts are as they are."""
+    return {} if data is None else _decode_tags(data)
+
+
 def tags_to_json(tags: dict[str, str], text: Text) -> str | None:
     """Tags, or NULL for none."""
     return to_json({text(name): text(value) for name, value in tags.items()}) if tags else None

@@ -57,7 +57,7 @@ class ApprovalsPage(Struct, frozen=True):
     previous: str | None
 
 
-@operation("GET", "/approvals", scope="viewer", reach="workflow")
+@operation("GET", "/approvals", scope="viewer", reach="runs")
 async def list_approvals(call: Call, query: ApprovalsQuery) -> ApprovalsPage:
     """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all."""
     query = narrowed(call, query)

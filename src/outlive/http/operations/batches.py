@@ -12,7 +12,7 @@ from outlive._define.map import Tolerance
 from outlive._model import Failure
 from outlive.client.placing import wanted_place
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
-from outlive.http.operations.runs import check_workflow, made_id
+from outlive.http.operations.runs import check_id, check_workflow, made_id, narrowed_tags, why_of
 from outlive.http.sse import ITEMS, follow_items, read_cursor
 from outlive.http.wire.page import Instant, Json, Limit, Name, RunId, Seq, tags_of
 from outlive.http.wire.runs import FailureView, Started, Status, StreamQuery, failure_view
@@ -132,13 +132,15 @@ class ItemsPage(Struct, frozen=True):
     "POST",
     "/batches",
     scope="operator",
-    reach="workflow",
+    reach="runs",
     answers=201,
     raises=(e.UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
 )
 async def start_batch(call: Call, body: StartBatch) -> Started:
     """Start a run of a workflow for each of many rows, each durable on its own. A row is the one argument."""
     check_workflow(call, body.workflow)
+    batch_id = body.id or made_id(call, "batch", body.workflow)
+    await check_id(call, batch_id)
     said = body.failures_max, body.failures_ratio
     try:
         batch = await call.view.batches.start_by_name(
@@ -146,28 +148,28 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
             body.rows,
             version=body.version,
             concurrency=body.concurrency,
-            id=body.id or made_id(call, "batch", body.workflow),
+            id=batch_id,
             tags=body.tags,
             headers=call.traced(body.headers),
             tolerate=None if said == (None, None) else Tolerance(*said),
             wanted=wanted_place(body.queue, body.key, body.priority, None, None),
         )
     except e.RunExistsError as error:
-        if call.principal.workflows is None:
+        if call.principal.bounds.is_open:
             raise
         # What it is may be something that the principal may not see.
         raise e.RunExistsError(error.run_id, "another run has this id", "use another id") from None
     return Started(batch.id)
 
 
-@operation("GET", "/batches", scope="viewer")
+@operation("GET", "/batches", scope="viewer", reach="tagged")
 async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
     """A page of the batches that fit, the newest first, each with how many of its rows have ended, and how."""
     page = await call.engine.list_batches(
         limit=query.limit,
         after=query.after,
         status=query.status or None,
-        tags=tags_of(query.tag),
+        tags=narrowed_tags(call, tags_of(query.tag)),
         since=query.since,
         until=query.until,
     )
@@ -189,7 +191,7 @@ async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
     return BatchesPage(items, page.next, page.previous)
 
 
-@operation("GET", "/batches/{batch_id}", scope="viewer", raises=MISSING)
+@operation("GET", "/batches/{batch_id}", scope="viewer", reach="run", raises=MISSING)
 async def get_batch(call: Call, batch_id: str) -> BatchView:
     """A batch: how many items have ended, and how."""
     run, plan = await call.view.plan_of(batch_id)
@@ -204,11 +206,11 @@ async def get_batch(call: Call, batch_id: str) -> BatchView:
         succeeded=int(counts.get("succeeded", 0)),
         failed=int(counts.get("failed", 0)),
         concurrency=plan.concurrency,
-        why=await call.engine.get(batch_id).why(),
+        why=await why_of(call, batch_id),
     )
 
 
-@operation("GET", "/batches/{batch_id}/items", scope="viewer", raises=MISSING)
+@operation("GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
 async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     """Items of a batch that have ended, in the order of their rows; those under way are not in it yet."""
     items = [_item(*found) for found in await call.view.items(batch_id, after=query.after, limit=query.limit)]
@@ -216,7 +218,7 @@ async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     return ItemsPage(shown, items[-1].index if len(items) == query.limit else None)
 
 
-@operation("GET", "/batches/{batch_id}/follow", scope="viewer", raises=MISSING, media=EVENT_STREAM)
+@operation("GET", "/batches/{batch_id}/follow", scope="viewer", reach="run", raises=MISSING, media=EVENT_STREAM)
 async def follow_batch(call: Call, batch_id: str, query: StreamQuery) -> Content:
     """The items of a batch as they finish, as server-sent events; those that have finished before come first.
 
@@ -239,10 +241,12 @@ def _item(index: int, result: Any, failure: Failure | None) -> ItemView:
     "POST",
     "/batches/{batch_id}/retry",
     scope="operator",
+    reach="run",
     answers=201,
     raises=(*MISSING, e.RunNotRetriableError),
 )
 async def retry_batch(call: Call, batch_id: str, body: RetryBatch | None = None) -> Started:
     """Start another batch, of the rows of this one that have not succeeded."""
     new_id = (body or RetryBatch()).id or made_id(call, "batch", batch_id)
+    await check_id(call, new_id)
     return Started((await call.engine.get_batch(batch_id).retry_failed(id=new_id)).id)

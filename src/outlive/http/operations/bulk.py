@@ -21,7 +21,7 @@ from outlive.client.bulk import RunOutcome, side_by_side
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import made_id
+from outlive.http.operations.runs import made_id, narrowed_tags
 from outlive.http.wire.bulk import (
     Bulk,
     BulkChoice,
@@ -40,25 +40,26 @@ PAGE = 100
 _MICROSECONDS = 1_000_000
 
 
-@operation("POST", "/bulk/cancel", scope="operator")
+@operation("POST", "/bulk/cancel", scope="operator", reach="tagged")
 async def cancel_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
-    return await for_each(call, call.engine.cancel, bulk_filters(body), reason=body.reason)
+    return await for_each(call, call.engine.cancel, bounded(call, bulk_filters(body)), reason=body.reason)
 
 
-@operation("POST", "/bulk/retry", scope="operator")
+@operation("POST", "/bulk/retry", scope="operator", reach="tagged")
 async def retry_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
-    return await for_each(call, call.engine.retry, bulk_filters(body), reason=body.reason)
+    return await for_each(call, call.engine.retry, bounded(call, bulk_filters(body)), reason=body.reason)
 
 
-@operation("POST", "/bulk/pause", scope="operator")
+@operation("POST", "/bulk/pause", scope="operator", reach="tagged")
 async def pause_runs(call: Call, body: Bulk) -> Outcomes:
     """Let the runs that fit, each with its tree, begin nothing more; those that have not ended unless `status` says so.
 
     `POST /recovery/resume` lets them go on.
     """
-    return await for_each(call, call.engine.pause, bulk_filters(body), by=call.principal.name, reason=body.reason)
+    filters = bounded(call, bulk_filters(body))
+    return await for_each(call, call.engine.pause, filters, by=call.principal.name, reason=body.reason)
 
 
 @operation("POST", "/store/pause", scope="admin")
@@ -75,13 +76,14 @@ async def unpause_all(call: Call) -> Done:
     return Done("store")
 
 
-@operation("POST", "/bulk/purge", scope="admin")
+@operation("POST", "/bulk/purge", scope="admin", reach="tagged")
 async def purge_runs(call: Call, body: Purge) -> PurgeView:
     """Delete runs that have ended, with everything of them, for good. At least one filter.
 
     With the header `Idempotency-Key`, at most 1,000 of them.
     """
     filters = {name: value for name, value in msgspec.structs.asdict(body).items() if name != "older_than" and value}
+    filters = bounded(call, filters)
     if call.request and not body.dry_run:
         return await _purge_planned(call, body, filters)
     found = await call.engine.purge(older_than=body.older_than, **filters)
@@ -159,6 +161,15 @@ def _bulk_view(it: BulkProgress) -> BulkView:
 
 
 # -- The same verb for each of them -----------------------------------------------------------------------------
+
+
+def bounded(call: Call, filters: dict[str, Any]) -> dict[str, Any]:
+    """The filters of a verb for many runs, as far as the principal may see them: of one of runs with some tags, roots
+    with these tags only."""
+    if not call.principal.tags:
+        return filters
+    bounds = {"roots_only": True} if "roots_only" in filters else {}
+    return filters | bounds | {"tags": narrowed_tags(call, filters.get("tags"))}
 
 
 async def for_each(

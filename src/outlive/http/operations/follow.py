@@ -88,7 +88,7 @@ async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQue
     return Content(EVENT_STREAM, parts)
 
 
-@operation("GET", "/follow/runs", scope="viewer", reach="workflow", media=EVENT_STREAM)
+@operation("GET", "/follow/runs", scope="viewer", reach="runs", media=EVENT_STREAM)
 async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
     """A list of runs, live, as server-sent events: the newest that fit, then every change.
 

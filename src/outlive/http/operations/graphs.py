@@ -87,7 +87,7 @@ async def flow_graph(call: Call, name: Name, query: FlowQuery) -> GraphView:
     return graph_view(graph_of_document(found.document, found.text))
 
 
-@operation("GET", "/workflows/{name}/graph", scope="viewer", reach="workflow", raises=(e.UnknownWorkflowError,))
+@operation("GET", "/workflows/{name}/graph", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
 async def workflow_graph(call: Call, name: Name, query: VersionQuery) -> GraphView:
     """The states of a machine as boxes and arrows, as its workers have described them. That of a function is empty."""
     check_workflow(call, name)

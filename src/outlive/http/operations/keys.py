@@ -22,6 +22,8 @@ class CreateKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scope: Scope = "viewer"
     workflows: list[Name] | None = None
     """The only workflows that it may see and use; null for all."""
+    tags: dict[str, str] | None = None
+    """It may see and use only runs with all of these tags, and what it starts has them; null for all runs."""
     queues: list[Name] | None = None
     """The only queues that a worker may claim tasks from; null for all."""
     expires: Instant | None = None
@@ -41,6 +43,7 @@ class KeyView(Struct, frozen=True, kw_only=True):
     name: str
     scope: Scope
     workflows: list[str] | None
+    tags: dict[str, str]
     queues: list[str] | None
     status: Literal["active", "expired", "revoked"]
     created: datetime
@@ -68,7 +71,12 @@ class KeysList(Struct, frozen=True):
 async def create_key(call: Call, body: CreateKey) -> NewKeyView:
     """Make a key. Its secret is in the answer, and nowhere else."""
     made = await call.engine.keys.create(
-        body.name, scope=body.scope, workflows=body.workflows, queues=body.queues, expires=body.expires
+        body.name,
+        scope=body.scope,
+        workflows=body.workflows,
+        tags=body.tags,
+        queues=body.queues,
+        expires=body.expires,
     )
     return NewKeyView(key=_view(made.key), secret=made.secret)
 
@@ -91,6 +99,7 @@ def _view(key: ApiKey) -> KeyView:
         name=key.name,
         scope=key.scope,
         workflows=None if key.workflows is None else sorted(key.workflows),
+        tags=key.tags,
         queues=None if key.queues is None else sorted(key.queues),
         status=key.status,
         created=key.created,

@@ -15,6 +15,8 @@ class MeView(Struct, frozen=True, kw_only=True):
     scopes: list[str]
     workflows: list[str] | None
     """The only workflows that it may see and use; null for all."""
+    tags: dict[str, str]
+    """It may see and use only runs with all of these tags, and what it starts has them; empty for all runs."""
     namespace: str
     """The tenant whose runs it sees; empty for the one of the server."""
     operations: list[str]
@@ -29,6 +31,7 @@ async def get_me(call: Call) -> MeView:
         name=own.name,
         scopes=sorted(own.scopes),
         workflows=None if own.workflows is None else sorted(own.workflows),
+        tags=own.tags,
         namespace=own.namespace,
         operations=sorted(it.name for it in OPERATIONS.values() if own.may_use(it.scope, it.reach)),
     )

@@ -9,7 +9,7 @@ from msgspec import Struct
 import outlive.errors as e
 from outlive.client.recovery import IncompleteKind
 from outlive.http.operation import Call, operation
-from outlive.http.operations.bulk import for_each
+from outlive.http.operations.bulk import bounded, for_each
 from outlive.http.wire.bulk import Bulk, bulk_filters
 from outlive.http.wire.page import Done, Limit
 from outlive.http.wire.runs import Outcomes, RunView, run_view
@@ -66,7 +66,7 @@ async def resume_incomplete(call: Call, run_id: str) -> Done:
     return Done(run_id)
 
 
-@operation("POST", "/recovery/resume", scope="operator")
+@operation("POST", "/recovery/resume", scope="operator", reach="tagged")
 async def resume_all(call: Call, body: Bulk | None = None) -> Outcomes:
     """Let all parked runs go on, or those that fit a filter; with `dry_run` only list them.
 
@@ -76,4 +76,4 @@ async def resume_all(call: Call, body: Bulk | None = None) -> Outcomes:
     filters = bulk_filters(wanted)
     if not set(filters) - {"limit", "dry_run"}:
         filters["status"] = [IncompleteKind.PARKED.value]
-    return await for_each(call, call.engine.resume, filters)
+    return await for_each(call, call.engine.resume, bounded(call, filters))

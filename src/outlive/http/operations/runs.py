@@ -15,9 +15,10 @@ from outlive._model.instant import instant_of
 from outlive._model.under_way import StepUnderWay
 from outlive.client.news import Position
 from outlive.http.operation import JSON, Call, Content, operation
+from outlive.http.principal import bounds_shown
 from outlive.http.problem import Problem
 from outlive.http.sse import Cursor
-from outlive.http.wire.page import SEQ_MAX, Json, Wait
+from outlive.http.wire.page import SEQ_MAX, Json, Wait, tags_of
 from outlive.http.wire.runs import (
     CountView,
     EventView,
@@ -72,7 +73,7 @@ class StepsView(Struct, frozen=True):
     "POST",
     "/runs",
     scope="operator",
-    reach="workflow",
+    reach="runs",
     answers=201,
     raises=(e.UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
 )
@@ -106,7 +107,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
     return Started(run.id)
 
 
-@operation("GET", "/runs", scope="viewer", reach="workflow")
+@operation("GET", "/runs", scope="viewer", reach="runs")
 async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
     """A page of the runs that fit, newest first."""
     query = narrowed(call, query)
@@ -114,7 +115,7 @@ async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
     return runs_page(page)
 
 
-@operation("GET", "/counts/runs", scope="viewer", reach="workflow")
+@operation("GET", "/counts/runs", scope="viewer", reach="runs")
 async def count_runs(call: Call, query: RunsCountQuery) -> CountView:
     """How many runs fit. Counting ends at `limit`."""
     query = narrowed(call, query)
@@ -231,7 +232,7 @@ async def set_aside(call: Call, run_id: str) -> SetAsideList:
 
 async def why_of(call: Call, run_id: str) -> str:
     """What a run waits for, without runs that the principal may not know of."""
-    return await call.view.why(run_id, workflows=call.principal.workflows)
+    return await call.view.why(run_id, bounds=call.principal.bounds)
 
 
 def check_workflow(call: Call, workflow: str) -> None:
@@ -245,18 +246,19 @@ def check_workflow(call: Call, workflow: str) -> None:
 
 
 async def check_id(call: Call, run_id: str | None) -> None:
-    """See that a principal with some workflows takes no id from a run that it may not see: it could replace that one.
+    """See that a principal that is bound takes no id from a run that it may not see: it could replace that one.
 
     Raises:
         RunExistsError: there is such a run.
     """
-    if run_id is None or call.principal.workflows is None:
+    bounds = call.principal.bounds
+    if run_id is None or bounds.is_open:
         return
     try:
         run = await call.view.run(run_id)
     except e.RunNotFoundError:
         return
-    if not call.principal.may_see(run.workflow):
+    if not bounds.allow(run):
         raise e.RunExistsError(run_id, "it is none of yours", "use another id")
 
 
@@ -264,25 +266,39 @@ Q = TypeVar("Q", bound=Query)
 
 
 def narrowed(call: Call, query: Q) -> Q:
-    """What a principal asks for, as far as it may see it: of a principal with some workflows, roots of these only.
+    """What a principal asks for, as far as it may see it: of one that is bound, roots within its bounds only.
 
-    A child is in the tree of another run, whose workflow may be one that the principal may not see.
+    A child is in the tree of another run, which may be one that the principal may not see, whatever tags the child has.
 
     Raises:
-        Problem: it asks for runs of other workflows, or does not say of which.
+        Problem: it asks for runs of other workflows or with other tags, or does not say of which workflow.
     """
-    own = call.principal.workflows
-    if own is None:
+    asked, own = call.principal, call.principal.workflows
+    if asked.bounds.is_open:
         return query
-    if query.workflow not in own:
+    if own is not None and query.workflow not in own:
         wanted = f"Give the parameter workflow: one of {', '.join(sorted(own)) or 'none'}."
-        raise Problem(403, "Forbidden", f"{call.principal.name} may see some workflows only", wanted)
-    return structs.replace(query, roots_only=True)
+        raise Problem(403, "Forbidden", f"{asked.name} may see some workflows only", wanted)
+    tags = narrowed_tags(call, tags_of(query.tag)) or {}
+    return structs.replace(query, roots_only=True, tag=[f"{name}={value}" for name, value in tags.items()])
+
+
+def narrowed_tags(call: Call, tags: dict[str, str] | None) -> dict[str, str] | None:
+    """The tags that a principal looks for, with those of its own.
+
+    Raises:
+        Problem: it looks for runs with another value.
+    """
+    own, wanted = call.principal.tags, tags or {}
+    if any(wanted.get(name, value) != value for name, value in own.items()):
+        detail = f"{call.principal.name} may see {bounds_shown(call.principal)} only"
+        raise Problem(403, "Forbidden", detail, "Leave the tag out: it is added to what you look for.")
+    return wanted | own or None
 
 
 def made_id(call: Call, kind: str, *parts: str) -> str | None:
     """An id made of the header `Idempotency-Key`: the same for the same principal and the same thing to do."""
     if call.idempotency_key is None:
         return None
-    whole = "\0".join([call.principal.namespace, call.principal.name, kind, *parts, call.idempotency_key])
+    whole = "\0".join([*call.principal.owner, kind, *parts, call.idempotency_key])
     return f"{kind}-{hashlib.sha256(whole.encode()).hexdigest()[:32]}"

@@ -9,7 +9,7 @@ import outlive.errors as e
 from outlive._model.approval import Approval
 from outlive.client.message_start import NamedStart
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import made_id, why_of
+from outlive.http.operations.runs import check_id, made_id, why_of
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Wait
 from outlive.http.wire.runs import (
@@ -230,6 +230,7 @@ async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
     """
     wanted = body or ForkRun()
     new_id = wanted.id or made_id(call, "fork", run_id)
+    await check_id(call, new_id)
     try:
         run = await call.engine.fork(
             run_id,

@@ -33,13 +33,13 @@ class WorkflowsList(Struct, frozen=True):
     items: list[WorkflowView]
 
 
-@operation("GET", "/workflows", scope="viewer", reach="workflow")
+@operation("GET", "/workflows", scope="viewer", reach="code")
 async def list_workflows(call: Call) -> WorkflowsList:
     """Every workflow that workers have described, in every version, with the schemas of its arguments and result."""
     return WorkflowsList([_view(it) for it in await call.engine.workflows() if call.principal.may_see(it.name)])
 
 
-@operation("GET", "/workflows/{name}", scope="viewer", reach="workflow", raises=(e.UnknownWorkflowError,))
+@operation("GET", "/workflows/{name}", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
 async def get_workflow(call: Call, name: Name) -> WorkflowsList:
     """The versions of one workflow."""
     check_workflow(call, name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from outlive._model import Failure, RunStatus
-from outlive._store.contract import Delivery, Ended, Inbound, MessageKind, Store
+from outlive._model.bounds import Bounds
+from outlive._store.contract import Delivery, Ended, Inbound, Message, MessageKind, Store
 from outlive.testing.conformance.builders import (
     LARGE_BYTES,
     WORKFLOW,
@@ -117,9 +118,9 @@ class InboxConformance(Facet):
         tree = await begin(store)
         child_id = await tree.spawn(1)
         await send(store, message(store, "run-1", "theirs", key="k"))
-        hidden = frozenset({"another", "a third"})
+        hidden = Bounds(frozenset({"another", "a third"}))
         tries = [
-            message(store, run_id, "a", key=key, workflows=hidden)
+            message(store, run_id, "a", key=key, bounds=hidden)
             for run_id, key in (("run-1", ""), ("run-1", "k"), (child_id, ""))
         ]
 
@@ -132,10 +133,29 @@ class InboxConformance(Facet):
         """Whichever of its workflows it is; a child by the workflow of its root."""
         tree = await begin(store)
         child_id = await tree.spawn(1)
-        known = frozenset({WORKFLOW, "another"})
-        sent = [message(store, run_id, workflows=known) for run_id in ("run-1", child_id)]
+        known = Bounds(frozenset({WORKFLOW, "another"}))
+        sent = [message(store, run_id, bounds=known) for run_id in ("run-1", child_id)]
 
         assert await send(store, *sent) == [Delivery.ACCEPTED] * 2
+
+    async def test_a_tree_without_the_tags_that_the_sender_may_know_of_is_unknown(self, store: Store) -> None:
+        """All of them, with these values; whatever tags a child has."""
+        tree = await begin(store, tags={"tenant": "a", "\0": "☃"})
+        bare = await begin(store, "run-2")
+        child_id = await tree.spawn(1)
+
+        def sent(run_id: str, tags: dict[str, str]) -> Message:
+            return message(store, run_id, bounds=Bounds(tags=tags))
+
+        right = [{"tenant": "a"}, {"\0": "☃", "tenant": "a"}]
+        wrong = [{"tenant": "b"}, {"tenant": "a", "more": ""}, {"a": "tenant"}, {"tenant": ""}]
+        assert await send(store, *[sent("run-1", tags) for tags in wrong]) == [Delivery.UNKNOWN_RUN] * 4
+        assert await send(store, sent(child_id, wrong[0])) == [Delivery.UNKNOWN_RUN]
+        assert await send(store, sent("run-2", right[0])) == [Delivery.UNKNOWN_RUN]
+        assert await read_names(store, tree) == await read_names(store, bare) == []
+
+        assert await send(store, *[sent("run-1", tags) for tags in right]) == [Delivery.ACCEPTED] * 2
+        assert await send(store, sent(child_id, right[0])) == [Delivery.ACCEPTED]
 
     async def test_ended_run_takes_no_message(self, store: Store) -> None:
         """Neither a root nor a child that has ended, and nothing is stored."""

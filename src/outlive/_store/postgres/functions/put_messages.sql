@@ -4,7 +4,7 @@
 -- that releases a tree sees either this mail or is seen by it.
 CREATE FUNCTION {put_messages}(
     p_now bigint,
-    p_messages jsonb, -- [{run_id, kind, at, name, key, payload, ended, audit, workflows}]
+    p_messages jsonb, -- [{run_id, kind, at, name, key, payload, ended, audit, workflows, tags}]
     p_messages_max bigint, -- That may wait for one tree.
     p_blob_message integer[], -- Of which message this blob is, from 1; NULL for a blob of a change.
     p_blob_id text[],
@@ -21,7 +21,7 @@ DECLARE
 BEGIN
     FOR v_message IN SELECT value FROM jsonb_array_elements(p_messages) LOOP
         v_ordinal := v_ordinal + 1;
-        SELECT run.journal, run.number, run.status, root.status AS root_status, root.workflow
+        SELECT run.journal, run.number, run.status, root.status AS root_status, root.workflow, root.tags
         INTO v_run
         FROM {schema}.runs AS run
         JOIN {schema}.runs AS root ON root.key = run.journal
@@ -32,6 +32,8 @@ BEGIN
             END IF;
             v_delivery := 'unknown run';
         ELSIF v_message ? 'workflows' AND NOT v_message -> 'workflows' ? v_run.workflow THEN
+            v_delivery := 'unknown run';
+        ELSIF v_message ? 'tags' AND NOT coalesce(v_run.tags, '{}')::jsonb @> (v_message -> 'tags') THEN
             v_delivery := 'unknown run';
         -- A sender that asks again, because it never heard the answer, learns that all is well, also after the end.
         ELSIF v_message ->> 'key' <> '' AND EXISTS (

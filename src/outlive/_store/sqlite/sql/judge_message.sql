@@ -5,6 +5,7 @@ SELECT
     run.status,
     root.status,
     root.workflow,
+    root.tags,
     EXISTS (SELECT 1 FROM outlive_inbox_keys AS seen WHERE seen.journal = run.journal AND seen.key = ?2),
     (SELECT count(*) FROM (SELECT 1 FROM outlive_inbox WHERE outlive_inbox.journal = run.journal LIMIT ?3))
 FROM outlive_runs AS run
