@@ -129,6 +129,7 @@ lock: .venv-lock/bin/pip ## Renew requirements/*.txt from pyproject.toml. ARGS=-
 	.venv-lock/bin/python -m pip install --quiet uv==$(UV_VERSION)
 	$(call LOCK,run.txt,--extra server)
 	$(call LOCK,dev.txt,--extra dev --constraint requirements/run.txt)
+	$(call LOCK,image.txt,--extra server --extra postgres --extra otel --constraint requirements/run.txt --constraint requirements/dev.txt)
 	$(call LOCK,bench.txt,--extra bench --constraint requirements/run.txt)
 	$(call LOCK,site.txt,--extra site --constraint requirements/run.txt)
 	echo pip | $(COMPILE) - --output-file requirements/pip.txt

@@ -10,11 +10,16 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "outlive"
+DEPLOY = ROOT / "deploy"
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
+IMAGE = re.compile(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 BANNED_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "jinja2", "telnetlib", "ftplib"}
 BANNED_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.load", "yaml.unsafe_load"}
@@ -76,6 +81,90 @@ def test_everything_that_is_installed_has_a_version_and_hashes(lock: Path) -> No
 
     assert entries
     assert [] == [entry.splitlines()[0] for entry in entries if "==" not in entry or "--hash=sha256:" not in entry]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_an_action_of_others_is_one_commit(workflow: Path) -> None:
+    """A tag is what its owner says today; the comment says which release the commit is. [S39]"""
+    used = re.findall(r"(?m)^\s*(?:- )?uses: (.*)$", workflow.read_text("utf-8"))
+
+    assert used
+    assert [] == [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line)]
+
+
+def images() -> Iterator[str]:
+    """The images of others that the files in deploy/ name."""
+    yield from re.findall(r"(?m)^FROM (\S+)", (DEPLOY / "Dockerfile").read_text("utf-8"))
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]
+    yield from (service["image"] for service in services.values() if "image" in service)
+
+
+def test_an_image_of_others_has_its_digest() -> None:
+    """What comes is what was looked at, although others may push to that tag. [S39]"""
+    found = list(images())
+
+    assert len(found) == 2
+    assert [] == [image for image in found if not IMAGE.fullmatch(image)]
+
+
+def test_the_image_is_made_of_what_has_a_hash() -> None:
+    """Each installation names hashes, or fetches nothing. Tools that build what is no wheel have no hashes. [S39]"""
+    text = (DEPLOY / "Dockerfile").read_text("utf-8")
+    installed = re.findall(r"pip install (.*?)(?: &&|; fi)", re.sub(r"(?m)^#.*\n", "", text))
+
+    assert len(installed) == 2
+    for options in installed:
+        assert "--no-index" in options or {"--require-hashes", "--only-binary"} <= set(options.split()), options
+
+
+def test_the_lock_of_the_image_has_all_that_its_extras_want() -> None:
+    """The lock of a server and what PostgreSQL and traces need besides: the same versions. [S39]"""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["server"], *extras["postgres"], *extras["otel"]]
+    served, image = (
+        set(re.findall(r"(?m)^[\w.-]+==\S+", (ROOT / "requirements" / name).read_text("utf-8")))
+        for name in ("run.txt", "image.txt")
+    )
+
+    assert served <= image
+    assert {re.split(r"[^\w-]", each)[0] for each in wanted} <= {it.partition("==")[0] for it in image}
+
+
+def documents(kind: str) -> list[dict[str, Any]]:
+    """The manifests of a kind."""
+    found = yaml.safe_load_all((DEPLOY / "kubernetes" / "outlive.yaml").read_text("utf-8"))
+    return [document for document in found if document["kind"] == kind]
+
+
+def test_a_pod_has_no_key_of_the_cluster_and_answers_those_that_are_named() -> None:
+    """A token of the cluster that no code needs would be a thief's; a pod of another team has nothing to ask. [S45]"""
+    policies = {it["metadata"]["name"]: it["spec"] for it in documents("NetworkPolicy")}
+    deployments = documents("Deployment")
+
+    assert len(deployments) == 2
+    for deployment in deployments:
+        pod = deployment["spec"]["template"]
+        policy = policies[deployment["metadata"]["name"]]
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert policy["podSelector"]["matchLabels"] == pod["metadata"]["labels"]
+        assert "Ingress" in policy["policyTypes"]
+        ports = {port["name"] for it in pod["spec"]["containers"] for port in it["ports"]}
+        for rule in policy["ingress"]:
+            assert rule["from"]
+            assert {port["port"] for port in rule["ports"]} <= ports
+
+
+def test_what_is_pinned_is_renewed() -> None:
+    """A pin that is never renewed keeps its holes: every kind of pin has its updates. [S39]"""
+    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))["updates"]
+
+    assert {(it["package-ecosystem"], it["directory"]) for it in updates} == {
+        ("github-actions", "/"),
+        ("docker", "/deploy"),
+        ("docker-compose", "/deploy"),
+        ("pip", "/requirements"),
+    }
 
 
 def test_the_bill_of_materials_has_all_that_the_lock_has() -> None:
