@@ -160,7 +160,7 @@ class Access:
         return self.packer.unpack(payload, blobs, owners=owners)
 
 
-async def _find_nothing(run_id: str) -> Run | None:
+def _find_nothing(run_id: str) -> asyncio.Future[Run | None]:
     raise EngineClosedError("this")
 
 

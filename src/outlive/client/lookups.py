@@ -32,13 +32,13 @@ class Lookups:
         self._waiting: list[Asked] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def find(self, run_id: str) -> Run | None:
-        """The run of this id as it is now, if there is one."""
+    def find(self, run_id: str) -> asyncio.Future[Run | None]:
+        """The run of this id as it is now, if there is one. No coroutine: each start with an id awaits it."""
         answer: asyncio.Future[Run | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(Asked(run_id, answer))
         if self._task is None:
             self._task = own_task(self._ask_for_all(), name="outlive-lookups")
-        return await answer
+        return answer
 
     async def _ask_for_all(self) -> None:
         try:
