@@ -435,7 +435,7 @@ async def test_a_body_of_a_webhook_that_does_not_arrive_is_not_waited_for(engine
 
     headers = [(b"content-type", b"application/json"), (b"content-length", b"9")]
     scope = {"type": "http", "method": "POST", "path": "/attacked", "headers": headers}
-    await Webhooks(engine, body_seconds=0.0)(scope, receive, send)  # type: ignore[arg-type]
+    await Webhooks(engine, limits=ApiLimits(body_seconds=0.0))(scope, receive, send)  # type: ignore[arg-type]
 
     assert said[0]["status"] == 408
 

@@ -124,6 +124,9 @@ def serve(
 CONNECTION_LIMITS = ("connections_max", "keep_alive_seconds")
 REQUEST_LIMITS = (
     "body_bytes_max",
+    "open_body_bytes_max",
+    "bodies_bytes_max",
+    "open_bodies_bytes_max",
     "body_seconds",
     "read_seconds",
     "wait_seconds_max",

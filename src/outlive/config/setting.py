@@ -362,6 +362,9 @@ SETTINGS: tuple[Setting, ...] = (
         WHOLE,
         {
             "body_bytes_max": (4 * 1024 * 1024, "of the body of a request"),
+            "open_body_bytes_max": (16 * 1024, "of one that needs no key: of a link, of a webhook without a token"),
+            "bodies_bytes_max": (64 * 1024 * 1024, "of the bodies of all requests under way together"),
+            "open_bodies_bytes_max": (8 * 1024 * 1024, "of those together whose sender is not known"),
             "followers_max": (2_000, "requests that follow events at once; half of them for one who is no admin"),
             "connections_max": (4_000, "connections at once; while there are more, every request gets 503"),
         },

@@ -24,7 +24,7 @@ from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
 from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, Unread, in_time, live
 from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
-from outlive.http.limits import ApiLimits, Places
+from outlive.http.limits import ApiLimits, BodyBudgets, Places
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.operations.runs import check_workflow
@@ -42,6 +42,8 @@ WEBHOOKS = "webhooks"
 """Below this part of the path are the webhooks of flows, which have tokens and keys of their own."""
 _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", MEDIA.encode())
+_NAMES = {413: "TooLarge", 503: "TooBusy"}
+"""What a body is refused as that is not malformed."""
 
 
 class Api:
@@ -88,8 +90,8 @@ class Api:
         self._gate = Gate(door_of(engine, auth), hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
         self._routes = Routes(OPERATIONS.values())
         self._pages = pages
-        size, seconds = self._limits.body_bytes_max, self._limits.body_seconds
-        self._webhooks = Webhooks(engine, body_bytes_max=size, body_seconds=seconds) if webhooks else None
+        self._budgets = BodyBudgets(self._limits)
+        self._webhooks = Webhooks(engine, limits=self._limits, budgets=self._budgets) if webhooks else None
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages()
         self._places = Places(self._limits.followers_max)
@@ -122,6 +124,8 @@ class Api:
             return
         except Unread:
             log.info("%s ends: its answer was not read for %g s", request.path, self._limits.read_seconds)
+        finally:
+            request.close()
 
     async def _respond(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
         operation: Operation | None = None
@@ -193,13 +197,15 @@ class Api:
         is_there = is_free or await _check_run(call, names[operation.run_name])
         if not is_there and operation.body not in (SendSignal, AskRun):
             raise RunNotFoundError(names[operation.run_name])
+        if operation.before_body is not None:
+            await operation.before_body(call, **names)
         arguments: dict[str, Any] = dict(names)
         query = read_query(operation, scope.get("query_string", b""))
         if query is not None:
             arguments["query"] = query
         if request.method not in ("GET", "HEAD"):
             check_media(operation, request)
-            body = read_body(operation, await self._body(request))
+            body = read_body(operation, await self._body(request, operation))
             if body is not None:
                 arguments["body"] = body
         if not is_there:
@@ -209,9 +215,11 @@ class Api:
             check_workflow(call, body.start.workflow)
         return call, arguments
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request, operation: Operation) -> bytes:
+        size = self._limits.open_body_bytes_max if operation.is_open else self._limits.body_bytes_max
+        budget = self._budgets.strangers if operation.is_open else self._budgets.known
         try:
-            return await request.body(bytes_max=self._limits.body_bytes_max, seconds=self._limits.body_seconds)
+            return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget)
         except TimeoutError:
             raise Problem(
                 408,
@@ -221,8 +229,9 @@ class Api:
                 {"connection": "close"},
             ) from None
         except Refused as refused:
-            name = "TooLarge" if refused.status == 413 else "Malformed"
-            raise Problem(refused.status, name, refused.error, "Send less, or send where the data lies.") from None
+            name = _NAMES.get(refused.status, "Malformed")
+            advice = "Send the request again later." if refused.headers else "Send less, or send where the data lies."
+            raise Problem(refused.status, name, refused.error, advice, refused.headers) from None
 
     async def _within(self, call: Call, operation: Operation, arguments: dict[str, Any], receive: Receive) -> Any:
         """What an operation returns; one that waits is given up when its caller has gone.

@@ -17,6 +17,8 @@ UNREAD_BYTES_MAX = 16 * 1024 * 1024
 """How much of a body is read and dropped that was answered before it had arrived."""
 UNREAD_SECONDS = 10.0
 """How long such a body may take."""
+BUSY_SECONDS = 5
+"""When a request may come again for which there was no room."""
 
 SECURITY = [
     (b"cache-control", b"no-store"),
@@ -54,6 +56,24 @@ class Unread(Exception):
     """The sender does not read its answer."""
 
 
+class ByteBudget:
+    """How many bytes the bodies of requests under way may have together."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self, count: int) -> bool:
+        """Take so many bytes, if there are as many left."""
+        if count > self._left:
+            return False
+        self._left -= count
+        return True
+
+    def give_back(self, count: int) -> None:
+        """A request that has taken them is answered."""
+        self._left += count
+
+
 class Request:
     """What was asked."""
 
@@ -80,21 +100,31 @@ class Request:
         self._has_none = self.headers.get("content-length", "0") == "0" and "transfer-encoding" not in self.headers
         """Whether it has no body."""
         self._is_read = self._has_none
+        self._budget: ByteBudget | None = None
+        self._taken = 0
+        """Bytes of that budget."""
 
     @cached_property
     def query(self) -> dict[str, str]:
         """The parameters behind the question mark, the last one of each name."""
         return dict(parse_qsl(self._scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
-    async def body(self, *, bytes_max: int, seconds: float) -> bytes:
-        """The body, as it was sent.
+    async def body(self, *, bytes_max: int, seconds: float, budget: ByteBudget | None = None) -> bytes:
+        """The body, as it was sent. Its bytes count in a budget, if there is one, from when they arrive until `close`.
 
         Raises:
-            Refused: it is larger than that. Gone: the sender has closed the connection. TimeoutError: it has not
-                arrived within so many seconds.
+            Refused: it is larger than that, or than what the budget has left. Gone: the sender has closed the
+                connection. TimeoutError: it has not arrived within so many seconds.
         """
+        self._budget = budget
         async with asyncio.timeout(seconds):
             return await self._whole(bytes_max)
+
+    def close(self) -> None:
+        """It is answered: give back what its body took."""
+        if self._budget is not None:
+            self._budget.give_back(self._taken)
+            self._taken = 0
 
     async def answer(self, send: Send, body: bytes) -> None:
         """Send the whole body of an answer.
@@ -138,6 +168,7 @@ class Request:
             size += len(parts[-1])
             if size > bytes_max:
                 raise _too_large(bytes_max)
+            self._take(len(parts[-1]))
             if self._is_read:
                 break
         if not size and not self._has_none and "upgrade" in self.headers:
@@ -145,11 +176,22 @@ class Request:
             raise Refused(400, "the body behind a header Upgrade cannot be read; leave that header out")
         return b"".join(parts)
 
+    def _take(self, count: int) -> None:
+        if self._budget is not None:
+            if not self._budget.take(count):
+                raise _too_busy()
+            self._taken += count
+
 
 def _too_large(bytes_max: int) -> Refused:
     # Not a name in the function that raises it: the error, its traceback and that frame would refer to each other, and
     # the parts that have arrived would stay until the garbage collector comes by.
     return Refused(413, f"the body is larger than {bytes_max:,} bytes")
+
+
+def _too_busy() -> Refused:
+    detail = "the requests under way have as many bytes together as this server takes; send it again later"
+    return Refused(503, detail, {"retry-after": str(BUSY_SECONDS)})
 
 
 def in_time(send: Send, seconds: float) -> Send:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from outlive._model.limit import TokenBucket
+from outlive.http.exchange import ByteBudget
 from outlive.http.principal import Principal
 
 
@@ -14,6 +15,12 @@ class ApiLimits:
     """How much one request, and one sender, may ask for."""
 
     body_bytes_max: int = 4 * 1024 * 1024
+    open_body_bytes_max: int = 16 * 1024
+    """The same for a request that needs no key: for a link to decide, and for a webhook without a token and a key."""
+    bodies_bytes_max: int = 64 * 1024 * 1024
+    """How many bytes the bodies of all requests under way may have together."""
+    open_bodies_bytes_max: int = 8 * 1024 * 1024
+    """The same for those whose sender is not known: who has no key cannot use up what the others need."""
     body_seconds: float = 30.0
     """How long the body of a request may take to arrive."""
     read_seconds: float = 30.0
@@ -28,6 +35,14 @@ class ApiLimits:
     """How many requests may follow events at once; half of them those of one principal that is no admin."""
     look_seconds: float = 0.25
     """How often a follower looks at the store at most; less often while nothing happens."""
+
+
+class BodyBudgets:
+    """The budgets of bodies: one for known senders, and a small one for all others."""
+
+    def __init__(self, limits: ApiLimits) -> None:
+        self.known = ByteBudget(limits.bodies_bytes_max)
+        self.strangers = ByteBudget(limits.open_bodies_bytes_max)
 
 
 class Places:

@@ -155,6 +155,13 @@ class Operation:
     is_optional_body: bool
     is_page: bool = False
     """Whether people open it: a browser gets a page also where programs get JSON, and of a problem too."""
+    before_body: Callable[..., Awaitable[None]] | None = None
+    """Looks at the names in its path before its body is read; one with a body that needs no key has this."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it needs no key."""
+        return self.scope == NO_SCOPE
 
     @property
     def run_name(self) -> str:
@@ -198,6 +205,7 @@ def operation(
     waits: bool = False,
     prefix: str = PREFIX,
     is_page: bool = False,
+    before_body: Callable[..., Awaitable[None]] | None = None,
 ) -> Callable[[F], F]:
     """Declare an operation. Called while its module is imported; what does not fit together is an error then.
 
@@ -209,17 +217,21 @@ def operation(
         media: the type of the body of its answers.
         waits: whether it is given up when its caller has gone.
         is_page: whether a browser gets a page.
+        before_body: what sees that a request without a key may send a body: it raises what the function would raise.
     """
 
     def declare(function: F) -> F:
         found = _operation_of(function, method, prefix + path, scope=scope, answers=answers, media=media)
         declared = found | {"reach": reach, "raises": raises, "waits": waits, "is_page": is_page}
-        it = Operation(**declared)
+        it = Operation(**declared, before_body=before_body)
         place = method, _shape(it.path)
         same = [other.name for other in OPERATIONS.values() if (other.method, _shape(other.path)) == place]
         assert not same, f"{it.name} and {same} have the same method and path"
         assert it.name not in OPERATIONS, f"there are two operations {it.name}"
         assert reach != "run" or it.run_name in it.names, f"{it.name} reaches a run, and its path has no id of one"
+        assert not it.is_open or it.body is None or before_body, (
+            f"{it.name} reads a body of a sender who is not checked"
+        )
         OPERATIONS[it.name] = it
         return function
 

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from outlive._define.flow.collecting import collection_paused
 from outlive.http.exchange import Request
 from outlive.http.nesting import DEPTH_MAX, is_deeper
 from outlive.http.operation import Operation
@@ -104,7 +105,8 @@ def read_body(operation: Operation, body: bytes) -> Any:
     if is_deeper(body, DEPTH_MAX):
         raise malformed(f"the body is nested more than {DEPTH_MAX} levels deep")
     try:
-        return operation.read_body(body)
+        with collection_paused():  # Python's collector would look again and again at what the parser makes.
+            return operation.read_body(body)
     except msgspec.ValidationError as error:
         raise malformed(f"the body does not fit: {_shown(error, operation.body)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:

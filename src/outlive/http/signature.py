@@ -27,7 +27,16 @@ from outlive.client.events.signing import (
 )
 from outlive.http.exchange import DIGITS_MAX, Refused
 
-__all__ = ["ID", "WINDOW_SECONDS", "Refused", "check_signature", "check_token", "signed_headers", "token_in"]
+__all__ = [
+    "ID",
+    "WINDOW_SECONDS",
+    "Refused",
+    "check_signature",
+    "check_signed",
+    "check_token",
+    "signed_headers",
+    "token_in",
+]
 
 WINDOW_SECONDS = 300
 """How far the time of a signature may be from now."""
@@ -55,13 +64,11 @@ def check_token(secret: str, headers: Mapping[str, str]) -> None:
         raise Refused(401, "the token is not right")
 
 
-def check_signature(
-    secret: str, headers: Mapping[str, str], body: bytes, *, now_seconds: float, layout: Layout = "standard"
-) -> str:
-    """See that the body was signed with the key in this layout; an id that is covered by the signature.
+def check_signed(headers: Mapping[str, str], *, now_seconds: float, layout: Layout = "standard") -> None:
+    """See that a request has a signature in this layout, of this time. Whether it fits, only the body tells.
 
     Raises:
-        Refused: it was not, or too long ago.
+        Refused: it has none, or one that was made too long ago.
     """
     own, other = (SIGNATURE, GITHUB_SIGNATURE) if layout == "standard" else (GITHUB_SIGNATURE, SIGNATURE)
     if own not in headers:
@@ -70,16 +77,33 @@ def check_signature(
         )
         raise Refused(401, f"the request is not signed: it has no {own}{more}")
     if layout == "standard":
-        return _check_standard(secret, headers, body, now_seconds)
-    return _check_github(secret, headers[own], body)
+        _check_time(headers, now_seconds)
 
 
-def _check_standard(secret: str, headers: Mapping[str, str], body: bytes, now_seconds: float) -> str:
+def check_signature(
+    secret: str, headers: Mapping[str, str], body: bytes, *, now_seconds: float, layout: Layout = "standard"
+) -> str:
+    """See that the body was signed with the key in this layout; an id that is covered by the signature.
+
+    Raises:
+        Refused: it was not, or too long ago.
+    """
+    check_signed(headers, now_seconds=now_seconds, layout=layout)
+    if layout == "standard":
+        return _check_standard(secret, headers, body)
+    return _check_github(secret, headers[GITHUB_SIGNATURE], body)
+
+
+def _check_time(headers: Mapping[str, str], now_seconds: float) -> None:
     delivery, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
     if not delivery or not (timestamp.isascii() and timestamp.isdecimal()) or len(timestamp) > DIGITS_MAX:
         raise Refused(401, f"a signed request has the headers {ID} and {TIMESTAMP}, whole seconds since 1970")
     if abs(now_seconds - int(timestamp)) > WINDOW_SECONDS:
         raise Refused(401, f"the time of the signature is more than {WINDOW_SECONDS // 60} minutes away")
+
+
+def _check_standard(secret: str, headers: Mapping[str, str], body: bytes) -> str:
+    delivery, timestamp = headers[ID], headers[TIMESTAMP]
     given = [each.removeprefix("v1,") for each in headers[SIGNATURE].split() if each.startswith("v1,")]
     _check_any(given, signatures(secret, delivery, timestamp, body))
     return delivery

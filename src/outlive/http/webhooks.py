@@ -1,7 +1,8 @@
 """`Webhooks`: an ASGI app at whose paths requests start flows.
 
-The order of the checks matters: the path, the method, the type of the body and its size; then who sends it, over the
-body as it was sent; only then is the body parsed. What has been accepted is a run: the answer comes when that is
+The order of the checks matters: the path, the method, the type of the body; then the token, and whether there is a
+signature; then the size of the body, which is small where nothing says who sends it; then the signature, over the body
+as it was sent; only then is the body parsed. What has been accepted is a run: the answer comes when that is
 durable, and a request that is sent again gets the same run.
 """
 
@@ -13,6 +14,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from outlive._define.flow.collecting import collection_paused
 from outlive._model.schedule import tick_text
 from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
@@ -28,13 +30,13 @@ from outlive.errors import (
 )
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
 from outlive.http.guesses import Guesses
+from outlive.http.limits import ApiLimits, BodyBudgets
 from outlive.http.nesting import DEPTH_MAX, is_deeper
 from outlive.http.problem import MEDIA, Problem, title_of
-from outlive.http.signature import ID, check_signature, check_token, token_in
+from outlive.http.signature import ID, check_signature, check_signed, check_token, token_in
 from outlive.telemetry import log
 
 BODY_BYTES_MAX = 1024 * 1024
-BODY_SECONDS = 30.0
 ID_CHARACTERS_MAX = 200
 SOURCE = "webhook"
 _IDS = (ID, "idempotency-key", "x-github-delivery")
@@ -55,22 +57,23 @@ class Webhooks:
 
     Args:
         engine: it has to be entered while requests come; it may be one without a worker.
-        body_bytes_max: larger bodies are refused.
-        body_seconds: how long a body may take to arrive.
+        limits: how much one request may ask for. Unless given those of the API, and 1 MiB for a body; without a token
+            and a key 16 KiB (`open_body_bytes_max`).
         secret: finds the values of tokens and keys; unless given as steps of flows find secrets.
+        budgets: what the bodies of all requests may have together, if others share it.
     """
 
     def __init__(
         self,
         engine: Engine,
         *,
-        body_bytes_max: int = BODY_BYTES_MAX,
-        body_seconds: float = BODY_SECONDS,
+        limits: ApiLimits | None = None,
         secret: FindSecret | None = None,
+        budgets: BodyBudgets | None = None,
     ) -> None:
         self._engine = engine
-        self._body_bytes_max = body_bytes_max
-        self._body_seconds = body_seconds
+        self._limits = limits or ApiLimits(body_bytes_max=BODY_BYTES_MAX)
+        self._budgets = budgets or BodyBudgets(self._limits)
         self._secret = secret or _find_secret
         self._guesses = Guesses(lambda: engine.events.now() / _MICROSECONDS)
 
@@ -79,7 +82,11 @@ class Webhooks:
         if scope["type"] == "lifespan":
             await live(receive, send)
         elif scope["type"] == "http":
-            await self._serve(Request(scope, receive), send)
+            request = Request(scope, receive)
+            try:
+                await self._serve(request, send)
+            finally:
+                request.close()
         else:
             await send({"type": f"{scope['type']}.close"})
 
@@ -113,8 +120,9 @@ class Webhooks:
         if request.method != "POST":
             raise Refused(405, "a webhook takes POST", {"allow": "POST"})
         read = _reader_of(request.headers.get("content-type", ""))
-        body = await self._body(request)
-        allowed, delivery = self._check_sender(webhooks, request, body)
+        let_in = self._check_tokens(webhooks, request)
+        body = await self._body(request, let_in)
+        allowed, delivery = self._check(let_in, request, body)
         data = read(body)
         now = self._engine.events.now()
         # The path is part of the type: one id at two paths is two deliveries.
@@ -134,34 +142,64 @@ class Webhooks:
             raise Refused(422, "; ".join(f"{each.workflow}: {each.reason}" for each in refused))
         return await self._engine.events.take(event, matches, refused)
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request, webhooks: list[Webhook]) -> bytes:
+        """What was sent: little if nothing says by whom. A signature says it only when all has arrived."""
+        limits = self._limits
+        is_known = any(each.trigger.token is not None for each in webhooks)
+        is_open = not is_known and all(each.trigger.hmac is None for each in webhooks)
+        size = min(limits.open_body_bytes_max, limits.body_bytes_max) if is_open else limits.body_bytes_max
+        budget = self._budgets.known if is_known else self._budgets.strangers
         try:
-            return await request.body(bytes_max=self._body_bytes_max, seconds=self._body_seconds)
+            return await request.body(bytes_max=size, seconds=limits.body_seconds, budget=budget)
         except TimeoutError:
-            late = f"the body has not arrived within {self._body_seconds:g} s"
+            late = f"the body has not arrived within {limits.body_seconds:g} s"
             raise Refused(408, late, {"connection": "close"}) from None
 
-    def _check_sender(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
-        """As `_check`, and slow down an address that tries tokens. (A signature cannot be guessed.)
+    def _check_tokens(self, webhooks: list[Webhook], request: Request) -> list[Webhook]:
+        """The webhooks whose token the sender has, if they want one, and which it has signed for, if they want that;
+        before its body is read. An address that tries tokens is slowed down. (A signature cannot be guessed.)
 
         Raises:
-            Refused: the sender may use none of them, or has tried too many tokens.
+            Refused: it may use none of them, or has tried too many tokens.
         """
         token = token_in(request.headers)
         if not token:
-            return self._check(webhooks, request, body)
+            return self._let_in(webhooks, request)
         key = f"{request.path} {token}"
         if wait := self._guesses.wait(key, request.address):
             again = {"retry-after": str(int(wait) + 1)}
             raise Refused(429, "too many wrong tokens came from this address; send it again later", again)
         try:
-            found = self._check(webhooks, request, body)
+            found = self._let_in(webhooks, request)
         except Refused as refused:
             if refused.status == 401:
                 self._guesses.note_wrong(key, request.address)
             raise
         self._guesses.note_right(key)
         return found
+
+    def _let_in(self, webhooks: list[Webhook], request: Request) -> list[Webhook]:
+        found: list[Webhook] = []
+        refusals: list[Refused] = []
+        for each in webhooks:
+            try:
+                self._check_head(each, request)
+                found.append(each)
+            except Refused as refused:
+                refusals.append(refused)
+        if not found:
+            raise refusals[0]
+        return found
+
+    def _check_head(self, webhook: Webhook, request: Request) -> None:
+        trigger = webhook.trigger
+        if trigger.token is not None:
+            check_token(self._value_of(webhook, trigger.token), request.headers)
+        if trigger.hmac is not None:
+            if _reader_of(request.headers.get("content-type", "")) is _read_form:
+                raise Refused(415, _SIGNED_FORM)
+            now = self._engine.events.now() / _MICROSECONDS
+            check_signed(request.headers, now_seconds=now, layout=trigger.layout)
 
     def _check(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
         """The webhooks that the sender may use, and which delivery it is.
@@ -188,17 +226,11 @@ class Webhooks:
     def _check_one(self, webhook: Webhook, request: Request, body: bytes) -> str:
         """The id that is signed; empty if none is."""
         trigger = webhook.trigger
-        delivery = ""
-        if trigger.token is not None:
-            check_token(self._value_of(webhook, trigger.token), request.headers)
-        if trigger.hmac is not None:
-            if _reader_of(request.headers.get("content-type", "")) is _read_form:
-                raise Refused(415, _SIGNED_FORM)
-            key = self._value_of(webhook, trigger.hmac)
-            now = self._engine.events.now() / _MICROSECONDS
-            layout = trigger.layout
-            delivery = check_signature(key, request.headers, body, now_seconds=now, layout=layout)
-        return delivery
+        if trigger.hmac is None:
+            return ""
+        key = self._value_of(webhook, trigger.hmac)
+        now = self._engine.events.now() / _MICROSECONDS
+        return check_signature(key, request.headers, body, now_seconds=now, layout=trigger.layout)
 
     def _value_of(self, webhook: Webhook, name: SecretName) -> str:
         try:
@@ -255,7 +287,8 @@ def _read_json(body: bytes) -> Any:
     if is_deeper(body, DEPTH_MAX):
         raise Refused(400, f"the body is nested more than {DEPTH_MAX} levels deep")
     try:
-        return msgspec.json.decode(body)
+        with collection_paused():
+            return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, f"the body is no JSON: {error}") from None
 

@@ -92,6 +92,15 @@ async def show_link(call: Call, token: str) -> Content:
     return Content(HTML, shown, {"referrer-policy": "same-origin"})
 
 
+async def _check_link(call: Call, token: str) -> None:
+    """See that a link can be used: what was sent with another one is not read.
+
+    Raises:
+        LinkRefusedError: it cannot.
+    """
+    await call.engine.links.show(token)
+
+
 @operation(
     "POST",
     "/decide/{token}",
@@ -101,6 +110,7 @@ async def show_link(call: Call, token: str) -> Content:
     answers={200: LinkDecision},
     raises=RAISES,
     is_page=True,
+    before_body=_check_link,
 )
 async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> LinkDecision | Content:
     """Decide with a link, once. A browser gets a page that says what was decided."""

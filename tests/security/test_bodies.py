@@ -1,0 +1,215 @@
+"""Bodies of strangers: who sends one is looked at first, and what all of them hold together has a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from outlive import flow
+from outlive.client.decision_links import NewLink
+from outlive.http import Api, ApiLimits
+from outlive.http.nesting import is_deeper
+from outlive.http.operation import Call, operation
+from outlive.http.operations.links import DecideByLink
+from outlive.testing import TestEngine
+from tests.http import shop
+from tests.http.caller import Answer, Caller
+
+FAR = "192.0.2.7"
+HOOKS = """
+name: bodied.{name}
+input: {{ order: any }}
+vars:
+  key: {{ type: string, secret: true, env: BODIED_KEY }}
+triggers:
+  - webhook: /bodied/{name}
+    {more}
+steps:
+  look: {{ use: noop }}
+"""
+TOKEN = "a-token-of-a-sender-that-is-known"
+
+
+@pytest.fixture(autouse=True)
+def _hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BODIED_KEY", TOKEN)
+    for name, more in (("open", "manual: false"), ("token", "token: key"), ("signed", "hmac: key")):
+        flow.parse(HOOKS.format(name=name, more=more))
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[TestEngine]:
+    """An engine with a run that asks."""
+    async with TestEngine() as engine:
+        await engine.start(shop.api_refund, id="run-0")
+        await engine.settle()
+        yield engine
+
+
+async def link_for(engine: TestEngine) -> NewLink:
+    """A link for Ann."""
+    return await engine.links.create("run-0", "refund", approved=True, by="ann")
+
+
+class Sender:
+    """Sends a request whose body comes only when it says so."""
+
+    def __init__(self, api: Api, path: str, *, headers: dict[str, str] | None = None) -> None:
+        self.body = b""
+        self.is_asked = asyncio.Event()
+        """The app reads the body."""
+        self.is_asked_first = False
+        """It did so before it began to answer."""
+        self._goes_on, self._said = asyncio.Event(), list[Any]()
+        own = {"host": "localhost", "content-type": "application/json", "content-length": "1000000"} | (headers or {})
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in own.items()],
+            "client": (FAR, 5000),
+        }
+        self._task = asyncio.ensure_future(api(scope, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        self.is_asked_first = self.is_asked_first or not self._said
+        body, self.body = self.body, b""
+        if not body:
+            self.is_asked.set()
+            await self._goes_on.wait()
+            return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": True}
+
+    async def _send(self, message: Any) -> None:
+        self._said.append(message)
+
+    async def end(self) -> Answer:
+        """Send the end of the body; the answer."""
+        self._goes_on.set()
+        await self._task
+        return Answer(self._said[0]["status"], {}, b"".join(each.get("body", b"") for each in self._said[1:]))
+
+
+# -- Who sends it ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/decide/old_0123_nothing", {}, 404),
+        ("/webhooks/bodied/token", {"x-webhook-token": "wrong"}, 401),
+        ("/webhooks/bodied/token", {}, 401),
+        ("/webhooks/bodied/signed", {}, 401),
+        ("/webhooks/bodied/signed", {"webhook-id": "1", "webhook-timestamp": "7", "webhook-signature": "v1,x"}, 401),
+        ("/api/v1/runs", {"authorization": "Bearer wrong"}, 401),
+    ],
+)
+async def test_a_body_of_a_sender_who_is_refused_is_not_read(
+    engine: TestEngine, path: str, headers: dict[str, str], status: int
+) -> None:
+    """The answer begins before any of it is asked for. [S10 S35]"""
+    sender = Sender(Api(engine, auth="keys"), path, headers=headers)
+    answer = await sender.end()
+
+    assert (answer.status, sender.is_asked_first) == (status, False)
+
+
+async def test_a_link_takes_a_small_body(engine: TestEngine) -> None:
+    """16 KiB; a link that was sent with more can be used again. [S35]"""
+    made, stranger = await link_for(engine), Caller(Api(engine, auth="keys"), address=FAR)
+    large = await stranger.post(made.path, body=[b'{"comment": "', b"x" * 16_384, b'"}'])
+    small = await stranger.post(made.path, {"comment": "x" * 9_000})
+
+    assert [413, 200] == [large.status, small.status]
+
+
+async def test_a_webhook_that_knows_no_sender_takes_a_small_body(engine: TestEngine) -> None:
+    """Who has its token may send more. [S35]"""
+    api = Caller(Api(engine, auth="keys"), address=FAR)
+    body = {"order": "x" * 16_384}
+    unknown = await api.post("/webhooks/bodied/open", body)
+    known = await api.post("/webhooks/bodied/token", body, headers={"x-webhook-token": TOKEN})
+
+    assert [413, 202] == [unknown.status, known.status]
+
+
+def test_an_operation_without_a_key_looks_at_its_sender_before_a_body() -> None:
+    """One that does not is an error while it is imported. [S35]"""
+
+    async def take_anything(call: Call, body: DecideByLink) -> None:
+        """Take what anyone sends."""
+
+    with pytest.raises(AssertionError, match="take_anything reads a body"):
+        operation("POST", "/anything", scope="none", answers=204)(take_anything)
+
+
+# -- All of them together -------------------------------------------------------------------------------------------
+
+
+async def test_all_requests_together_hold_so_many_bytes(engine: TestEngine) -> None:
+    """A request without room gets 503; it has room when another one was answered. [S35]"""
+    made = await link_for(engine)
+    api = Api(engine, auth="keys", limits=ApiLimits(open_bodies_bytes_max=10_000))
+    first = Sender(api, made.path, headers={"content-length": "6000"})
+    first.body = b" " * 6_000
+    await first.is_asked.wait()
+    stranger = Caller(api, address=FAR)
+    second = await stranger.post(made.path, body=[b" " * 6_000])
+    await first.end()
+    third = await stranger.post(made.path, body=[b" " * 6_000])
+
+    assert (second.status, second.error, second.headers["retry-after"]) == (503, "TooBusy", "5")
+    assert third.status != 503
+
+
+async def test_senders_that_are_not_known_do_not_use_up_what_others_need(engine: TestEngine) -> None:
+    """They have a small budget of their own. [S35]"""
+    limits = ApiLimits(open_bodies_bytes_max=10, bodies_bytes_max=10_000)
+    api = Caller(Api(engine, auth="keys", limits=limits), address=FAR)
+    unknown = await api.post("/webhooks/bodied/open", {"order": "x" * 100})
+    known = await api.post("/webhooks/bodied/token", {"order": "x" * 100}, headers={"x-webhook-token": TOKEN})
+
+    assert [503, 202] == [unknown.status, known.status]
+
+
+async def test_what_a_body_took_is_given_back_however_its_request_ends(engine: TestEngine) -> None:
+    """Refused, too large, or never complete. [S35]"""
+    limits = ApiLimits(body_bytes_max=800, bodies_bytes_max=1_000)
+    api = Caller(Api(engine, limits=limits))
+    for body in (b"[" * 700, b'{"workflow": "' + b"x" * 700 + b'"}', b"x" * 900):
+        assert (await api.post("/api/v1/runs", body=[body])).status in (400, 413)
+
+    assert (await api.post("/api/v1/runs", {"workflow": "none"})).status == 404
+
+
+# -- Looking at it --------------------------------------------------------------------------------------------------
+
+DEEP = {"lists": b"[],", "maps": b'{"a":1},', "open": b"[", "texts": b'"[",', "marks": b'"\\"[",', "mixed": b'["["],'}
+
+
+@pytest.mark.parametrize("part", DEEP)
+def test_the_depth_of_json_costs_no_step_for_each_bracket(part: str) -> None:
+    """A text of ten times the length takes as many lines of Python. [S35]"""
+
+    def lines(text: bytes) -> int:
+        count = 0
+
+        def trace(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal count
+            count += 1
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            is_deeper(text, 100)
+        finally:
+            sys.settrace(before)
+        return count
+
+    assert lines(b"[" * 99 + DEEP[part] * 1_000) == lines(b"[" * 99 + DEEP[part] * 10_000)
