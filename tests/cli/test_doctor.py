@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 import outlive
+from outlive._model.under_way import cell_of, report_of
 from outlive._runtime.clock import SystemClock
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.schemas import list_schemas
@@ -20,11 +22,27 @@ from outlive.engine.diagnosis import diagnose
 from outlive.engine.url import store_for
 from outlive.testing.conformance.builders import begin, hire
 from outlive.testing.postgres import USER, PostgresServer
+from tests.engine.inside import reporter_of, store_of
+from tests.engine.support import in_time, stage
 
 
 @outlive.workflow
 async def doctored() -> None:
     """Ends at once."""
+
+
+@outlive.step(retry=outlive.Retry(attempts=5, first=0, jitter=0))
+async def doctored_charge(order: int, card: str) -> None:
+    """Fails once, and then hangs."""
+    if outlive.current_step().attempt == 1:
+        raise ConnectionError("no answer")
+    await stage.gate("doctored").pass_through()
+
+
+@outlive.workflow
+async def doctored_order(order: int) -> None:
+    """Hangs in a step."""
+    await doctored_charge(order, "47-11")
 
 
 HOUR = 3_600 * 1_000_000
@@ -151,6 +169,70 @@ async def test_what_stands_still_is_named(url: str) -> None:
     assert queue.startswith("warning: emails: 1 runs in line")
     assert "paused by ann: rain" in queue
     assert (code, "-> outlive queues resume emails" in text) == (1, True)
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize(("beat", "level"), [(None, "warning"), (1_500, "warning"), (3, "ok")])
+async def test_a_step_that_hangs_is_named(url: str, beat: int | None, level: str, folder: Path) -> None:
+    """With its run, its attempt, since when, its worker, its last sign of life and its last failure, and without what
+    is redacted. One that shows signs of life is well, however long it lasts."""
+    (folder / "outlive.toml").write_text('redact = ["card"]\n')
+    stage.clear()
+    async with outlive.Engine(url, name="w1") as engine:
+        run = await engine.start(doctored_order, 7, id="order-7")
+        await stage.gate("doctored").reached()
+        assert worst(await found(url)) <= {"durability"}
+        await _age(engine, "order-7", seconds=1_680, beat=beat)
+
+        said = (await found(url))["steps"]
+
+        shown = 'in step doctored_charge(order=7, card="[redacted]"), attempt 2 of 5, for 28 min on w1'
+        if level == "warning":
+            heard = "" if beat is None else ", last heartbeat 25 min ago"
+            failed = ", last failure ConnectionError: no answer"
+            assert said == [f"warning: run order-7 is {shown}{heard}{failed}"]
+            assert "-> outlive runs show order-7" in ask("doctor", "--store", url)[1]
+        else:
+            assert said == ["ok: 1 that has lasted for some seconds, and none without a sign of life for 10 min"]
+        stage.gate("doctored").open()
+        await in_time(run.result())
+
+
+async def test_many_steps_that_hang_are_counted_and_the_oldest_named(url: str) -> None:
+    """With a configuration that cannot be read nothing is shown of their values: it could say that they are secret."""
+    stage.clear()
+    async with outlive.Engine(url, name="w1") as engine:
+        runs = [await engine.start(doctored_order, number, id=f"order-{number}") for number in range(8)]
+        for _ in runs:
+            await stage.gate("doctored").reached()
+        await _age(engine, *[run.id for run in runs], seconds=1_680, beat=None)
+        Path("outlive.toml").write_text("redact = 7\n")
+
+        said = (await found(url))["steps"]
+
+        assert len(said) == 6
+        assert said[0] == "warning: run order-0 is in step doctored_charge, attempt 2 of 5, for 28 min on w1"
+        assert said[-1] == "warning: 3 more have shown no sign of life for 10 min"
+        stage.gate("doctored").open()
+        for run in runs:
+            await in_time(run.result())
+
+
+async def _age(engine: outlive.Engine, *roots: str, seconds: int, beat: int | None) -> None:
+    """Let the worker say what it says of steps that have lasted for so long."""
+    now_at = SystemClock().now()
+    (worker,) = await store_of(engine).list_workers()
+    notes = [note for root in roots for note in reporter_of(engine).of(root).steps]
+    aged = [
+        msgspec.structs.replace(
+            note,
+            since_at=now_at - seconds * 1_000_000 + number,
+            heartbeat_at=0 if beat is None else now_at - beat * 1_000_000,
+        )
+        for number, note in enumerate(notes)
+    ]
+    data = msgspec.json.encode(report_of(aged, at=now_at))
+    await store_of(engine).change_cell(cell_of(worker.id), lambda *_: (data, None))
 
 
 async def test_a_schedule_that_is_behind_is_named(folder: Path) -> None:

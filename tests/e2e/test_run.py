@@ -217,12 +217,16 @@ def test_a_run_is_paused_and_resumed(site: Site, show: Show) -> None:
 
 @pytest.mark.browser
 def test_a_long_run_opens_and_stays_live(site: Site, show: Show) -> None:
-    """10,000 events: only the rows that are seen are drawn, and the next event shows."""
+    """10,000 events: only the rows that are seen are drawn, and the next event shows. A fresh journal is advised."""
     site.do(site.engine.start(run_shop.page_long, 10_000, id="long"))
     page = show("/runs/long")
 
     expect(page.get_by_text("10,002", exact=True)).to_be_visible(timeout=SLOW_SECONDS * 1000)
     assert page.get_by_role("region", name="timeline").get_by_role("listitem").count() < 100
+    expect(sentence(page)).to_contain_text("Waits for the signal end")
+    expect(sentence(page)).to_contain_text(
+        "Its journal has more than 10,000 events, which every replay reads: let it go"
+    )
     site.do(site.engine.signal("long", "end"))
     expect(sentence(page)).to_contain_text("Succeeded")
     expect(page.get_by_role("region", name="events")).to_contain_text("the run succeeded")

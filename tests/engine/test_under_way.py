@@ -225,6 +225,20 @@ async def test_a_worker_says_so_much_and_no_more(place: Place) -> None:
         stage.gate("charge_slowly").open()
 
 
+@pytest.mark.parametrize("what", ["run", "workflow"])
+async def test_a_pause_does_not_hide_the_step_that_still_runs(engine: outlive.Engine, what: str) -> None:
+    """It lets the step end, so that a step that hangs keeps the run from being paused."""
+    run = await engine.start(buy_slowly, 7, id="o-1")
+    await stage.gate("charge_slowly").reached()
+    await (run.pause(by="ann") if what == "run" else engine.pause(workflow="buy_slowly", by="ann"))
+
+    why = await run.why()
+
+    assert "paused by ann" in why
+    assert "; now it is in step charge_slowly(order=7, " in why
+    stage.gate("charge_slowly").open()
+
+
 async def test_a_child_has_its_own_steps_and_its_root_those_of_the_tree(engine: outlive.Engine) -> None:
     """A sentence about the root says in which run of the tree a step is."""
     run = await engine.start(buy_by_child, 7, id="p")

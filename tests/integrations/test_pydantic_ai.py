@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -364,3 +366,51 @@ def test_message_that_the_framework_reads_more_exactly_can_be_stored() -> None:
 
     assert (image.data, image.media_type) == (back.parts[0].content[0].data, back.parts[0].content[0].media_type)
     assert {"far": 2} == back.parts[1].content
+
+
+chat_agent = Agent(
+    FunctionModel(lambda messages, info: _say_what_was_read(messages)), name="chat", capabilities=[Durability()]
+)
+
+
+def _say_what_was_read(messages: list[ModelMessage]) -> ModelResponse:
+    """A model that says how many messages it has read."""
+    CALLS["model"] += 1
+    return ModelResponse(parts=[TextPart(f"read {len(messages)}")])
+
+
+@outlive.workflow(name="pydantic-chat")
+async def chat_in_generations(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """Three turns in each journal."""
+    turns = 0
+    while (text := await outlive.wait_for_signal("say", str)) != "bye":
+        messages = (await chat_agent.run(text, message_history=messages)).all_messages()
+        turns += 1
+        if turns == 3:
+            outlive.continue_as_new(messages)
+    return messages
+
+
+async def test_long_conversation_goes_on_in_fresh_journals_and_after_a_restart(tmp_path: Path) -> None:
+    """Each generation begins with all messages before it; no journal grows, and no answer is paid for twice."""
+    turns = 10
+    for turn in range(turns):
+        # A worker of its own for each turn: it has the conversation from the journal alone.
+        async with outlive.Engine(f"sqlite:{tmp_path / 'chat.db'}") as engine:
+            await engine.start(chat_in_generations, [], id="chat", on_conflict="attach")
+            await engine.get("chat").signal("say", f"text {turn}")
+            await until(partial(_has_answered, turn + 1))
+            assert len(await engine.get("chat").history()) < 30
+    async with outlive.Engine(f"sqlite:{tmp_path / 'chat.db'}") as engine:
+        await engine.get("chat").signal("say", "bye")
+        messages = await engine.get("chat").result()
+        ids = sorted(run.id for run in await engine.list())
+
+    said = [part.content for message in messages for part in message.parts]
+    assert said == [text for turn in range(turns) for text in (f"text {turn}", f"read {2 * turn + 1}")]
+    assert ids == ["chat", "chat~gen1", "chat~gen2", "chat~gen3"]
+    assert CALLS["model"] == turns
+
+
+async def _has_answered(count: int) -> bool:
+    return CALLS["model"] >= count

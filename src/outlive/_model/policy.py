@@ -133,6 +133,8 @@ class Limits:
     """Larger payloads become blobs."""
     payload_bytes_max: int = 64 * 1024 * 1024
     history_events_max: int = 1_000_000
+    history_events_advised_max: int = 10_000
+    """Events of one tree from which on `why`, the log and the dashboard advise a fresh journal."""
     inbox_messages_max: int = 10_000
     """Messages that wait for one tree of runs."""
     streams_max: int = 100

@@ -255,8 +255,8 @@ def _attempt_shown(attempt: int, attempts_max: int | None) -> list[str]:
 
 
 def replay_shown(note: ReplayNote) -> str:
-    """`is being replayed, 40 %`."""
-    return f"is being replayed, {100 * note.done // max(1, note.events)} %"
+    """`being replayed, 40 %`."""
+    return f"being replayed, {100 * note.done // max(1, note.events)} %"
 
 
 def arguments_shown(arguments: Any) -> str:

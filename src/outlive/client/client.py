@@ -26,6 +26,7 @@ from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
 from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
 from outlive._model.bounds import UNBOUND, Bounds
+from outlive._model.long_journal import long_journal_shown
 from outlive._model.remote import remote_step_of
 from outlive._model.under_way import StepUnderWay, timed_out
 from outlive._replay.command import WorkflowSpec
@@ -85,6 +86,9 @@ from outlive.errors import (
     WorkflowNotFoundError,
 )
 
+MOVES = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
+"""What goes on by itself, so that its journal grows."""
+
 
 class Client:
     """Talks to runs through the store."""
@@ -117,7 +121,7 @@ class Client:
         self.shown = Shown(access, redaction)
         """Runs and journals as people may see them."""
         self._waiters, self._under_way = waiters, UnderWay(access, self.shown)
-        self.new_id, self.nonce = ids.new_id, ids.nonce
+        self.new_id, self.nonce, self._events_advised_max = ids.new_id, ids.nonce, limits.history_events_advised_max
         self._starter = Starter(access, ids=ids, commits=commits)
         self.start, self.place = self._starter.start, self._starter.place
         """Start a run; its id. See `Engine.start`."""
@@ -259,16 +263,30 @@ class Client:
         others = {it.id: it for it in found if bounds.is_open or _is_of(it, root, bounds)}
         named = [others[run_id] for run_id in awaited[:WAITS_SHOWN_MAX] if run_id in others]
         pauses = await self._pauser.pauses()
+        moves = await self._under_way.sentence(run, root, now_at=store.now()) if root.owner else ""
         if root.owner and (pause := await self._pauser.pause_ahead(root)):
-            return f"it is to be {pause}, when the steps that run have ended"
+            return f"it is to be {pause}, when the steps that run have ended" + (moves and f"; now it is {moves}")
         line = await why_in_line(store, root, bounds=bounds)
         other_line = await why_others_in_line(store, others.values(), bounds=bounds)
         workers, now_at = await store.list_workers(), store.now()
         shown = {it.id: it for it in await self.shown.runs(named)}
-        doing = await self._under_way.sentence(run, root, now_at=now_at) if root.owner else ""
-        return why(
-            run, root, workers, shown, now_at=now_at, pauses=pauses, line=line, other_line=other_line, doing=doing
+        sentence = why(
+            run, root, workers, shown, now_at=now_at, pauses=pauses, line=line, other_line=other_line, doing=moves
         )
+        return "; ".join(part for part in (sentence, await self._advice(run)) if part)
+
+    async def _advice(self, run: Run) -> str:
+        """What is to be said of the length of its journal."""
+        events_max = self._events_advised_max
+        advice = long_journal_shown(run.workflow, events_max)
+        if not advice or run.number or run.status not in MOVES:
+            return ""
+        read = self.access.store.read_journal
+        if not await read(run.journal, after=events_max - 1, limit=1):
+            return ""
+        # A snapshot leaves numbers out: what counts is how many events there are.
+        first, *_ = await read(run.journal, limit=1)
+        return advice if await read(run.journal, after=first[0] + events_max - 1, limit=1) else ""
 
     async def steps(
         self, run_id: str, *, arguments: bool = False, redacted: bool = False

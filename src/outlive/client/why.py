@@ -56,7 +56,8 @@ def why(
         return f"it is parked: {root.reason}"
     if (pause := pause_of(pauses, root.workflow)) is not None:
         what = f"workflow={root.workflow!r}" if root.workflow in pauses else "all=True"
-        return f"its workflow is {pause} (since {instant(pause.at)}); engine.resume({what}) lets it go on"
+        now = f"; now it is {doing}" if doing and root.owner in live else ""
+        return f"its workflow is {pause} (since {instant(pause.at)}); engine.resume({what}) lets it go on{now}"
     if (step := remote_step_of(root.workflow)) and root.owner not in live:
         return _unclaimed(root, step)
     if line and has_definition(live.values(), root):
@@ -67,7 +68,7 @@ def why(
         return "it waits for " + _waits(run, root, others) + (f"; {other_line}" if other_line else "")
     worker = name_in(root.owner)
     if root.owner in live:
-        return f"it is {doing.removeprefix('is ')}" if doing else f"worker {worker} runs it"
+        return f"it is {doing}" if doing else f"worker {worker} runs it"
     if not has_definition(live.values(), root):
         gone = f"its worker {worker} is gone{_interrupted(doing)} and " if root.owner else ""
         return gone + _undefined(live.values(), root) + _until(root)
@@ -81,7 +82,7 @@ def why(
 
 def _interrupted(doing: str) -> str:
     """What a worker that is gone was doing, as far as it had said it."""
-    return f", when it was {doing.removeprefix('is ')}," if doing else ""
+    return f", when it was {doing}," if doing else ""
 
 
 def _until(root: Run) -> str:

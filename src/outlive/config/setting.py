@@ -308,6 +308,7 @@ SETTINGS: tuple[Setting, ...] = (
             "payload_inline_bytes_max": "larger values become blobs",
             "payload_bytes_max": "of one value",
             "history_events_max": "events of one tree",
+            "history_events_advised_max": "events of one tree from which on a fresh journal is advised",
             "inbox_messages_max": "messages that wait for one tree",
             "streams_max": "streams of one run",
             "stream_items_max": "items that a run emits",

@@ -17,7 +17,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from outlive._model.instant import instant_of
+from outlive._model.under_way import cell_of, report_in, span_shown, step_of, steps_shown
 from outlive._runtime.clock import SystemClock
+from outlive._store.contract import WorkerInfo
 from outlive._store.diagnosis import Finding, Level, problem, warning, well
 from outlive.client.recovery import IncompleteKind
 from outlive.config.settings import Settings
@@ -32,6 +37,8 @@ MICROSECONDS = 1_000_000
 AHEAD_SECONDS_MAX = 5
 LATE_SECONDS = 60
 """After how long a schedule that is due, or a run in line that no limit keeps, is late."""
+SILENT_SECONDS = 600
+"""After how long a step that runs, or its last heartbeat, is worth a look: most of them take seconds."""
 LOOKED_AT_MAX = 500
 NAMES_SHOWN_MAX = 5
 ETCD_SECONDS = 5.0
@@ -55,6 +62,7 @@ async def diagnose(url: str | None, *, namespace: str | None = None) -> list[Fin
     found += of_settings
     if settings is not None and settings["lease.kind"].startswith(("etcd:", "etcds:")):
         found.append(await asyncio.to_thread(_etcd, settings["lease.kind"]))
+    redact = None if settings is None else tuple(settings["redact"])
     if url is None and settings is not None:
         url, namespace = settings["store"], namespace or settings["namespace"]
     if url is None:
@@ -62,7 +70,7 @@ async def diagnose(url: str | None, *, namespace: str | None = None) -> list[Fin
             advice = 'give --store URL, set OUTLIVE_STORE, or write store = "..." into outlive.toml'
             found.append(problem("store", "none is named", advice))
         return found
-    found += [each async for each in _store(in_namespace(url, namespace))]
+    found += [each async for each in _store(in_namespace(url, namespace), redact=redact)]
     return found
 
 
@@ -100,7 +108,7 @@ def _etcd(url: str) -> Finding:
     return well("leases", f"{gateway.address} answers, {count} {have} a key there")
 
 
-async def _store(url: str) -> AsyncIterator[Finding]:
+async def _store(url: str, *, redact: tuple[str, ...] | None) -> AsyncIterator[Finding]:
     scheme, _, rest = url.partition(":")
     clock = SystemClock()
     if scheme == "memory":
@@ -131,8 +139,8 @@ async def _store(url: str) -> AsyncIterator[Finding]:
         yield warning("runs", "not looked at, because the store is not ready", "see above")
         return
     try:
-        async with Engine(_as_it_is(url), worker=False) as engine, _reading(engine):
-            async for each in _inside(engine):
+        async with Engine(_as_it_is(url), worker=False, redact=redact or ()) as engine, _reading(engine):
+            async for each in _inside(engine, shows_values=redact is not None):
                 yield each
     except OutliveError as error:
         yield problem("runs", f"they could not be looked at: {error}", "outlive fsck says more about the store")
@@ -166,7 +174,7 @@ def _reading(engine: Engine) -> AbstractAsyncContextManager[Any]:
 # -- What stands still in a store ----------------------------------------------------------------------------------
 
 
-async def _inside(engine: Engine) -> AsyncIterator[Finding]:
+async def _inside(engine: Engine, *, shows_values: bool) -> AsyncIterator[Finding]:
     store = engine._store
     workers = await store.list_workers()
     live = [worker for worker in workers if worker.is_live]
@@ -183,6 +191,8 @@ async def _inside(engine: Engine) -> AsyncIterator[Finding]:
         yield warning("workers", said, "workers that have their workflows take these over; see outlive workers")
     yield await _time(engine)
     async for each in _standing(engine):
+        yield each
+    async for each in _steps(engine, live, shows_values=shows_values):
         yield each
     async for each in _queues(engine, has_workers=bool(live)):
         yield each
@@ -210,6 +220,40 @@ async def _standing(engine: Engine) -> AsyncIterator[Finding]:
         shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (", ..." if len(names) > NAMES_SHOWN_MAX else "")
         said = f"{count:,}{more} {kind.value} ({shown}): {' '.join(examples[0].reason.split())[:200]}"
         yield (problem if kind is IncompleteKind.DAMAGED else warning)("runs", said, _ADVICE[kind])
+
+
+async def _steps(engine: Engine, live: list[WorkerInfo], *, shows_values: bool) -> AsyncIterator[Finding]:
+    """Steps that have lasted for long, as their workers say in their cells. Without what people may not see, and
+    without any values where the configuration cannot be read: it says what that is."""
+    cells = [await engine._store.read_cell(cell_of(worker.id)) for worker in live[:LOOKED_AT_MAX]]
+    notes = [note for data in cells for note in report_in(data).steps]
+    silent_since_at = engine._store.now() - SILENT_SECONDS * MICROSECONDS
+    silent = [note for note in notes if max(note.since_at, note.heartbeat_at) <= silent_since_at]
+    silent.sort(key=lambda note: note.since_at)
+    span = span_shown(SILENT_SECONDS)
+    if not silent:
+        have = "that has" if len(notes) == 1 else "that have"
+        yield well(
+            "steps", f"{len(notes):,} {have} lasted for some seconds, and none without a sign of life for {span}"
+        )
+        return
+    for note in silent[:NAMES_SHOWN_MAX]:
+        steps = await engine.steps(note.root, arguments=shows_values, redacted=True)
+        of = step_of(note, session="")
+        step = next((it for it in steps if (it.run_id, it.call) == (of.run_id, of.call)), None)
+        if step is None:
+            continue  # It has ended meanwhile.
+        if not shows_values:
+            step = msgspec.structs.replace(step, last_failure="", progress=None)
+        said = f"run {step.run_id} is in {steps_shown([step], instant_of(engine._store.now()))}"
+        advice = (
+            f"outlive runs show {step.run_id} says more, and outlive runs cancel ends it; give such steps a timeout "
+            "or a heartbeat_timeout"
+        )
+        yield warning("steps", said, advice)
+    if len(silent) > NAMES_SHOWN_MAX:
+        said = f"{len(silent) - NAMES_SHOWN_MAX:,} more have shown no sign of life for {span}"
+        yield warning("steps", said, "outlive runs why says in which step a run is")
 
 
 async def _queues(engine: Engine, *, has_workers: bool) -> AsyncIterator[Finding]:

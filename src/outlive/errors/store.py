@@ -170,8 +170,9 @@ class HistoryTooLongError(OutliveError):
     def __init__(self, run_id: str, events: int, limit: int) -> None:
         self.run_id, self.events, self.limit = run_id, events, limit
         super().__init__(
-            f"run {run_id} has {events:,} events and the limit history_events_max is {limit:,}; split the work into "
-            f'child runs, or raise the limit and call engine.resume("{run_id}")'
+            f"run {run_id} has {events:,} events and the limit history_events_max is {limit:,}; let runs "
+            f"go on with outlive.continue_as_new before that, and for this one raise the limit and call "
+            f'engine.resume("{run_id}")'
         )
 
 

@@ -37,6 +37,7 @@ from outlive._journal.event import (
 from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._model import Payload, Run, RunStatus
+from outlive._model.long_journal import long_journal_shown
 from outlive._model.payload import Blob
 from outlive._model.under_way import Interrupted
 from outlive._replay.call import ChildCall, StepCall
@@ -90,6 +91,7 @@ class LiveTree:
     """One tree that this worker owns."""
 
     __slots__ = (
+        "_history_mark",
         "_history_max",
         "_limits",
         "_observer_calls",
@@ -181,6 +183,7 @@ class LiveTree:
         self._observer_calls = observer_calls
         self._limits = limits
         self._history_max = limits.history_events_max
+        self._history_mark = min(limits.history_events_advised_max, limits.history_events_max)
         self._salt = salt_of(nonce)
         self._todo: deque[AnyEvent | TakeSnapshot] = deque()
 
@@ -343,7 +346,7 @@ class LiveTree:
         self.record(event)
         for command in feed(self.execution, event):
             self._follow(command)
-        if self._todo or self.seq - self.execution.base >= self._history_max:
+        if self._todo or self.seq - self.execution.base >= self._history_mark:
             self._record_todo()
 
     def _record_todo(self) -> None:
@@ -369,8 +372,18 @@ class LiveTree:
                 self._follow(command)
         todo.clear()
         length = self.seq - self.execution.base
-        if length >= self._history_max and self.phase is TreePhase.MOVING:
+        if length >= self._history_mark and self.phase is TreePhase.MOVING:
+            self._note_length(length)
+
+    def _note_length(self, length: int) -> None:
+        """The journal has become long, or too long."""
+        if length >= self._history_max:
             self.park(str(HistoryTooLongError(self.id, length + 1, self._history_max)))
+            return
+        mark, self._history_mark = self._history_mark, self._history_max
+        workflow = self.fold.root.workflow
+        if advice := long_journal_shown(workflow, mark):
+            log.warning("run %s goes on, but %s", self.id, advice, extra=run_fields(self.id, workflow))
 
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""

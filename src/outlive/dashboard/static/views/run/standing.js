@@ -12,7 +12,15 @@ export function plainWhy(why) {
   return text ? text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.') : '';
 }
 
+const LONG = /; (its journal has more than [\d,]+ events.*)$/;
+
 export function standing(run, { why = '', approvals = [], timeline = null } = {}) {
+  const long = LONG.exec(why);
+  const it = standingOf(run, why.replace(LONG, ''), approvals, timeline);
+  return long ? { ...it, next: [...it.next, ` ${plainWhy(long[1])}`] } : it;
+}
+
+function standingOf(run, why, approvals, timeline) {
   switch (run.status) {
     case 'succeeded': return { kind: 'ok', text: ['Succeeded ', { at: run.finished_at }, '.'], next: [], act: null };
     case 'continued': return { kind: 'ok', text: ['Went on as a new generation ', { at: run.finished_at }, '.'], next: [], act: null };
