@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import stat
 import struct
 import sys
 import threading
@@ -44,6 +45,20 @@ def after_fork(do: Callable[[], None]) -> None:
 def is_trusted_owner(path: Path) -> bool:
     """Whether a file belongs to the user of this process, or to the system; where files have no such owner, yes."""
     return not hasattr(os, "getuid") or path.stat().st_uid in (os.getuid(), 0)
+
+
+def is_own_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a folder, and no link to one, that the user of this process alone may use; where files have no
+    such owner, whether it is a folder.
+
+    Raises:
+        OSError: there is nothing.
+    """
+    found = os.lstat(path)
+    if not hasattr(os, "getuid"):
+        return stat.S_ISDIR(found.st_mode)
+    is_private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    return is_private and found.st_uid == os.getuid()
 
 
 def open_private(path: str | os.PathLike[str]) -> BinaryIO:

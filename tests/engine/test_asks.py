@@ -621,7 +621,7 @@ async def echo_in_generations(generation: int) -> int:
 
 async def test_large_and_secret_answers_are_read_by_those_who_have_the_key(place: Place) -> None:
     """They are bound to the run's id: the answers of an earlier generation too. Without the key they cannot be read."""
-    codecs, large = [Encryption({"k": bytes(32)}, "k")], "x" * 200_000
+    codecs, large = [Encryption({"k": bytes(32)}, "k", required=True)], "x" * 200_000
     async with place.engine(codecs=codecs) as engine:
         run = await engine.start(echo_in_generations, 1)
         for key in ("first", "second"):

@@ -14,6 +14,7 @@ import outlive
 from outlive import RunStatus
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import AnyEvent, RunCreated, SignalReceived, StepProgressed, StepSucceeded
+from outlive._model import Payload
 from outlive.codecs import Compression, Encryption
 from outlive.errors import UnreadableError
 from outlive.testing import TestEngine
@@ -32,9 +33,9 @@ def text_of(events: list[AnyEvent]) -> str:
 
 
 def encryption(current: str = "2026-11", *names: str) -> list[Any]:
-    """Compression and encryption, with these keys."""
+    """Compression and encryption, with these keys; no value of an engine goes another way."""
     keys = {name: KEYS[name] for name in names or KEYS}
-    return [Compression(over=1_000), Encryption(keys, current)]
+    return [Compression(over=1_000), Encryption(keys, current, required=True)]
 
 
 @outlive.step(retry=outlive.Retry(attempts=2, first=0.001))
@@ -217,6 +218,25 @@ async def test_a_value_that_is_moved_between_runs_is_not_believed(tmp_path: Path
         stage.gate("resting").open()
         assert await in_time(engine.get("rich").result()) == "richresting"
     assert "it was moved" in reason
+
+
+async def test_a_value_that_was_not_encrypted_is_not_believed_where_that_is_required(tmp_path: Path) -> None:
+    """A person who can write to the file needs a key to say what a step has given; people see that it is none. [S29]"""
+    place = Place(tmp_path / "engine.db", is_damaged=True)
+    async with place.engine(codecs=encryption()) as engine:
+        await engine.start(resting, "poor", id="poor")
+        await stage.gate("resting").reached()
+        poor = [await engine.get("poor").info(), *await engine.get("poor").history()]
+        (real,) = await events_of(engine.get("poor"), StepSucceeded)
+        await crash(engine)
+    planted = msgspec.structs.replace(real, result=Payload(v=msgspec.Raw(b'"of a thief"')))
+    _forge(place, poor, planted)
+    async with place.engine(codecs=encryption()) as engine:
+        reason = await parks(engine.get("poor"))
+        shown = text_of(await engine.history("poor", redacted=True))
+    assert "was not made by the payload codec 'aes256gcm'" in reason
+    assert "of a thief" not in shown
+    assert "[unreadable: it was not made by" in shown
 
 
 def _forge(place: Place, poor: list[Any], rich: StepSucceeded) -> None:

@@ -253,7 +253,8 @@ async def test_fork_that_would_wait_for_the_run_of_another_is_refused(engine: Te
 
 async def test_payloads_are_packed_for_the_fork(tmp_path: Path) -> None:
     """A codec that binds values to their tree reads them in the fork."""
-    async with TestEngine(f"sqlite:{tmp_path}/runs.db", codecs=[Encryption({"k": bytes(32)}, "k")]) as engine:
+    codecs = [Encryption({"k": bytes(32)}, "k", required=True)]
+    async with TestEngine(f"sqlite:{tmp_path}/runs.db", codecs=codecs) as engine:
         run = await engine.start(fork_order, "a" * 100_000)
         first = await run.result()
         fork = await engine.fork(run.id, at="fork_charge")

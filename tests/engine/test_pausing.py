@@ -314,7 +314,7 @@ async def test_run_that_is_cancelled_after_a_request_that_does_not_fit_is_cancel
 async def test_run_that_is_cancelled_after_a_request_that_cannot_be_read_is_cancelled(tmp_path: Path) -> None:
     """The result that was given for its step is encrypted with a key that no worker has."""
     url = f"sqlite:{tmp_path}/runs.db"
-    encryption = Encryption(keys={"own": bytes(32)}, current="own")
+    encryption = Encryption(keys={"own": bytes(32)}, current="own", required=True)
     async with TestEngine(url) as engine:
         run = await engine.start(pause_held, id="both")
         await engine.settle()

@@ -93,7 +93,7 @@ async def test_a_long_conversation_costs_a_bounded_number_of_bytes(place: Place)
 
 async def test_they_are_packed_by_the_codecs(place: Place) -> None:
     """And a fork has them as well."""
-    codecs = [Encryption({"k1": bytes(32)}, current="k1")]
+    codecs = [Encryption({"k1": bytes(32)}, "k1", required=True)]
     async with place.engine(record_arguments=True, codecs=codecs) as engine:
         run = await engine.start(converse_recorded, 2, id="c-1")
         await in_time(run.result())

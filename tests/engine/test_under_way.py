@@ -265,7 +265,7 @@ async def test_what_people_may_not_see_is_hidden(place: Place) -> None:
 
 async def test_what_is_stored_goes_through_the_codecs(place: Place) -> None:
     """Arguments and progress are as secret as in the journal."""
-    codecs: Any = [Encryption({"k1": bytes(32)}, current="k1")]
+    codecs: Any = [Encryption({"k1": bytes(32)}, "k1", required=True)]
     async with place.engine(codecs=codecs) as engine, place.engine(worker=False, codecs=codecs) as other:
         await engine.start(buy_slowly, 7, id="o-1")
         await stage.gate("charge_slowly").reached()

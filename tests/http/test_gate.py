@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import gzip
 import inspect
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ import pytest
 import outlive.errors
 from outlive._model.key import LADDER, SCOPES, Scope
 from outlive._model.limit import TokenBucket
+from outlive.dashboard.files import pages
 from outlive.errors import ConfigurationError, OutliveError, StoreUnavailableError
 from outlive.http import Api, ApiLimits, Asking, FixedKeys, Principal, first_of, loopback
 from outlive.http.operation import OPERATIONS, Call, Operation, operation
@@ -20,7 +22,7 @@ from outlive.http.problem import TABLE, problem_of
 from outlive.http.server import check_address
 from outlive.testing import TestEngine
 from tests.http import shop
-from tests.http.caller import Caller
+from tests.http.caller import Caller, served
 
 KEYS: dict[Scope, str] = {scope: f"{scope}-0123456789-0123456789-0123456789" for scope in SCOPES}
 LIMITED = "limited-0123456789-0123456789-0123456789"
@@ -152,9 +154,43 @@ async def test_hosts_and_origins_that_were_given_are_let_through(engine: TestEng
     assert [403, 403, 403] == [await post(it) for it in ("https://evil.example", "null", "http://api.example:81")]
     cross = {"host": "api.example", "sec-fetch-site": "cross-site"}
     assert 403 == (await api.post("/api/v1/runs", body, headers=cross)).status
-    assert 200 == (await api.get("/api/v1/runs", headers=cross)).status
+    named = cross | {"origin": "https://admin.example"}
+    assert 200 == (await api.get("/api/v1/runs", headers=named)).status
     anything = Caller(Api(engine, auth=AUTH, hosts=["*"]), key=KEYS["viewer"])
     assert 200 == (await anything.get("/api/v1/runs", headers={"host": "x"})).status
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_a_page_of_another_site_does_not_read_the_api(engine: TestEngine, method: str, site: str) -> None:
+    """As a picture or a script it would, without an `Origin`: a server of this machine asks for no key. A link to a
+    page, and a probe, are for anyone. [S2]"""
+    api = Caller(Api(engine, pages=pages()))
+    asked = {"sec-fetch-site": site}
+
+    answer = await api.send(method, "/api/v1/runs", headers=asked)
+    assert 403 == answer.status
+    assert (answer.headers["content-type"], answer.headers["cache-control"]) == ("application/problem+json", "no-store")
+    assert 200 == (await api.send(method, "/health/live", headers=asked)).status
+    assert 200 == (await api.send(method, "/", headers=asked)).status
+    assert 200 == (await api.send(method, "/api/v1/runs", headers={"sec-fetch-site": "same-origin"})).status
+
+
+async def test_what_speaks_http_1_0_is_not_taken_for_a_program_of_this_machine(engine: TestEngine) -> None:
+    """nginx does so by default, and adds no header that says for whom it asks. [S1]"""
+    keys = first_of(loopback, AUTH)
+    async with served(Api(engine, auth=keys)) as port:
+
+        async def status(version: str, header: str = "") -> str:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            head = f"GET /api/v1/runs HTTP/{version}\r\nHost: 127.0.0.1:{port}\r\n{header}Connection: close\r\n\r\n"
+            writer.write(head.encode())
+            line = (await reader.readline()).decode()
+            writer.close()
+            return line.split()[1]
+
+        assert ["200", "401"] == [await status("1.1"), await status("1.0")]
+        assert "200" == await status("1.0", f"Authorization: Bearer {KEYS['viewer']}\r\n")
 
 
 async def test_wrong_keys_and_many_requests_are_slowed_down(engine: TestEngine) -> None:

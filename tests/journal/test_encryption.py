@@ -50,6 +50,27 @@ def test_any_value_comes_back_for_any_owner(data: bytes, owner: str) -> None:
     assert packer().unpack(payload, {}, owners=[owner]) == data
 
 
+@pytest.mark.parametrize("codecs", [[], [Compression(over=10)]], ids=["plain", "compressed"])
+@pytest.mark.parametrize("size", [20, 50_000])
+def test_what_is_not_encrypted_is_unreadable_where_that_is_required(codecs: list[Any], size: int) -> None:
+    """In place, as a blob, and through another codec: who can write to the store has no key for it. [S29]"""
+    data = json_of(size)
+    payload, blob = Packer(LIMITS, codecs).pack(data, "the value", of=MINE)
+    blobs = {} if blob is None else {blob.id: blob.data}
+    stored, via = Packer(LIMITS, codecs).pack_bytes(data, "the output", of=MINE)
+    strict = Packer(LIMITS, [Compression(over=10), Encryption({"new": NEW}, "new", required=True)])
+
+    refused = pytest.raises(UnreadableError, match=r"not made by .*'aes256gcm', which is required .* required=True")
+    with refused:
+        strict.unpack(payload, blobs, owners=[MINE])
+    with refused:
+        strict.unpack_bytes(stored, via, "the output", of=MINE)
+    assert bytes(packer().unpack(payload, blobs, owners=[MINE])) == data
+    own, own_blob = strict.pack(data, "the value", of=MINE)
+    own_blobs = {} if own_blob is None else {own_blob.id: own_blob.data}
+    assert strict.unpack(own, own_blobs, owners=[MINE]) == data
+
+
 def test_equal_values_do_not_look_equal() -> None:
     """Neither inline nor as a blob, whose id is the hash of the encrypted bytes: nonces are random. [S29]"""
     first, second = (packer().pack(json_of(50_000), "the value", of=MINE)[0] for _ in range(2))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 import pytest
+from click.testing import CliRunner
 
-from outlive.cli.terminal import LineFormatter, guarded, shown
+import outlive
+from outlive.cli import main
+from outlive.cli.terminal import LineFormatter, guarded
 
 HOSTILE = {
     "a title": "\x1b]0;owned\x07",
@@ -43,12 +50,50 @@ def test_a_terminal_shows_what_it_would_obey(text: str, monkeypatch: pytest.Monk
     assert rest.isprintable(), rest
 
 
-def test_a_pipe_gets_what_was_written() -> None:
-    """A program reads it."""
-    pipe = StringIO()
+@outlive.workflow
+async def terminal_fails(text: str) -> None:
+    """Fails with what it was given."""
+    raise ValueError(text)
 
-    assert guarded(pipe) is pipe
-    assert shown("plain ü 🙂\n\t") == "plain ü 🙂\n\t"
+
+async def test_text_for_people_is_shown_in_a_pipe_too(tmp_path: Path) -> None:
+    """Behind it is a terminal: `runs show | less -R`. A program that wants the text has `--json`. [S14]"""
+    place, hostile = f"sqlite:{tmp_path}/runs.db", "".join(HOSTILE.values())
+    async with outlive.Engine(place) as engine:
+        run = await engine.start(terminal_fails, hostile, id="bad")
+        with pytest.raises(outlive.RunFailed):
+            await run.result()
+
+    async def piped(*args: str) -> str:
+        return (await asyncio.to_thread(CliRunner().invoke, main, [*args, "--store", place])).output
+
+    shown_there = await piped("runs", "show", "bad")
+    assert "\\x1b]0;owned" in shown_there
+    assert shown_there.replace("\n", "").replace("\t", "").isprintable(), shown_there
+    for command in (["runs", "show", "bad"], ["runs", "list"]):
+        as_json = await piped(*command, "--json")
+        assert as_json.replace("\n", "").isprintable()
+        assert hostile in str(texts_in(msgspec.json.decode(as_json)))
+    exported = await asyncio.to_thread(CliRunner().invoke, main, ["runs", "export", "bad", "--store", place])
+    async with outlive.Engine(place) as engine:
+        assert exported.output == await engine.export("bad")
+
+
+def texts_in(value: Any) -> Any:
+    """All texts in plain data, with nothing between them that could be an escape."""
+    if isinstance(value, dict):
+        return Texts(each for inner in value.values() for each in texts_in(inner))
+    if isinstance(value, list):
+        return Texts(each for inner in value for each in texts_in(inner))
+    return Texts([value] if isinstance(value, str) else [])
+
+
+class Texts(list[str]):
+    """Texts, joined."""
+
+    def __str__(self) -> str:
+        """All of them."""
+        return "".join(self)
 
 
 def test_a_message_with_line_ends_does_not_look_like_a_record_of_its_own() -> None:

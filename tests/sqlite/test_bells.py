@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -66,7 +67,7 @@ async def test_bell_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     """By the first ring that finds no listener; without any listener a ring is nothing."""
     ringer = Bells(tmp_path / "bells", WORKERS)
     ringer.ring()
-    (tmp_path / "bells").mkdir()
+    (tmp_path / "bells").mkdir(mode=0o700)
     open_bell(tmp_path / "bells", "workers-dead").close()
 
     ringer.ring()
@@ -89,7 +90,7 @@ async def test_fork_does_not_keep_the_bell_of_its_dead_parent(tmp_path: Path, sp
 
 async def test_bell_that_is_not_read_makes_no_process_wait(tmp_path: Path) -> None:
     """Its process may be frozen: what it cannot take any more is lost, and its bell stays."""
-    (tmp_path / "bells").mkdir()
+    (tmp_path / "bells").mkdir(mode=0o700)
     ringer = Bells(tmp_path / "bells", WORKERS)
     with open_bell(tmp_path / "bells", "workers-frozen") as frozen:
         frozen.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
@@ -129,6 +130,33 @@ async def test_without_bells_nothing_fails(tmp_path: Path, trouble: str, monkeyp
     assert not folder.is_dir()
 
 
+@pytest.mark.parametrize("trap", ["another user", "a link", "open to others"])
+async def test_folder_that_others_may_use_is_no_place_for_bells(
+    tmp_path: Path, trap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a shared folder another user could be first to make it: nothing is heard there, and nothing said. [S28]"""
+    folder, theirs = tmp_path / "bells", tmp_path / "theirs"
+    theirs.mkdir(mode=0o700)
+    if trap == "a link":
+        folder.symlink_to(theirs)
+    else:
+        folder.mkdir(mode=0o700)
+        theirs = folder
+    if trap == "open to others":
+        folder.chmod(0o770)
+    with open_bell(theirs, "workers-thief") as thief:
+        if trap == "another user":
+            monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        bells = Bells(folder, WORKERS)
+
+        assert bells.listen(lambda run_id: None) is False
+        bells.ring(["run-1"])
+        with pytest.raises(BlockingIOError):
+            thief.recv(100)
+    bells.close()
+    assert [each.name for each in theirs.iterdir()] == ["workers-thief"]
+
+
 async def test_folder_that_the_last_one_removes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process closes between the making of the folder and that of the socket in it."""
     made = Path.mkdir
@@ -154,7 +182,7 @@ async def test_name_that_is_taken_is_not_taken_again(tmp_path: Path) -> None:
     assert first.listen(lambda run_id: None)
     (taken,) = (tmp_path / "bells").iterdir()
     first.close()
-    (tmp_path / "bells").mkdir()
+    (tmp_path / "bells").mkdir(mode=0o700)
     with open_bell(tmp_path / "bells", taken.name):
         assert first.listen(lambda run_id: None)
 

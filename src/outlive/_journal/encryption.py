@@ -28,16 +28,20 @@ class Encryption:
     Args:
         keys: 32 random bytes each, by a name that you choose. The names are stored in the clear.
         current: the name of the key that new values are encrypted with; the others are for reading.
+        required: whether values that are not encrypted are unreadable. Without it they are read as they are, because
+            they may be older than the encryption; a person who can write to the store could put some there.
     """
 
     name = "aes256gcm"
 
-    def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
+    def __init__(self, keys: Mapping[str, bytes], current: str, *, required: bool = False) -> None:
         if current not in keys:
             raise ConfigurationError(f"current={current!r} is none of the keys: {', '.join(keys) or 'there are none'}")
         self._ciphers = {key_id: _cipher(key_id, key) for key_id, key in keys.items()}
         self._cipher = self._ciphers[current]
         self._header = _header(current)
+        self.required = required
+        """Whether `Packer` reads no value that this has not made."""
 
     def encode(self, data: bytes, *, context: bytes = b"") -> bytes:
         """The encrypted bytes."""

@@ -9,6 +9,8 @@ given alike, for the associated data of a cipher) and, when decoding, `bytes_max
 The context is the owner of a payload, written beside it as `of`: the tree that made the value, or the root run that a
 message is for. Reading with another owner in mind fails before any codec runs; lying about the owner fails in the
 codec. What is not bound, and why, is in decision 0008.
+
+A codec with a true attribute `required` has to be in the way of every value: without it the value is unreadable.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class _Link:
         self._encode: Callable[..., bytes] = codec.encode
         self._decode: Callable[..., bytes] = codec.decode
         self._decode_wants = _wants(codec.decode)
+        self.is_required = bool(getattr(codec, "required", False))
         self.is_binding = "context" in _wants(codec.encode)
         if self.is_binding != ("context" in self._decode_wants):
             raise ConfigurationError(f"payload codec {self.name!r}: encode and decode must both take context, or none")
@@ -101,6 +104,9 @@ class Packer:
             raise ConfigurationError(f"two payload codecs have one name: {names}")
         # What Outlive itself can undo needs no configuration: its name says everything.
         self._readers = {reader.name: _Link(reader) for reader in READERS} | self._by_name
+        self._required = tuple(link.name for link in self._chain if link.is_required)
+        self.refuses_plain = bool(self._required)
+        """Whether a value that went through no codec is unreadable."""
 
     def check_size(self, data: bytes, what: str) -> None:
         """See that a value is not too large to be packed.
@@ -151,8 +157,11 @@ class Packer:
         `owners` are those whose value it may be; none given: anybody's. A value that no codec bound has no owner.
 
         Raises:
-            UnreadableError: its blob is missing or damaged, its codec is not configured here, or its owner is another.
+            UnreadableError: its blob is missing or damaged, its codec is not configured here, its owner is another, or
+                it was not made by a codec that is required.
         """
+        if self._required:
+            self._check_required(payload.via, "a payload", "JSON")
         if payload.v is not msgspec.UNSET:
             return payload.v
         if payload.of and owners and payload.of not in owners:
@@ -190,8 +199,10 @@ class Packer:
         """These bytes again.
 
         Raises:
-            UnreadableError: its codec is not configured here, or what was written cannot be undone.
+            UnreadableError: its codec is not configured here, what was written cannot be undone, or it was not made by
+                a codec that is required.
         """
+        self._check_required(via, what, "bytes")
         try:
             for name in reversed(via):
                 data = self._readers[name].decode(data, context=of.encode(), bytes_max=self._bytes_max)
@@ -203,6 +214,17 @@ class Packer:
             advice = "configure the codecs that it was written with"
             raise UnreadableError(what, "bytes", self._why(tuple(via), error), advice=advice) from error
         return data
+
+    def _check_required(self, via: Sequence[str], what: str, kind: str) -> None:
+        for name in self._required:
+            if name not in via:
+                raise UnreadableError(
+                    what,
+                    kind,
+                    f"it was not made by the payload codec {name!r}, which is required here",
+                    advice=f"restore a backup if it was planted; if it is older than {name}, read it "
+                    "without required=True",
+                )
 
     def _why(self, via: tuple[str, ...], error: Exception) -> str:
         missing = [name for name in via if name not in self._readers]

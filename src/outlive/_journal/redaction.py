@@ -56,7 +56,9 @@ Names = Callable[[str, int], Sequence[str] | RowNames | None]
 class Redaction:
     """Fields whose values are not for people."""
 
-    def __init__(self, fields: Iterable[str] = ()) -> None:
+    def __init__(self, fields: Iterable[str] = (), *, refuses_plain: bool = False) -> None:
+        """`refuses_plain`: values are encrypted, so that one which is JSON already is none that may be believed."""
+        self._refuses_plain = refuses_plain
         self.fields = tuple(given.texts("Engine", "redact", fields, like="password"))
         self._patterns = [_pattern(field) for field in self.fields]
 
@@ -122,7 +124,8 @@ class Redaction:
         for field in payload_fields(type(event)):
             payload = getattr(event, field)
             # Where nothing is hidden, what is JSON already stays as it is: most of a long journal.
-            if isinstance(payload, Payload) and (self._patterns or payload.v is msgspec.UNSET):
+            is_read = self._patterns or self._refuses_plain
+            if isinstance(payload, Payload) and (is_read or payload.v is msgspec.UNSET):
                 plain = unpack(payload)
                 if isinstance(event, RunCreated) and field == "input":
                     plain = self.hide_arguments(plain, names(event.workflow, event.version), secrets)

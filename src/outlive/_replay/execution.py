@@ -60,6 +60,8 @@ class Execution:
     compares_arguments: bool = False
     """Whether a replay encodes the arguments of calls that the journal has answered, to see if they are others now
     (`differences`). A worker does so only for workflows with `strict_arguments`."""
+    refuses_plain: bool = False
+    """Whether `unpack` has to be asked for what is JSON already, too: it refuses that."""
     spends_names: bool = False
     """As the first event of the journal says: see `RunCreated.spends_names`."""
 

@@ -151,7 +151,8 @@ def _on_step_succeeded(execution: Execution, event: journal.StepSucceeded) -> No
     del execution.calls[event.run, event.call]
     stored = event.result.v
     value = command.step.signature.result.decode(
-        execution.unpack(event.result) if stored is UNSET else stored, f"result of step {event.call}"
+        execution.unpack(event.result) if stored is UNSET or execution.refuses_plain else stored,
+        f"result of step {event.call}",
     )
     if not call.future.done():
         call.future.set_result(value)
@@ -502,7 +503,9 @@ def _start(
         frame.published = bytes(execution.unpack(event.published))
     if begin is None:
         stored = event.input.v
-        args, kwargs = spec.signature.decode(execution.unpack(event.input) if stored is UNSET else stored)
+        args, kwargs = spec.signature.decode(
+            execution.unpack(event.input) if stored is UNSET or execution.refuses_plain else stored
+        )
         begin = partial(spec.fn, *args, **kwargs)
     coroutine = begin() if execution.around is None else execution.around(begin)
     # A fresh context: nothing of the worker leaks in, nothing of the run leaks out.

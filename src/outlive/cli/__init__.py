@@ -166,7 +166,6 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, message="outlive %(version)s")
 def main() -> None:
     """Durable workflows: ordinary async Python that survives crashes."""
-    if sys.stdout.isatty():
-        from outlive.cli.terminal import guarded
+    from outlive.cli.terminal import guarded
 
-        sys.stdout = guarded(sys.stdout)
+    sys.stdout = guarded(sys.stdout)

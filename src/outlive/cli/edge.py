@@ -370,7 +370,14 @@ def print_json(value: Any) -> None:
     """Print a value for programs."""
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    from outlive.cli.terminal import shown_json
+
+    click.echo(shown_json(msgspec.json.format(msgspec.json.encode(value), indent=2)))
+
+
+def print_file(text: str) -> None:
+    """Print what is a file in a pipe: byte for byte there, and on a terminal as text for people."""
+    click.echo(text if sys.stdout.isatty() else text.encode(), nl=False)
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

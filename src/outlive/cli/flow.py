@@ -21,6 +21,7 @@ from outlive.cli.edge import (
     new_engine,
     open_engine,
     place_option,
+    print_file,
     print_json,
     print_table,
     run,
@@ -287,7 +288,7 @@ def show(
         return
     text = shown_text(found, form)
     if output is None:
-        click.echo(text, nl=False)
+        print_file(text)
     else:
         output.write_text(text, encoding="utf-8")
         click.echo(f"{output} is written")

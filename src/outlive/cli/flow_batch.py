@@ -211,12 +211,14 @@ class _Work:
 def _write(target: TextIO, item: BatchItem[Any]) -> None:
     import msgspec
 
+    from outlive.cli.terminal import shown_json
+
     if item.error is None:
         plain: dict[str, Any] = {"index": item.index, "output": item.result}
     else:
         cause = item.error.__cause__ or item.error
         plain = {"index": item.index, "error": {"type": type(cause).__name__, "message": str(cause)}}
-    target.write(msgspec.json.encode(plain, enc_hook=str).decode() + "\n")
+    target.write(shown_json(msgspec.json.encode(plain, enc_hook=str)).decode() + "\n")
 
 
 class _Progress:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from outlive.cli.completing import programs
-from outlive.cli.edge import Mistake, counted, json_option, print_json, say
+from outlive.cli.edge import Mistake, counted, json_option, print_file, print_json, say
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -180,7 +180,7 @@ def schema(*, output: Path | None, as_json: bool) -> None:
 
     text = msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2).decode() + "\n"
     if output is None:
-        click.echo(text, nl=False)
+        print_file(text)
     else:
         output.write_text(text, encoding="utf-8")
         say(f"{output} is written", {"file": str(output)}, as_json=as_json)
@@ -233,7 +233,7 @@ def import_(*, file: Path, output: Path | None, as_json: bool) -> None:
         print_json({"document": found.data, "problems": [_plain(problem) for problem in found.problems]})
         return
     if output is None:
-        click.echo(text, nl=False)
+        print_file(text)
     else:
         click.echo(f"{output} is written; try `outlive flow check {output}`", err=True)
     for problem in found.problems:

@@ -17,6 +17,7 @@ from outlive.cli.edge import (
     json_option,
     new_engine,
     open_engine,
+    print_file,
     print_json,
     redacted,
     run,
@@ -70,7 +71,7 @@ def export(
     if folder is None:
         text = ask(url, lambda engine: engine.export(run_ids[0]))
         if output is None:
-            click.echo(text, nl=False)
+            print_file(text)
         else:
             _write(output, text)
             said = f"{output} is written"

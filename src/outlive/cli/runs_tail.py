@@ -63,4 +63,6 @@ async def follow(handle: RunHandle[Any], say: Callable[[Any], None], *, after: i
 def _print_json(event: Any) -> None:
     import msgspec
 
-    click.echo(msgspec.json.encode(plain_event(event)))
+    from outlive.cli.terminal import shown_json
+
+    click.echo(shown_json(msgspec.json.encode(plain_event(event))))

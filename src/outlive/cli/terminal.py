@@ -1,8 +1,9 @@
 """What data may do to a terminal: nothing. Names, messages and payloads are shown as text, whatever they hold.
 
 A control character could move the cursor, hide a line, change the title or ask the terminal for an answer; marks of
-writing direction could let a line read as another one. `Terminal` is put before standard output and shows them as
-`\\x1b`. The colours of our own stay. In a pipe nothing is changed: what reads it is a program.
+writing direction could let a line read as another one. `Guard` is put before standard output and shows them as
+`\\x1b`. The colours of our own stay. What goes into a pipe often comes to a terminal behind it (`| grep`), so text for
+people is shown in the same way there. What is for programs (`--json`, documents, exports) goes past it as bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from typing import Any, TextIO, cast
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_UNSAFE_IN_JSON = re.compile(rf"[\x7f-\x9f\u2028\u2029{_BIDI}]")
 _UNSAFE = re.compile(rf"(\x1b\[[0-9;]*m)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{_BIDI}]")
 
 
@@ -20,8 +22,13 @@ def shown(text: str) -> str:
     return _UNSAFE.sub(lambda match: match[1] or match[0].encode("unicode_escape").decode(), text)
 
 
-class Terminal:
-    """A stream that writes to a terminal; everything but `write` is the stream's own."""
+def shown_json(data: bytes) -> bytes:
+    """The same JSON, in which texts have escapes for what a terminal would obey."""
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", data.decode()).encode()
+
+
+class Guard:
+    """A stream for people; everything but `write` is the stream's own."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -36,8 +43,8 @@ class Terminal:
 
 
 def guarded(stream: TextIO) -> TextIO:
-    """The stream itself, or what is before a terminal."""
-    return cast(TextIO, Terminal(stream)) if stream.isatty() else stream
+    """What stands before a stream."""
+    return stream if isinstance(stream, Guard) else cast(TextIO, Guard(stream))
 
 
 class LineFormatter(logging.Formatter):

@@ -164,6 +164,7 @@ class _Fork:
             unpack=lambda payload: self._access.packer.unpack(payload, self._blobs),
             around=around_workflow(self._access.hooks),
         )
+        execution.refuses_plain = self._access.packer.refuses_plain
         copier = Copier(execution, pack=self._packed, results=results, pack_result=self._pack)
         numbered = Numbered(events)
         try:

@@ -103,13 +103,15 @@ class Retrier:
         packer, owners = self._access.packer, (tree_mark(root.nonce), mail_mark(root.id))
 
         def make() -> Execution:
-            return Execution(
+            execution = Execution(
                 root.id,
                 resolve=self._access.registry.workflow,
                 unpack=lambda payload: packer.unpack(payload, blobs, owners=owners),
                 unpack_foreign=lambda payload: packer.unpack(payload, blobs),
                 around=around_workflow(self._access.hooks),
             )
+            execution.refuses_plain = packer.refuses_plain
+            return execution
 
         try:
             return Search(events, make).run()

@@ -194,7 +194,7 @@ class Engine(Served, Secured, Configured):
         self._packer = Packer(self.limits, codecs)
         self._resources = LiveResources(check_given(resources))
         self._hooks = hooks_of(middleware, [] if self._quota is None else [self._quota])
-        self._redaction = Redaction(redact)
+        self._redaction = Redaction(redact, refuses_plain=self._packer.refuses_plain)
         self._records = given.flag("Engine", "record_arguments", record_arguments)
         self._has_schedules = given.flag("Engine", "schedules", schedules)
         self._has_flows = given.flag("Engine", "flows", flows)

@@ -94,6 +94,7 @@ class Request:
         client = scope.get("client")
         self.address = str(client[0]) if client else ""
         """Where the connection comes from; empty if that is not known."""
+        self.http_version = str(scope.get("http_version") or "1.1")
         self._scope, self._receive = scope, receive
         self._is_gone = False
         """Whether its sender has closed the connection."""

@@ -70,7 +70,9 @@ class Gate:
         origin = request.headers.get("origin")
         if origin is not None and origin.lower() not in self._origins and not _is_page_of(origin, host):
             raise _other_site("Origin")
-        if request.method in SAFE:
+        # A person follows links of other sites to a page. What the API gives is for our own pages.
+        is_for_anyone = operation is None or operation.scope == NO_SCOPE
+        if request.method in SAFE and is_for_anyone:
             return
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and origin is None:
             raise _other_site("Sec-Fetch-Site")
@@ -86,7 +88,7 @@ class Gate:
         given = request.headers.get("authorization")
         if given is not None and (wait := self._guesses.wait(given, request.address)):
             raise _too_often("too many wrong keys came from this address", wait)
-        found = await self._authenticate(Asking(request.headers, request.address, request.repeated))
+        found = await self._authenticate(_asking(request))
         if found is None:
             if given is not None:
                 self._guesses.note_wrong(given, request.address)
@@ -103,7 +105,7 @@ class Gate:
 
     async def is_still(self, principal: Principal, request: Request) -> bool:
         """Whether a request that goes on for long still comes from the same principal, with the same rights."""
-        return await self._authenticate(Asking(request.headers, request.address, request.repeated)) == principal
+        return await self._authenticate(_asking(request)) == principal
 
     def check_scope(self, principal: Principal, operation: Operation) -> None:
         """See that a principal may use an operation.
@@ -126,6 +128,10 @@ class Gate:
                 f"{operation.name} is for more than {principal.name} may use: {bounds_shown(principal)} only",
                 "Use a key that is not bound so.",
             )
+
+
+def _asking(request: Request) -> Asking:
+    return Asking(request.headers, request.address, request.repeated, request.http_version)
 
 
 def _is_page_of(origin: str, host: str) -> bool:

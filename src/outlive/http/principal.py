@@ -104,6 +104,8 @@ class Asking(msgspec.Struct, frozen=True):
     """Where the connection comes from; empty if that is not known."""
     repeated: Collection[str] = ()
     """The names of headers that came more than once, and are joined with commas."""
+    http_version: str = "1.1"
+    """The version of HTTP that it speaks."""
 
     @property
     def bearer(self) -> str:
@@ -113,7 +115,10 @@ class Asking(msgspec.Struct, frozen=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether a program of this machine asks, and no proxy for another one."""
+        """Whether a program of this machine asks, and no proxy for another one. nginx speaks HTTP/1.0 to a
+        server by default, and adds no header; programs speak 1.1."""
+        if self.http_version == "1.0":
+            return False
         is_forwarded = any(name in _FORWARDED or name.startswith(_FORWARDED_PREFIX) for name in self.headers)
         return is_loopback(self.address) and not is_forwarded
 

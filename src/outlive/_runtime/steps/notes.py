@@ -54,7 +54,7 @@ def _arguments(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> Payload 
 def _value(live: LiveTree, data: bytes | None, *, is_stored: bool) -> Payload | None:
     if data is None:
         return None
-    if not is_stored:
+    if not is_stored and not live.payloads.packer.refuses_plain:
         return Payload(v=msgspec.Raw(data))
     if len(data) > 2 * ARGUMENTS_BYTES_MAX:
         return None

@@ -4,6 +4,9 @@ Beside the file is a folder with a socket for each process that listens: one of 
 something may be due, and one of a process that reads along with runs. A process that has written something for them
 sends a datagram to each, and waits for none. It is a hint: what is not heard is found at the next look. The socket of a
 process that was killed is removed by the first ring that finds no listener there.
+
+The folder is for one user alone. In a place that many may write to, as `/tmp`, another user could make
+it first: to hear which runs there are, and to ring. Such a folder is not used, and there are no bells then.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from outlive._platform import after_fork, open_bell, ring_bells
+from outlive._platform import after_fork, is_own_folder, open_bell, ring_bells
+from outlive.telemetry import log
 
 IDS_MAX = 256
 """Ids in one ring; more are one ring for all runs. An id has a few hundred bytes at most."""
@@ -64,6 +68,7 @@ class Bells:
             # A process in another container may have the same number.
             self._own = f"{self._kind}{os.getpid()}-{id(self):x}-{tries}"
             try:
+                self._check_folder()
                 return open_bell(self._folder, self._own)
             except OSError as error:
                 self._own = ""
@@ -71,9 +76,20 @@ class Bells:
                     raise
         raise AssertionError("the last try returns or raises")
 
+    def _check_folder(self) -> None:
+        if not is_own_folder(self._folder):
+            log.warning(
+                "%s is not a folder of this user alone, so no process is rung by another one here: each looks by "
+                "itself. Remove it, or give it the mode 0700 and this user as its owner",
+                self._folder,
+            )
+            raise PermissionError(errno.EPERM, "not a folder of this user alone", str(self._folder))
+
     def ring(self, run_ids: Iterable[str] = ("",)) -> None:
         """Tell all other processes that listen; from any thread."""
         try:
+            if not is_own_folder(self._folder):
+                return
             names = os.listdir(self._folder)  # noqa: PTH208 (a third of the time of `iterdir`, at every end of a run)
         except OSError:
             return  # There is no folder, so that no process listens; or it is another user's.

@@ -170,7 +170,7 @@ class Judge:
         environment = self._environment
         payloads = TreePayloads(tree.id, nonce=tree.nonce, packer=environment.packer)
         payloads.blobs = dict(blobs)
-        return Execution(
+        execution = Execution(
             tree.id,
             resolve=environment.registry.workflow,
             unpack=payloads.unpack,
@@ -179,6 +179,8 @@ class Judge:
             retry=environment.retry,
             around=environment.around,
         )
+        execution.refuses_plain = environment.packer.refuses_plain
+        return execution
 
     def _replay(self, tree: Tree, execution: Execution, events: list[AnyEvent]) -> Iterator[Finding]:
         execution.compares_arguments = True
