@@ -13,7 +13,7 @@ import pytest
 
 from outlive.errors import ConfigurationError
 from outlive.metrics import CONTENT_TYPE
-from outlive.metrics.serving import HEAD_BYTES_MAX, MetricsServer
+from outlive.metrics.serving import CONNECTIONS_MAX, HEAD_BYTES_MAX, MetricsServer
 from outlive.testing import TestEngine
 from tests.cli import shop
 from tests.cli.conftest import Command, command
@@ -88,6 +88,46 @@ async def test_other_requests_are_refused(url: str, request_: bytes, status: str
     assert (await reader.read()).partition(b"\r\n")[0].decode().removeprefix("HTTP/1.1 ") == status
     writer.close()
     assert (await ask(url, get("/health/live")))[1] == b"ok\n"
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metr"])
+async def test_silent_connections_do_not_keep_a_probe_away(url: str, said: bytes) -> None:
+    """A new connection takes the place of the oldest one: the platform would restart the worker else. [S35]"""
+    place = urlsplit(url)
+    silent = [await asyncio.open_connection(place.hostname, place.port) for _ in range(CONNECTIONS_MAX)]
+    for _, writer in silent:
+        writer.write(said)
+    probes = [await ask(url, get("/health/live")) for _ in range(3)]
+    (oldest, _), (newest, kept) = silent[0], silent[-1]
+    kept.write(get("/metrics")[len(said) :])
+
+    assert [body for _, body in probes] == [b"ok\n"] * 3
+    assert await oldest.read() == b""
+    assert (await newest.read()).startswith(b"HTTP/1.1 200 ")
+    for _, writer in silent:
+        writer.close()
+
+
+async def test_requests_for_the_same_figures_share_one_answer(
+    engine: TestEngine, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred readers at once cost the worker one look at its store. [S35]"""
+    begun, may_end, made = asyncio.Event(), asyncio.Event(), []
+
+    async def slow(of: object) -> bytes:
+        made.append(of)
+        begun.set()
+        await may_end.wait()
+        return b"figures\n"
+
+    monkeypatch.setattr("outlive.metrics.serving.exposition", slow)
+    asking = [asyncio.ensure_future(ask(url, get("/metrics"))) for _ in range(5)]
+    await begun.wait()
+    assert (await ask(url, get("/health/live")))[1] == b"ok\n"
+    may_end.set()
+
+    assert [body for _, body in await asyncio.gather(*asking)] == [b"figures\n"] * 5
+    assert made == [engine]
 
 
 async def test_a_port_that_is_taken_is_refused_by_name(engine: TestEngine, url: str) -> None:

@@ -2,6 +2,9 @@
 
 It is for workers, which have no HTTP server, so it is a few lines of the standard library: one request for each
 connection, a short head, and no body. It holds no data of runs, and needs no key.
+
+A probe has to be answered whatever others do here, or the platform restarts the worker. So a new connection takes the
+place of the oldest one, and requests for the same answer that come together share it.
 """
 
 from __future__ import annotations
@@ -11,17 +14,19 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import NamedTuple
 
-from outlive._tasks import within
+from outlive._tasks import own_task, within
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError, OutliveError
 from outlive.metrics.exposition import CONTENT_TYPE, exposition
 
 HOST = "127.0.0.1"
 HEAD_BYTES_MAX = 8_192
-HEAD_SECONDS_MAX = 5.0
+HEAD_SECONDS_MAX = 2.0
 """How long a client may take to ask."""
+READ_SECONDS_MAX = 5.0
+"""How long a client may take to read its answer."""
 CONNECTIONS_MAX = 32
-"""Connections at once; further ones are closed."""
+"""Connections at once; a further one takes the place of the oldest."""
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -47,7 +52,10 @@ class MetricsServer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._server: asyncio.Server | None = None
-        self._open = 0
+        self._open: dict[asyncio.StreamWriter, None] = {}
+        """The oldest connection first."""
+        self._answers: dict[str, asyncio.Task[Answer]] = {}
+        """What is being read from the store, by its path."""
 
     async def start(self, port: int, *, host: str = HOST) -> str:
         """Listen; the URL of the metrics. Port 0 takes a free one.
@@ -69,13 +77,16 @@ class MetricsServer:
             self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        if len(self._open) >= CONNECTIONS_MAX:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.transport.abort()
+        self._open[writer] = None
         try:
-            if self._open <= CONNECTIONS_MAX:
-                with suppress(OSError, TimeoutError):
-                    await self._answer(reader, writer)
+            with suppress(OSError, TimeoutError):
+                await self._answer(reader, writer)
         finally:
-            self._open -= 1
+            self._open.pop(writer, None)
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,16 +103,24 @@ class MetricsServer:
                 method = line[0]
                 answer = await self._answer_to(method, line[1].partition("?")[0])
         writer.write(answer.written(has_body=method != "HEAD"))
-        await within(HEAD_SECONDS_MAX, writer.drain())
+        await within(READ_SECONDS_MAX, writer.drain())
 
     async def _answer_to(self, method: str, path: str) -> Answer:
         if path not in ("/metrics", "/health/live", "/health/ready"):
             return Answer(HTTPStatus.NOT_FOUND, b"there are /metrics, /health/live and /health/ready\n")
         if method not in ("GET", "HEAD"):
             return Answer(HTTPStatus.METHOD_NOT_ALLOWED, b"use GET\n")
+        if path == "/health/live":
+            return Answer(HTTPStatus.OK, b"ok\n")
+        if path not in self._answers:
+            self._answers[path] = answering = own_task(self._answer_from_store(path), name="outlive-metrics-answer")
+            answering.add_done_callback(lambda _: self._answers.pop(path))
+        return await asyncio.shield(self._answers[path])
+
+    async def _answer_from_store(self, path: str) -> Answer:
         if path == "/metrics":
             return Answer(HTTPStatus.OK, await exposition(self._engine), CONTENT_TYPE)
-        if path == "/health/ready" and not await self._is_ready():
+        if not await self._is_ready():
             return Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"not ready\n")
         return Answer(HTTPStatus.OK, b"ok\n")
 
