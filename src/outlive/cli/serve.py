@@ -131,6 +131,7 @@ REQUEST_LIMITS = (
     "read_seconds",
     "wait_seconds_max",
     "followers_max",
+    "lists_max",
     "check_again_seconds",
 )
 

@@ -93,7 +93,7 @@ class Api:
         self._budgets = BodyBudgets(self._limits)
         self._webhooks = Webhooks(engine, limits=self._limits, budgets=self._budgets) if webhooks else None
         self._denials = Denials(engine, now=_loop_time)
-        self._live = LivePages()
+        self._live = LivePages(self._limits.lists_max)
         self._places = Places(self._limits.followers_max)
         self._closing: asyncio.Future[None] | None = None
 
@@ -237,10 +237,12 @@ class Api:
         """What an operation returns; one that waits is given up when its caller has gone.
 
         Raises:
-            Gone: it has.
+            Gone: it has. Problem: there is no place for its principal.
         """
-        if not operation.waits:
+        if not operation.waits or not _asks_to_wait(arguments):
             return await _call(operation, call, arguments)
+        if not self._places.take(call.principal):
+            raise _no_place()
         work = own_task(_call(operation, call, arguments), name=f"outlive-http-{operation.name}")
         gone = own_task(_until_gone(receive), name="outlive-http-gone")
         try:
@@ -253,6 +255,7 @@ class Api:
         finally:
             for task in (work, gone):
                 task.cancel()
+            self._places.leave(call.principal)
 
     # -- Answering -------------------------------------------------------------------------------------------
 
@@ -271,14 +274,7 @@ class Api:
             await _send_bytes(send, request, content.status, headers, content.body, has_body=has_body)
             return
         if not self._places.take(principal):
-            busy = Problem(
-                503,
-                "TooManyFollowers",
-                "too many requests follow events of this server",
-                "Try again later.",
-                {"retry-after": str(RETRY_SECONDS)},
-            )
-            await _send_problem(send, busy, request, None)
+            await _send_problem(send, _no_place(), request, None)
             return
         try:
             await send({"type": "http.response.start", "status": content.status, "headers": [*SECURITY, *headers]})
@@ -316,6 +312,22 @@ class Api:
                     checked = _loop_time()
                 await look_again()
                 yield part
+
+
+def _asks_to_wait(arguments: Mapping[str, Any]) -> bool:
+    """Whether a request may wait; one that does not say for how long waits as long as its operation does."""
+    said = [getattr(arguments.get(name), "wait", None) for name in ("query", "body")]
+    return any(said) or said == [None, None]
+
+
+def _no_place() -> Problem:
+    return Problem(
+        503,
+        "TooManyFollowers",
+        "too many requests follow events of this server, or wait",
+        "Try again later.",
+        {"retry-after": str(RETRY_SECONDS)},
+    )
 
 
 async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:

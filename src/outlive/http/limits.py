@@ -9,6 +9,9 @@ from outlive._model.limit import TokenBucket
 from outlive.http.exchange import ByteBudget
 from outlive.http.principal import Principal
 
+ADMINS_PART = 10
+"""One place in so many is for admins."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
@@ -32,7 +35,9 @@ class ApiLimits:
     rate: TokenBucket | None = None
     """How many requests one principal may send; None for no limit."""
     followers_max: int = 2_000
-    """How many requests may follow events at once; half of them those of one principal that is no admin."""
+    """How many requests may follow events, or wait, at once."""
+    lists_max: int = 20
+    """How many different lists of runs one principal may follow at once."""
     look_seconds: float = 0.25
     """How often a follower looks at the store at most; less often while nothing happens."""
 
@@ -46,21 +51,27 @@ class BodyBudgets:
 
 
 class Places:
-    """The places of requests that follow events. Who is no admin leaves half of them to others."""
+    """The places of requests that follow events, or wait.
+
+    A principal that is not an admin may have as many places as are free, and a tenth of all places is for admins. So
+    one principal gets about half of the places, two get a third each, and there is always a place for another one.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._for_admins = most // ADMINS_PART
         self._taken: Counter[str] = Counter()
-        """By the name of the principal."""
+        """By the id of the principal."""
 
     def take(self, principal: Principal) -> bool:
         """Take a place, if there is one for this principal."""
-        own_most = self._most if principal.may("admin") else max(1, self._most // 2)
-        has_room = self._taken.total() < self._most and self._taken[principal.name] < own_most
+        free = self._most - self._taken.total()
+        own = self._taken[principal.id]
+        has_room = free > 0 if principal.may_use("admin", "store") else own < free - self._for_admins
         if has_room:
-            self._taken[principal.name] += 1
+            self._taken[principal.id] += 1
         return has_room
 
     def leave(self, principal: Principal) -> None:
         """Give a place back."""
-        self._taken -= Counter([principal.name])  # Who has none left is forgotten.
+        self._taken -= Counter([principal.id])  # A principal without places is forgotten.

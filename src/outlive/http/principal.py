@@ -58,6 +58,11 @@ class Principal(msgspec.Struct, frozen=True):
         return bounds_of(self.workflows, self.tags)
 
     @property
+    def id(self) -> str:
+        """What its places are counted by: its key, or all that tells it from others. Two keys may have one name."""
+        return self.key or "\0".join(self.owner)
+
+    @property
     def owner(self) -> list[str]:
         """What tells its requests from those of others: two tenants may call their keys the same."""
         return [self.namespace, self.name, *(f"{name}={value}" for name, value in sorted(self.tags.items()))]

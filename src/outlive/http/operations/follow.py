@@ -6,7 +6,7 @@ from msgspec import Struct
 
 import outlive.errors as e
 from outlive.client.streams import checked_place
-from outlive.http.live import read_known
+from outlive.http.live import in_whole_minutes, read_known
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import narrowed
 from outlive.http.sse import Cursor, follow_run, follow_stream, read_cursor
@@ -94,9 +94,12 @@ async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
 
     Messages: `run` (it is new in the list, or has changed), `list` (once, after the first ones: the ids of all), `gone`
     (it is in the list no longer). A reader that comes again with the last id it has seen (`Last-Event-ID`) gets the
-    runs that are new or have changed since, and `list`, which lets it drop the others.
+    runs that are new or have changed since, and `list`, which lets it drop the others. Readers share a list: it begins
+    and ends at a whole minute, `since` is rounded down and `until` up.
     """
-    query = narrowed(call, query)
+    query = in_whole_minutes(narrowed(call, query))
+    of, by = call.principal.namespace, call.principal.id
+    call.live.check(query, of=of, by=by)
     known = read_known(call.headers.get("last-event-id", ""))
     await call.engine.count(limit=1, **query.filters())  # What cannot be looked for is refused before the first byte.
-    return Content(EVENT_STREAM, call.live.follow(call.view, query, of=call.principal.namespace, known=known))
+    return Content(EVENT_STREAM, call.live.follow(call.view, query, of=of, by=by, known=known))

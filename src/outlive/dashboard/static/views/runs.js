@@ -28,6 +28,9 @@ function filtersOf(query) {
   return found;
 }
 
+/** Whether a run is within the filters to the second: a list that is followed begins and ends at a whole minute. */
+const isWithin = (run, { since, until }) => !(since && new Date(run.created_at) < new Date(since)) && !(until && new Date(run.created_at) >= new Date(until));
+
 const what = (run) => run.failure?.message ? `${run.failure.type.split('.').pop()}: ${run.failure.message}` : run.reason || (run.status === 'pending' && run.queue && `in line in ${run.queue}`) || run.waits.map((wait) => `${wait.kind} ${wait.name} ${wait.detail}`.trim()).join(', ');
 
 const COLUMNS = [
@@ -58,7 +61,7 @@ export default function Runs() {
     follow('/follow/runs', {
       query: { ...filters, limit: LIVE }, signal, state: (name) => { state.value = name; },
       on: {
-        run: (run) => { if (pages.isKnown && (pages.length === 0 || run.created_at >= (pages.at(0)?.created_at ?? '') || pages.has(run.id))) pages.put(run); },
+        run: (run) => { if (isWithin(run, filters) && pages.isKnown && (pages.length === 0 || run.created_at >= (pages.at(0)?.created_at ?? '') || pages.has(run.id))) pages.put(run); },
         gone: ({ id }) => pages.take(id, LIVE),
         list: ({ ids }) => { if (isBack) pages.keep(new Set(ids), LIVE); isBack = true; },
       },
