@@ -16,7 +16,7 @@ import pytest
 from outlive import flow
 from outlive._define.flow import settings
 from outlive._define.flow.settings import Settings, read
-from outlive.errors import RunFailed
+from outlive.errors import RunFailed, SettingsError
 from outlive.testing import TestEngine
 from tests.flow.tools import respond
 from tests.flow.web import Asked, answer, serving
@@ -78,7 +78,7 @@ async def test_a_command_of_the_settings(tmp_path: Path) -> None:
     """With what the operator lets a flow add; its secret does not come back."""
     script = 'cat; echo "$1 $TOKEN"; echo "$TOKEN" >&2; exit $2'
     argv = ["/bin/sh", "-c", script, "sh"]
-    table = {"shell": {"say": {"argv": argv, "arguments": True, "secrets": True, "folder": str(tmp_path)}}}
+    table = {"shell": {"say": {"argv": argv, "arguments": True, "secrets": ["TOKEN"], "folder": str(tmp_path)}}}
     given: dict[str, Any] = {
         "command": "say",
         "arguments": ["a; b", "0"],
@@ -101,23 +101,43 @@ async def test_a_command_of_the_settings(tmp_path: Path) -> None:
     ("more", "complaint"),
     [
         ({"arguments": ["--evil"]}, "takes no arguments of a flow"),
-        ({"env": {"A": "b"}}, "takes no variables of a flow"),
+        ({"env": {"A": "b"}}, "does not take the variable 'A' of a flow: it takes TOKEN, KEY; the operator lists"),
     ],
 )
 async def test_a_flow_adds_only_what_the_operator_allows(more: dict[str, Any], complaint: str) -> None:
-    """Neither arguments nor variables by default."""
-    with settings.using(read({"shell": {"say": {"argv": ["/bin/echo"]}}})):
+    """No arguments by default, and of variables those that are listed. [S26]"""
+    with settings.using(read({"shell": {"say": {"argv": ["/bin/echo"], "secrets": ["TOKEN", "KEY"]}}})):
         failure = await failure_of(one_step(f"reaching_more_{next(iter(more))}", "shell", {"command": "say", **more}))
 
     assert complaint in failure.message
 
 
-@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "A=B", "", "DOCKER_HOST"])
-async def test_variables_that_would_change_the_program_are_refused(name: str) -> None:
-    """Though variables are allowed."""
-    with settings.using(read({"shell": {"say": {"argv": ["/bin/echo"], "secrets": True}}})):
-        made = one_step(f"reaching_env_{len(name)}", "shell", {"command": "say", "env": {name: "x"}})
+DECIDING = """
+PATH HOME LD_PRELOAD DYLD_INSERT_LIBRARIES BASH_ENV ENV BASH_FUNC_ls PS4 SHELLOPTS NODE_OPTIONS PERL5OPT PERL5LIB
+PYTHONPATH PYTHONSTARTUP RUBYOPT JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS GIT_SSH_COMMAND GIT_CONFIG_COUNT
+DOCKER_HOST LESSOPEN PAGER https_proxy SSL_CERT_FILE DOTNET_STARTUP_HOOKS npm_config_script_shell A=B 1A
+"""
+
+
+@pytest.mark.parametrize("kind", ["shell", "docker"])
+@pytest.mark.parametrize("name", DECIDING.split())
+async def test_variables_that_would_change_the_program_are_refused(kind: str, name: str) -> None:
+    """Where the operator lists them, and where a step gives them all the same. [S26]"""
+    place = {"argv": ["/bin/bash"]} if kind == "shell" else {"image": "x"}
+    with pytest.raises(SettingsError, match=rf"flows\.{kind}\.say\.secrets\[1\]: no flow may set"):
+        read({kind: {"say": {**place, "secrets": ["OWN", name]}}})
+
+    with settings.using(read({kind: {"say": {**place, "secrets": ["OWN"]}}})) as own:
+        getattr(own, kind)["say"].secrets.append(name)
+        given = {"command" if kind == "shell" else "image": "say", "env": {name: "x"}}
+        made = one_step(f"reaching_env_{kind}", kind, given)
         assert "cannot be given the variable" in (await failure_of(made)).message
+
+
+def test_a_boolean_lists_no_variables() -> None:
+    """It let flows set any."""
+    with pytest.raises(SettingsError, match=r"secrets: Expected `array`, got `bool`"):
+        read({"shell": {"say": {"argv": ["/bin/echo"], "secrets": True}}})
 
 
 async def test_a_command_is_killed_with_its_run(tmp_path: Path) -> None:
@@ -147,7 +167,7 @@ async def test_a_container_of_the_settings(tmp_path: Path, monkeypatch: pytest.M
     docker.chmod(docker.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     options = ["--network=none", "--memory=64m"]
-    image = {"image": "registry.example/convert:3", "options": options, "secrets": True, "seconds_max": 0.4}
+    image = {"image": "registry.example/convert:3", "options": options, "secrets": ["TOKEN"], "seconds_max": 0.4}
     given = {"image": "convert", "arguments": ["--in", "a b"], "env": {"TOKEN": "${{ vars.key }}"}}
     with settings.using(read({"docker": {"convert": image}})):
         result = await result_of(one_step("reaching_docker", "docker", given))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,29 @@ from outlive._platform import kill_group
 from outlive.errors import ProgramError
 
 READ_BYTES = 64 * 1024
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DECIDING = re.compile(
+    # Where programs and libraries are found, and what every program loads before its own code.
+    r"PATH|HOME|SHELL|LD_.*|DYLD_.*|GCONV_PATH|GLIBC_TUNABLES|MALLOC_.*|LOCPATH|NLSPATH|OPENSSL_.*|XDG_.*"
+    # Shells.
+    r"|ENV|BASH_.*|BASHOPTS|SHELLOPTS|PS[0-4]|PROMPT_COMMAND|IFS|CDPATH|GLOBIGNORE|ZDOTDIR|FPATH"
+    # Languages: options, modules and agents that are loaded first.
+    r"|NODE_.*|NPM_.*|ELECTRON_.*|PERL.*|PYTHON.*|PIP_.*|UV_.*|RUBY.*|GEM_.*|BUNDLE_.*|PHP.*|LUA_.*|R_.*|JULIA_.*"
+    r"|.*JAVA_OPTIONS|JAVA_.*|JDK_.*|CLASSPATH|MAVEN_.*|GRADLE_.*|DOTNET_.*|CORECLR_.*|COR_.*|COMPLUS_.*|GO.*|CARGO.*|RUST.*"
+    # Programs that they call, and where those find their settings.
+    r"|GIT_.*|SSH_.*|DOCKER_.*|KUBECONFIG|MAKEFLAGS|MFLAGS|LESS.*|PAGER|EDITOR|VISUAL|BROWSER|.*_ASKPASS|.*_CONFIG_FILE"
+    # Through whom they speak, and whom they believe.
+    r"|.*_PROXY|SSL_CERT_.*|SSLKEYLOGFILE|.*_CA_BUNDLE|.*_EXTRA_CA_CERTS|HOSTALIASES|RES_OPTIONS|LOCALDOMAIN"
+)
+"""Variables that decide what runs, or to whom it speaks."""
+
+
+def why_not_settable(variable: str) -> str:
+    """Why no flow may set an environment variable of a program, whatever the operator says; "" if it may."""
+    if not _VARIABLE.fullmatch(variable):
+        return "is no name of a variable"
+    return "decides what a program runs, or to whom it speaks" if _DECIDING.fullmatch(variable.upper()) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from outlive._define.flow.fetching import Fetcher
+from outlive._define.flow.program import why_not_settable
 from outlive._define.flow.reach import Reach, parse_url
 from outlive._define.flow.spelling import nearest
 from outlive.config.file import FILE, find_file, read_file
@@ -55,9 +56,9 @@ class ShellCommand(_Table, frozen=True, kw_only=True):
     arguments: bool = False
     """Whether a flow may add arguments."""
     env: dict[str, str] = {}
-    """Its environment, besides PATH; a flow may add secrets where `secrets` allows."""
-    secrets: bool = False
-    """Whether a flow may set environment variables, which may hold secrets."""
+    """Its environment, besides PATH; a flow may add the variables that `secrets` names."""
+    secrets: list[Text] = []
+    """The environment variables that a flow may set, which may hold secrets: `REPORT_KEY`."""
     folder: Text | None = None
     """Where it runs."""
     seconds_max: Annotated[float, Meta(gt=0)] = 60.0
@@ -74,8 +75,8 @@ class DockerImage(_Table, frozen=True, kw_only=True):
     """Options of `docker run`: network, memory, mounts. Only the operator gives these."""
     env: dict[str, str] = {}
     """The environment of the docker program, besides PATH: DOCKER_HOST and the like."""
-    secrets: bool = False
-    """Whether a flow may set environment variables, which may hold secrets."""
+    secrets: list[Text] = []
+    """The environment variables that a flow may set in the container, which may hold secrets: `CONVERT_KEY`."""
     seconds_max: Annotated[float, Meta(gt=0)] = 600.0
     output_bytes_max: Annotated[int, Meta(ge=0)] = 1024 * 1024
 
@@ -323,6 +324,12 @@ def _check(settings: Settings, file: str, key: str) -> None:
     for name, server in settings.mcp.items():
         if (server.url is None) == (not server.argv):
             raise SettingsError(file, f"{key}.mcp.{name}", "give either url or argv")
+    for kind, programs in (("shell", settings.shell), ("docker", settings.docker)):
+        for name, program in programs.items():
+            for at, variable in enumerate(program.secrets):
+                if why := why_not_settable(variable):
+                    reason = f"no flow may set {variable}, which {why}; give it in `env` if the program needs it"
+                    raise SettingsError(file, f"{key}.{kind}.{name}.secrets[{at}]", reason)
     for pattern in settings.routes:
         places = _PLACE.findall(pattern)
         if len(places) != len(set(places)):

@@ -8,7 +8,7 @@ anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from outlive._define.flow import settings
 from outlive._define.flow.call import Call
 from outlive._define.flow.expression import BOOL, MAP, NUMBER, STRING, Type
-from outlive._define.flow.program import Ended, Program
+from outlive._define.flow.program import Ended, Program, why_not_settable
 from outlive._define.flow.secrets import Revealed, granted
 from outlive._define.in_step import current_step
 from outlive.errors import NotAllowedError, NotInRunError, ProgramError, RequestError
@@ -25,7 +25,6 @@ from outlive.errors import NotAllowedError, NotInRunError, ProgramError, Request
 EXCERPT_CHARACTERS_MAX = 500
 RESULT: Type = MAP({"code": NUMBER, "output": STRING, "errors": STRING, "is_cut": BOOL})
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ODD = re.compile(r"[^a-zA-Z0-9_.-]")
 
 
@@ -92,7 +91,7 @@ async def run_command(given: ShellArguments, grants: list[str]) -> Any:
     with granted(grants) as revealed:
         real = msgspec.convert(revealed.resolve(msgspec.to_builtins(given)), ShellArguments)
         what = f"command {given.command}"
-        _check(what, real, takes_arguments=command.arguments, takes_env=command.secrets)
+        _check(what, real, takes_arguments=command.arguments, variables=command.secrets)
         program = Program(
             name=what,
             argv=[*command.argv, *real.arguments],
@@ -114,7 +113,7 @@ async def run_image(given: DockerArguments, grants: list[str]) -> Any:
     with granted(grants) as revealed:
         real = msgspec.convert(revealed.resolve(msgspec.to_builtins(given)), DockerArguments)
         what = f"image {given.image}"
-        _check(what, real, takes_arguments=image.arguments, takes_env=image.secrets)
+        _check(what, real, takes_arguments=image.arguments, variables=image.secrets)
         container = _container_name()
         # Only the names of variables: other users of the machine can read the arguments of a program.
         names = [part for name in real.env for part in ("--env", name)]
@@ -150,14 +149,16 @@ def _container_name() -> str:
     return f"outlive-{_ODD.sub('-', step.idempotency_key)[-80:]}-{step.attempt}-{step.epoch}"
 
 
-def _check(what: str, given: _Given, *, takes_arguments: bool, takes_env: bool) -> None:
+def _check(what: str, given: _Given, *, takes_arguments: bool, variables: Collection[str]) -> None:
     if given.arguments and not takes_arguments:
         raise RequestError(what, "takes no arguments of a flow; the operator can allow that with arguments = true")
-    if given.env and not takes_env:
-        raise RequestError(what, "takes no variables of a flow; the operator can allow that with secrets = true")
     for name in given.env:
-        if not _VARIABLE.fullmatch(name) or name == "PATH" or name.startswith(("LD_", "DYLD_", "DOCKER_")):
-            raise RequestError(what, f"cannot be given the variable {name!r}")
+        if name not in variables:
+            listed = f"it takes {', '.join(variables)}" if variables else "it takes none"
+            reason = f"does not take the variable {name!r} of a flow: {listed}; the operator lists them in `secrets`"
+            raise RequestError(what, reason)
+        if why := why_not_settable(name):
+            raise RequestError(what, f"cannot be given the variable {name!r}, which {why}")
 
 
 def _result(what: str, ended: Ended, given: _Given, revealed: Revealed) -> dict[str, Any]:
