@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -67,3 +68,44 @@ async def wait_in_thread() -> None:
 async def stick() -> None:
     """One such step."""
     await wait_in_thread()
+
+
+@outlive.step
+async def exit_beside() -> None:
+    """Its library wants to end the process, in a task of its own."""
+    tell("begin exit")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_exit())
+
+
+async def _exit() -> None:
+    raise SystemExit(3)
+
+
+@outlive.step
+async def interrupt() -> None:
+    """Raises what Ctrl-C raises."""
+    tell("begin interrupt")
+    raise KeyboardInterrupt
+
+
+@outlive.workflow
+async def fall(how: str) -> None:
+    """One of these steps, or it falls itself."""
+    if how == "body":
+        raise KeyboardInterrupt
+    await (exit_beside if how == "task" else interrupt)()
+
+
+@outlive.step
+async def terminate() -> None:
+    """Stops the worker that it runs on."""
+    tell("begin terminate")
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(1000)
+
+
+@outlive.workflow
+async def poison() -> None:
+    """One such step."""
+    await terminate()

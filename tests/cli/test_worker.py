@@ -143,6 +143,41 @@ async def test_a_fleet_survives_a_run_that_never_gives_way(url: str, command: Be
     assert "in spin (shop.py:" in reason
 
 
+async def test_no_exception_of_a_run_ends_its_worker(url: str, command: Begin, ledger: Ledger) -> None:
+    """Not one that ends programs either, and not in a task that a step has begun: the run fails, and others go on."""
+    worker = command("worker", APP, "--store", url)
+    worker.ready()
+    async with outlive.Engine(url, worker=False) as client:
+        for how, name in (("step", "KeyboardInterrupt"), ("body", "KeyboardInterrupt"), ("task", "SystemExit")):
+            with pytest.raises(outlive.RunFailed, match=name):
+                await (await client.start(shop.fall, how, id=how)).result(timeout=20)
+        ledger.open_gate()
+        assert "a-1 a-2" == await (await client.start(shop.order, "a", id="a")).result(timeout=20)
+
+    assert "raised SystemExit, which ends a program; this one goes on" in worker.log
+    assert {worker.process.pid} == {process for _, process, _ in ledger.lines()}
+    worker.signal(signal.SIGTERM)
+    assert 0 == worker.ends()
+
+
+async def test_a_run_that_stops_its_workers_cleanly_is_parked(
+    url: str, command: Begin, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them gives its runs back, and says with 0 that all is well: a supervisor starts the next one."""
+    monkeypatch.setenv("OUTLIVE_LIMITS_ATTEMPTS_MAX", "2")
+    async with outlive.Engine(url, worker=False) as client:
+        bad = await client.start(shop.poison, id="bad")
+        for _ in range(3):
+            worker = command("worker", APP, "--store", url, "--grace", "0")
+            assert 0 == worker.ends(), worker.log
+        last = command("worker", APP, "--store", url, "--grace", "0")
+        with pytest.raises(outlive.RunParkedError, match="3 workers were interrupted while they ran it"):
+            await bad.result(timeout=20)
+
+    assert ["begin terminate"] * 3 == ledger.said()
+    assert last.process.poll() is None
+
+
 async def test_a_stalled_worker_lives_on_with_no_exit_when_stalled(url: str, command: Begin, ledger: Ledger) -> None:
     """It has ended its session: another worker goes on with its runs."""
     async with outlive.Engine(url, worker=False) as client:
@@ -242,4 +277,4 @@ async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:
     assert ("anvil", "none") == (worker.name, worker.lease)
     assert "order@1" in worker.definitions
     assert "ready: worker anvil (process " in line
-    assert f"runs 4 workflows on {shown(url)}" in line
+    assert f"runs 6 workflows on {shown(url)}" in line

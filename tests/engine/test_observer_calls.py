@@ -13,6 +13,7 @@ from outlive._runtime.tree import observer_calls as queueing
 from outlive._runtime.tree.observer_calls import HookCall, ObserverCalls
 from outlive.telemetry import Counters
 from tests.engine.support import in_time, turns_of_the_loop, until
+from tests.interrupts import keyboard, press_ctrl_c
 
 
 class Listener:
@@ -35,6 +36,10 @@ class Listener:
 
     def interrupt(self, fact: Any) -> None:
         """A person presses Ctrl-C just now."""
+        press_ctrl_c()
+
+    def exit(self, fact: Any) -> None:
+        """A library wants to end the process."""
         raise KeyboardInterrupt
 
     def fail(self, fact: Any) -> None:
@@ -169,6 +174,21 @@ async def test_interrupt_in_a_hook_is_not_swallowed(observer_calls: ObserverCall
     finally:
         loop.call_soon = call_soon  # type: ignore[method-assign]
     (go_on,) = called
-    with pytest.raises(KeyboardInterrupt):
+    with keyboard(), pytest.raises(KeyboardInterrupt):
         go_on()
     assert 0 == counters.hooks_failed
+
+
+async def test_interrupt_that_no_signal_caused_is_the_failure_of_its_hook(
+    observer_calls: ObserverCalls, counters: Counters
+) -> None:
+    """No person wants the process to end."""
+    listener = Listener()
+    tell(observer_calls, listener, "exit", 1)
+    tell(observer_calls, listener, "note", 2)
+
+    async def has_heard() -> bool:
+        return bool(listener.heard)
+
+    await until(has_heard)
+    assert 1 == counters.hooks_failed

@@ -13,7 +13,7 @@ import pytest
 import outlive
 from outlive import Limits, RunStatus
 from outlive._journal.codec import FORMAT, checksum, salt_of
-from outlive._journal.event import RunClaimed, StepSucceeded, TimerFired
+from outlive._journal.event import RunClaimed, RunReleased, StepSucceeded, TimerFired
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
@@ -174,6 +174,52 @@ async def test_a_run_that_kills_its_workers_is_quarantined(place: Place) -> None
     await engine.resume("run-1")
     assert "after" == await in_time(engine.get("run-1").result())
     assert 1 == stage.count("before")
+    await engine.__aexit__(None, None, None)
+
+
+async def test_a_run_whose_workers_stop_cleanly_in_its_step_is_quarantined(place: Place) -> None:
+    """Whatever ended them: a step can send SIGTERM to its own worker. One that was killed counts with them."""
+    limits = Limits(attempts_max=3)
+    engine = await place.engine(limits=limits, grace_seconds=0).__aenter__()
+    await engine.start(recovering_poison, id="run-1")
+    for life in range(4):
+        await stage.gate("crash").reached()
+        await (crash(engine) if life == 1 else engine.__aexit__(None, None, None))
+        engine = await place.engine(limits=limits, grace_seconds=0).__aenter__()
+
+    assert "quarantined: 4 workers were interrupted" in await parks(engine.get("run-1"))
+    assert [True] * 3 == [event.interrupted for event in await events_of(engine.get("run-1"), RunReleased)]
+
+    stage.gate("crash").open()
+    await engine.resume("run-1")
+    assert "after" == await in_time(engine.get("run-1").result())
+    await engine.__aexit__(None, None, None)
+
+
+@outlive.step
+async def save_and_wait() -> None:
+    me = outlive.current_step()
+    me.heartbeat((me.last_progress or 0) + 1)
+    await stage.gate("saved").pass_through()
+
+
+@outlive.workflow
+async def recovering_with_progress() -> None:
+    await save_and_wait()
+
+
+async def test_a_step_that_gets_on_in_every_life_is_not_poison(place: Place) -> None:
+    """A long step that saves its progress may be cut off by every deployment."""
+    limits = Limits(attempts_max=1)
+    engine = await place.engine(limits=limits, grace_seconds=0).__aenter__()
+    await engine.start(recovering_with_progress, id="run-1")
+    for _ in range(3):
+        await stage.gate("saved").reached()
+        await engine.__aexit__(None, None, None)
+        engine = await place.engine(limits=limits, grace_seconds=0).__aenter__()
+
+    stage.gate("saved").open()
+    await in_time(engine.get("run-1").result())
     await engine.__aexit__(None, None, None)
 
 

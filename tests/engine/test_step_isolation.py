@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,10 +14,29 @@ import outlive
 from outlive import Limits
 from outlive._journal.event import StepFailed
 from tests.engine.support import Place, events_of, in_time, note, stage
+from tests.interrupts import keyboard, press_ctrl_c
 
 pytestmark = pytest.mark.any_store
 
 TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
+
+
+class bare_runner:  # noqa: N801
+    """A loop on which Python's own handler of Ctrl-C stays."""
+
+    def __enter__(self) -> Any:
+        self._loop = asyncio.new_event_loop()
+        return self
+
+    def run(self, work: Any) -> Any:
+        """Run it to its end."""
+        return self._loop.run_until_complete(work)
+
+    def __exit__(self, *_: object) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0.05))
+        self._loop.close()
 
 
 class HaltError(BaseException):
@@ -113,14 +132,18 @@ async def count_cancellations() -> int:
 async def interrupt_everything() -> None:
     stage.call("interrupt")
     if stage.count("interrupt") == 1:
-        raise KeyboardInterrupt
+        press_ctrl_c()
+        press_ctrl_c()
 
 
 @outlive.step
-def interrupt_everything_on_thread() -> None:
-    stage.call("interrupt")
-    if stage.count("interrupt") == 1:
-        raise KeyboardInterrupt
+async def interrupt_without_a_signal() -> None:
+    raise KeyboardInterrupt
+
+
+@outlive.step
+def interrupt_on_thread() -> None:
+    raise KeyboardInterrupt
 
 
 @outlive.workflow
@@ -135,8 +158,9 @@ async def isolated_counting() -> int:
 
 
 @outlive.workflow
-async def isolated_interrupting(on_thread: bool) -> str:  # noqa: FBT001
-    await (interrupt_everything_on_thread if on_thread else interrupt_everything)()
+async def isolated_interrupting(kind: str) -> str:
+    steps = {"person": interrupt_everything, "code": interrupt_without_a_signal, "thread": interrupt_on_thread}
+    await steps[kind]()
     return "went on"
 
 
@@ -264,31 +288,32 @@ async def test_cancellation_of_one_step_is_not_seen_by_the_next_one(place: Place
         assert [0, 0] == [await in_time(run.result()) for run in following]
 
 
-@pytest.mark.parametrize("on_thread", [False, True], ids=["async", "on a thread"])
-def test_keyboard_interrupt_in_a_step_ends_the_program_and_not_the_step(*, on_thread: bool) -> None:
-    """Somebody at the keyboard wants the process to end; the next process does the step again."""
-    place, raised = Place(None), list[BaseException]()
+@pytest.mark.parametrize("new_runner", [asyncio.Runner, bare_runner], ids=["asyncio", "bare"])
+def test_ctrl_c_in_a_step_ends_the_program_and_not_the_step(new_runner: Callable[[], Any]) -> None:
+    """A person at the keyboard wants the process to end; the next process does the step again."""
+    place = Place(None)
 
     async def start() -> None:
         async with place.engine() as engine:
-            await in_time((await engine.start(isolated_interrupting, on_thread, id="run-1")).result())
+            await in_time((await engine.start(isolated_interrupting, "person", id="run-1")).result())
 
     async def go_on() -> None:
         async with place.engine() as engine:
             assert "went on" == await in_time(engine.get("run-1").result())
             assert [] == await events_of(engine.get("run-1"), StepFailed)
 
-    def live() -> None:
-        for life in (start, go_on):
-            try:
-                asyncio.run(life())
-            except BaseException as error:
-                raised.append(error)
+    with keyboard():
+        with pytest.raises(KeyboardInterrupt), new_runner() as runner:
+            runner.run(start())
+        asyncio.run(go_on())
 
-    # A loop of its own, on a thread of its own: what ends it must not end the tests.
-    thread = threading.Thread(target=live)
-    thread.start()
-    thread.join()
-
-    assert [KeyboardInterrupt] == [type(error) for error in raised]
     assert 2 == stage.count("interrupt")
+
+
+@pytest.mark.parametrize("kind", ["code", "thread"])
+async def test_interrupt_that_no_signal_caused_is_the_failure_of_its_step(engine: outlive.Engine, kind: str) -> None:
+    """No person wants the process to end, which has other runs."""
+    with keyboard(), pytest.raises(outlive.RunFailed, match="KeyboardInterrupt"):
+        await in_time((await engine.start(isolated_interrupting, kind)).result())
+
+    assert await in_time((await engine.start(isolated_counting)).result()) == 0

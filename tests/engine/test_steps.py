@@ -147,8 +147,8 @@ async def stepping_secret() -> dict[str, object]:
 async def stepping_give_up(on_thread: bool) -> str:  # noqa: FBT001
     try:
         await (give_up_on_thread() if on_thread else give_up())
-    except SystemExit as error:
-        return f"exit {error}"
+    except StepFailed as error:
+        return f"{error.type_name} {error.message}"
     return "went on"
 
 
@@ -218,7 +218,7 @@ async def test_a_step_that_exits_has_failed(engine: outlive.Engine, *, on_thread
     """`sys.exit()` in a step neither ends the process nor leaves the run stuck."""
     run = await engine.start(stepping_give_up, on_thread)
 
-    assert "exit 3" == await in_time(run.result())
+    assert "SystemExit 3" == await in_time(run.result())
 
 
 async def test_a_step_that_lets_a_cancellation_escape_has_failed(engine: outlive.Engine) -> None:

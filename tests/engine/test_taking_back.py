@@ -10,6 +10,7 @@ import pytest
 from outlive._define.step import UnstorableResultError
 from outlive._runtime.steps.unstorable import undo_at_once
 from outlive.errors import UndoFailedError
+from tests.interrupts import keyboard, press_ctrl_c
 
 
 class Trying:
@@ -37,7 +38,9 @@ async def taken_back(attempt: Any, error: BaseException | None, *, is_wanted: bo
         inside.undone += 1
         fn()
         inside.is_wanted = is_wanted
-        if error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            press_ctrl_c()
+        elif error is not None:
             raise error
 
     await undo_at_once(attempt, UNKEPT, call)
@@ -67,7 +70,7 @@ async def test_interrupt_and_an_attempt_that_is_not_wanted_are_no_failures_of_an
 ) -> None:
     """The person at the keyboard wants the process to end; and others run the step meanwhile."""
     attempt = Trying()
-    with pytest.raises(type(error)):
+    with keyboard(), pytest.raises(type(error)):
         await taken_back(attempt, error, is_wanted=is_wanted)
     assert not attempt.has_left_effect
 

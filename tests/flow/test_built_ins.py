@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,13 @@ from outlive._journal.event import RunCreated, StepSucceeded
 from outlive.errors import RunFailed
 from outlive.testing import TestEngine
 from tests.flow import shop
+
+ENDS_PROGRAMS = [
+    each
+    for each in vars(builtins).values()
+    if isinstance(each, type) and issubclass(each, BaseException) and not issubclass(each, Exception)
+]
+"""Exceptions of Python that no `except Exception` catches."""
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +89,17 @@ async def test_fail_fails_with_an_error_of_its_own() -> None:
     """Which `on_error` sees."""
     with pytest.raises(RunFailed, match="TooDear: 7 is too much"):
         await result_of("fail", "{ use: fail, with: { type: TooDear, message: 7 is too much } }")
+
+
+@pytest.mark.parametrize("name", [each.__name__ for each in ENDS_PROGRAMS])
+async def test_fail_raises_nothing_that_ends_a_worker(name: str) -> None:
+    """A document with such a name is refused. A name that is computed fails its step. [S18]"""
+    with pytest.raises(flow.FlowError, match="may not be the name of what ends a program"):
+        flow.parse(f"{{ name: ends, steps: {{ one: {{ use: fail, with: {{ type: {name}, message: no }} }} }} }}")
+
+    computed = f"${{{{ '{name}' + '' }}}}"
+    with pytest.raises(RunFailed, match="does not fit fail"):
+        await result_of("fail-computed", f'{{ use: fail, with: {{ type: "{computed}", message: no }} }}')
 
 
 async def test_publish_and_emit_show_something() -> None:

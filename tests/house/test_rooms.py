@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "outlive"
 PROOF = ROOT / "proof"
 OURS = {"outlive", "proof", "tests"}
 
-LEAVES = {"errors", "telemetry", "_tasks", "_platform"}
+LEAVES = {"errors", "telemetry", "_tasks", "_platform", "_interrupts"}
 MODEL = LEAVES | {"_model"}
 JOURNAL = MODEL | {"_journal"}
 REPLAY = JOURNAL | {"_replay"}
@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "telemetry": set(),
     "_tasks": set(),
     "_platform": set(),
+    "_interrupts": set(),
     "_model": LEAVES,
     "_journal": MODEL,
     "_replay": JOURNAL,

@@ -17,6 +17,7 @@ from outlive._journal.event import StepSucceeded, TimerFired
 from outlive._replay.feeding import feed
 from outlive._replay.loop import RunLoop
 from outlive.errors import NotDurableError
+from tests.interrupts import keyboard, press_ctrl_c
 from tests.replay.define import START_AT, Code, created, plain, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import fed
@@ -435,7 +436,8 @@ def test_as_completed_wants_tasks() -> None:
 @workflow()
 async def breaks_in_callback(kind: str) -> str:
     """A callback of the loop raises."""
-    error = {"error": ValueError("oh"), "cancel": asyncio.CancelledError(), "exit": SystemExit(3)}[kind]
+    errors = {"error": ValueError("oh"), "cancel": asyncio.CancelledError(), "exit": SystemExit(3)}
+    error = errors.get(kind, KeyboardInterrupt())
 
     def fails() -> None:
         raise error
@@ -444,7 +446,7 @@ async def breaks_in_callback(kind: str) -> str:
     return f"{await work(2)}"
 
 
-@pytest.mark.parametrize("kind", ["error", "cancel", "exit"])
+@pytest.mark.parametrize("kind", ["error", "cancel", "exit", "interrupt"])
 def test_a_callback_that_raises_hurts_no_run(kind: str) -> None:
     """Neither the run nor the worker: as in asyncio, it is logged."""
     assert live(breaks_in_callback, kind).result == "2"
@@ -457,9 +459,17 @@ async def exits() -> None:
     raise SystemExit(3)
 
 
+@workflow()
+async def interrupts() -> None:
+    """Raises what Ctrl-C raises."""
+    await work(1)
+    raise KeyboardInterrupt("no signal")
+
+
 def test_a_workflow_that_exits_fails() -> None:
     """It ends its run, not its worker."""
     assert live(exits).failure == "SystemExit: 3"
+    assert live(interrupts).failure == "KeyboardInterrupt: no signal"
 
 
 @workflow()
@@ -467,7 +477,7 @@ async def interrupted() -> int:
     """A person presses Ctrl-C while this runs."""
     await work(1)
     if FOREIGN.pop("interrupt", False):
-        raise KeyboardInterrupt
+        press_ctrl_c()
     return await work(2)
 
 
@@ -476,7 +486,7 @@ def test_a_person_who_stops_the_process_ends_no_run() -> None:
     journal = live(interrupted).journal
     FOREIGN["interrupt"] = True
     with fed(Code(interrupted), journal[:1]) as execution:
-        with pytest.raises(KeyboardInterrupt):
+        with keyboard(), pytest.raises(KeyboardInterrupt):
             feed(execution, journal[1])
         assert execution.outstanding() == []
         assert feed(execution, StepSucceeded(at=START_AT, call="nothing", result=plain(1)))[0].reason  # type: ignore[union-attr]

@@ -111,6 +111,9 @@ class RunReleased(Event, frozen=True, tag=True):
     """Why its worker could not go on: newer code has moved it. Empty after a clean stop."""
     moved_at: int = 0
     """With a reason: when the run last moved. It is due since then, however many workers have let go of it."""
+    interrupted: bool = False
+    """Whether its worker ended in the middle of a step, which the next one calls again: this counts like a worker that
+    was lost. False in journals that are older than this field."""
 
 
 class RunParked(Event, frozen=True, tag=True):

@@ -2,8 +2,8 @@
 
 What is written: the class by name, the message, arguments and public attributes that have an exact plain form, notes,
 the cause chain and the traceback as text. What is raised again, with the frames of that traceback (`trace`): the class
-itself if the step registered it (`raises=`, or `Retry.on`) or if it is a builtin exception; anything else becomes
-`StepFailed` with all of that on it. A class is never imported because data names it.
+itself if the step registered it (`raises=`, or `Retry.on`) or if it is a builtin subclass of `Exception`; anything else
+becomes `StepFailed` with all of that on it. A class is never imported because data names it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ def _class_of(name: str, registered: Iterable[type[BaseException]]) -> type[Base
             if class_name(sub) == name:
                 return sub
     builtin = getattr(builtins, name, None)
-    return builtin if isinstance(builtin, type) and issubclass(builtin, BaseException) else None
+    # What ends a program, or closes a generator, comes out of a process and not out of data.
+    return builtin if isinstance(builtin, type) and issubclass(builtin, Exception) else None
 
 
 def _subclasses(cls: type[BaseException]) -> Iterable[type[BaseException]]:

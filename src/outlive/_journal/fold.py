@@ -132,7 +132,8 @@ class Fold(msgspec.Struct, eq=False):
         if event.reason:
             # Nothing was tried: neither is the next take-over the first one, nor has the run moved.
             return self._let_go(event, RunStatus.PENDING, wake_at=event.moved_at, reason=event.reason)
-        return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=0)
+        attempts = self.runs[0].attempts + 1 if event.interrupted else 0
+        return self._let_go(event, RunStatus.PENDING, wake_at=event.at, attempts=attempts)
 
     def _park(self, event: journal.RunParked) -> Run:
         return self._let_go(event, RunStatus.PARKED, wake_at=None, reason=event.reason, slot=OUTSIDE)

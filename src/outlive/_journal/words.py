@@ -81,7 +81,9 @@ _WORDS: dict[type, Callable[[Any], str]] = {
         f"worker {it.worker} took the run" + (" over, whose worker was lost" if it.interrupted else "")
     ),
     journal.RunSuspended: _waits,
-    journal.RunReleased: lambda it: f"its worker released the run{it.reason and f': {it.reason}'}",
+    journal.RunReleased: lambda it: (
+        f"its worker released the run{' in the middle of a step' * it.interrupted}{it.reason and f': {it.reason}'}"
+    ),
     journal.RunParked: lambda it: f"the run was parked: {it.reason}",
     journal.RunResumed: lambda _: "a person let the run go on",
     journal.RunRetried: lambda _: "a person let the run go on after its end",

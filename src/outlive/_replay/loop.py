@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, NoReturn, cast
 
+from outlive._interrupts import came_by_signal
 from outlive._replay import direct_wait
 from outlive._replay.closing import close_quietly
 from outlive._replay.direct_wait import DirectWait
@@ -244,10 +245,11 @@ class RunLoop(asyncio.AbstractEventLoop):
                     except SystemExit:
                         # A task re-raises it after it has recorded it as its outcome: that outcome is the run's.
                         pass
-                    except KeyboardInterrupt:
-                        # A person stops the process. That is no end of a run, and no code may see it as one.
-                        ready.clear()
-                        raise
+                    except KeyboardInterrupt as error:
+                        if came_by_signal(error):
+                            # A person stops the process. That is no end of a run, and no code may see it as one.
+                            ready.clear()
+                            raise
                     except BaseException:  # Above a callback there is only the worker.
                         log.exception("a callback of a workflow failed: %r", callback)
                 turns -= 1

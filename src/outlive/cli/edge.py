@@ -320,13 +320,14 @@ def run(
     import asyncio
     import logging
 
+    from outlive._interrupts import run_to_end
     from outlive.client.acting import acting
     from outlive.errors import ConfigurationError, OutliveError, StoreUrlError
 
     try:
         if is_service:
             with asyncio.Runner(loop_factory=new_loop) as runner:
-                return runner.run(work)
+                return run_to_end(runner, work)
         with acting(shell_user(), via="cli"):
             return asyncio.run(work)
     except KeyboardInterrupt:

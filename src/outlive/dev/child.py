@@ -22,6 +22,7 @@ import click
 
 import outlive
 from outlive._define.workflow import Workflow
+from outlive._interrupts import run_to_end
 from outlive.cli.app import load
 from outlive.cli.edge import settings_with
 from outlive.cli.flow_files import ReadFile, read_file
@@ -251,4 +252,5 @@ def main(*, number: int, names: tuple[str, ...], **options: Any) -> None:
         sys.exit(1)
     line.tell(program.described(imported_files()))
     if line.wait_for_go():
-        asyncio.run(work(program, line))
+        with asyncio.Runner() as runner:
+            run_to_end(runner, work(program, line))

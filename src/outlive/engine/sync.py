@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple, Unpack
 
 from outlive._define.workflow import Startable
+from outlive._interrupts import run_to_end
 from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.burst import Debounce, Throttle
@@ -373,7 +374,8 @@ class Host:
 
     def live(self) -> None:
         """The life of its thread: enter the engine, and leave it when it is stopped."""
-        asyncio.run(self._run())
+        with asyncio.Runner() as runner:
+            run_to_end(runner, self._run())
 
     async def _run(self) -> None:
         self._loop, self._leave = asyncio.get_running_loop(), asyncio.Event()

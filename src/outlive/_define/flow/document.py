@@ -24,6 +24,8 @@ IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
 METHOD = "^[A-Za-z]{1,20}$"
 """Of a request over HTTP."""
 NAME_CHARACTERS_MAX = 128
+ERROR = "^(?!(BaseException|BaseExceptionGroup|GeneratorExit|KeyboardInterrupt|SystemExit)$)"
+"""What a document may call an error: no exception of Python that is none of `Exception`, as those end programs."""
 INSTANT = r"^\d{4}-?\d{2}-?\d{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?$(?!\n)"
 SHARE = r"^(100(\.0+)?|\d{1,2}(\.\d+)?)%?$(?!\n)"
 """Of all items."""

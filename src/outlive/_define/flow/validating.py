@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from outlive._define.flow.document import IDENTIFIER, INSTANT, METHOD, NAME, SHARE, SPAN, Document, Variable
+from outlive._define.flow.document import ERROR, IDENTIFIER, INSTANT, METHOD, NAME, SHARE, SPAN, Document, Variable
 from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import Reading
 
@@ -242,6 +242,7 @@ _FORMS = {
     IDENTIFIER: "a name of letters, digits and _ that begins with a letter",
     METHOD: "a method of HTTP such as GET or POST",
     INSTANT: "an instant such as 2026-01-31T06:00:00Z",
+    ERROR: "the name of an error: it may not be the name of what ends a program",
     SHARE: "a number, or a share such as 10%",
 }
 

@@ -120,6 +120,8 @@ class Worker:
             reporter=self.reporter,
         )
         self.mail = TreeMail(self, trees=self.trees, executor=self._executor, requests=requests, counters=counters)
+        self._cut_off: set[LiveTree] = set()
+        """The trees of which a step was cancelled, without progress, because the worker stops."""
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
@@ -598,6 +600,8 @@ class Worker:
     def cancel_steps(self) -> None:
         """Cancel all attempts that run; the worker that goes on with their runs makes them again."""
         for live in self.trees.active():
+            if any(attempt.has_begun and not attempt.has_progressed for attempt in live.attempts.values()):
+                self._cut_off.add(live)
             self._executor.cancel_all(live)
 
     def release_all(self) -> None:
@@ -607,7 +611,7 @@ class Worker:
                 # Another open transaction holds its id: the tree is not stored yet and has no journal to write to.
                 self.discard(live)
             elif live.phase.is_owned:
-                live.release()
+                live.release(interrupted=live in self._cut_off)
                 self.settle(live)
 
     def discard_all(self, why: str = "") -> None:

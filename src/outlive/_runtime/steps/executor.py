@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import structs
 
 from outlive._define.step import UnstorableResultError
+from outlive._interrupts import came_by_signal
 from outlive._journal.event import AnyEvent, AttemptFailed, StepDelayed, StepFailed
 from outlive._model.policy import NO_RETRY
 from outlive._model.under_way import StepNote
@@ -266,9 +267,9 @@ class Executor:
                     await self._flush(attempt, attempt.emitter)
             except UnstorableResultError as error:
                 await undo_at_once(attempt, error, self.caller.call_undo)
-        except KeyboardInterrupt:
-            raise  # Ctrl-C ends the process; it is no failure of the step.
         except BaseException as error:  # The user's code may raise anything; its failure is data.
+            if came_by_signal(error):
+                raise  # Ctrl-C ends the process; it is no failure of the step.
             if attempt.emitter is not None:
                 await _flush_rest(attempt, attempt.emitter)
             # A cancellation, if the executor did not cancel it, is one of the step's own that has escaped: a failure.

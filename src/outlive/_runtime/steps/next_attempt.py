@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from outlive._interrupts import came_by_signal
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._model import Retry
 from outlive._replay.command import RunStep
@@ -38,7 +39,9 @@ def next_attempt(
     if retry.when is not None:
         try:
             is_worth_it = retry.when(seen)
-        except Exception as broken:  # The user's code may raise anything.
+        except BaseException as broken:  # The user's code may raise anything.
+            if came_by_signal(broken):
+                raise
             return Following(None, _noted(command, f"Retry.when raised {_text(broken)}", "it is not tried again"))
         if not is_worth_it:
             return Following()
@@ -64,7 +67,9 @@ def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) 
         return (usual, "") if named is None else (retry.named_seconds(named, spread), "")
     except InvalidArgumentError:
         what = f"{whose} {_text(named)}, which is no number of seconds and no timedelta"
-    except Exception as broken:  # As above.
+    except BaseException as broken:  # As above.
+        if came_by_signal(broken):
+            raise
         what = f"Retry.delay raised {_text(broken)}"
     return usual, _noted(command, what, f"the next attempt comes after {usual:g} s")
 

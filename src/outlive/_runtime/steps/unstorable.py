@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from outlive._define.in_step import CURRENT_STEP
 from outlive._define.step import UnstorableResultError
+from outlive._interrupts import came_by_signal
 from outlive._journal.packing import Packer
 from outlive._replay.command import RunStep, StepSpec
 from outlive._runtime.steps.context import in_context
@@ -73,7 +74,7 @@ async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call
     try:
         await _undo(attempt, undo, unstorable.given, call)
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) or not attempt.is_wanted:
+        if came_by_signal(error) or not attempt.is_wanted:
             raise
         attempt.has_left_effect = True
         raise UndoFailedError(

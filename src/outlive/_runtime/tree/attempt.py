@@ -164,6 +164,11 @@ class Attempt:
         )
 
     @property
+    def has_progressed(self) -> bool:
+        """Whether its function has reported progress that it did not begin with."""
+        return self.reported is not None and self.reported != self.command.progress
+
+    @property
     def nonce(self) -> int:
         """The nonce of its tree."""
         return self._run.nonce

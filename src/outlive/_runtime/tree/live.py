@@ -468,15 +468,16 @@ class LiveTree:
         """Release it until one of its waits ends."""
         self._record_unfed(RunSuspended(at=self.clock.now(), waits=self.execution.waits(), wake_at=self.wake_at()))
 
-    def release(self) -> None:
-        """Release it in the middle of its work, or of its replay: any worker may go on at once."""
+    def release(self, *, interrupted: bool = False) -> None:
+        """Release it in the middle of its work, or of its replay: any worker may go on at once. `interrupted`: in the
+        middle of a step."""
         if self.phase is TreePhase.REPLAYING:
             # Nothing of it has begun here, and half of a journal says nothing about its intents.
             self.reset_to(self.fold.root)
             self.enter(TreePhase.MOVING)
         else:
             self._withdraw_intents()
-        self._record_unfed(RunReleased(at=self.clock.now()))
+        self._record_unfed(RunReleased(at=self.clock.now(), interrupted=interrupted))
 
     def leave_held(self) -> None:
         """Leave memory, as its hold says, if nothing of it runs any more."""

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Iterable
 from contextvars import Context
 from typing import Any, NamedTuple
 
+from outlive._interrupts import came_by_signal
 from outlive._runtime.clock import Clock
 from outlive._runtime.wakeup import Wakeup
 from outlive._tasks import own_task
@@ -132,9 +133,9 @@ class HookQueue:
             hook, fact = self._queue.popleft()
             try:
                 result = Context().run(getattr(self._listener, hook), fact)
-            except KeyboardInterrupt:
-                raise  # Ctrl-C ends the process.
             except BaseException as error:  # The user's code may raise anything; no run fails for it.
+                if came_by_signal(error):
+                    raise  # Ctrl-C ends the process.
                 self._failed(hook, error)
                 continue
             if inspect.isawaitable(result):
@@ -146,9 +147,9 @@ class HookQueue:
         try:
             async with asyncio.timeout(self._listener.hook_timeout):
                 await result
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # A cancellation too, if the hook let one of its own escape.
+            if came_by_signal(error):
+                raise
             if not (isinstance(error, asyncio.CancelledError) and self._observer_calls.is_closed):
                 self._failed(hook, error)
         finally:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from outlive._define.flow.call import BuiltIn, Call, OneOf
-from outlive._define.flow.document import INSTANT, Span, seconds_of
+from outlive._define.flow.document import ERROR, INSTANT, Span, seconds_of
 from outlive._define.flow.expression import ANY, NULL, Template, case_of, compile_cases
 from outlive._define.in_run import sleep_until
 from outlive._define.logger import get_logger
@@ -136,7 +136,7 @@ class FailArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What `fail` takes."""
 
     message: str
-    type: str = "FlowFailed"
+    type: Annotated[str, Meta(pattern=ERROR)] = "FlowFailed"
     """The name of the error, for `retry.on`, `on_error` and people."""
 
 
