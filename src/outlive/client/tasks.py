@@ -13,7 +13,7 @@ secret, the `lease` of the task. It is in the answer to the claim and nowhere el
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -69,6 +69,8 @@ _decode_terms = msgspec.json.Decoder(RemoteTerms).decode
 
 Wait = Callable[[asyncio.Future[Any], float | None], Coroutine[Any, Any, None]]
 """Waits for a future, so many seconds at most."""
+Check = Callable[[], Awaitable[None]]
+"""Raises if a caller may have no task any longer."""
 MakeEvent = Callable[[int], RunSucceeded | RunFailed | RunCancelled | RunPublished]
 """Makes the next event of a task, given the time."""
 
@@ -103,6 +105,22 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float
 
 
+async def claim_while(
+    check: Check, tasks: Tasks, queue: str, steps: Sequence[str], *, worker: str, lease_seconds: float, wait: float
+) -> Task | None:
+    """Take the next task for a caller who may lose its rights while it waits. See `Tasks.claim`.
+
+    Args:
+        check: asked before each claim that follows a wait, and before the task is given. What it raises ends this, and
+            a task that was claimed is due for others at once.
+    """
+    return await tasks._take(queue, steps, worker=worker, lease_seconds=lease_seconds, wait=wait, check=check)
+
+
+async def _allow() -> None:
+    """Nothing is against it: the caller is a program with the store."""
+
+
 class Tasks:
     """The tasks of remote steps."""
 
@@ -129,6 +147,11 @@ class Tasks:
             worker: what people call the program.
             lease_seconds: how long the task is the program's without a heartbeat; then another one may claim it.
         """
+        return await self._take(queue, steps, worker=worker, lease_seconds=lease_seconds, wait=wait, check=_allow)
+
+    async def _take(
+        self, queue: str, steps: Sequence[str], *, worker: str, lease_seconds: float, wait: float, check: Check
+    ) -> Task | None:
         where = "engine.tasks.claim"
         names = given.texts(where, "steps", steps, like="resize")
         if not names or len(names) > STEPS_MAX:
@@ -149,14 +172,20 @@ class Tasks:
         await store.register_worker(info, lease_seconds=seconds + patience)
         task: Task | None = None
         try:
-            task = await self._claim(info, lease, line, seconds, until_at=store.now() + round(patience * MICROSECONDS))
+            until_at = store.now() + round(patience * MICROSECONDS)
+            found = await self._claim(info, lease, line, seconds, until_at=until_at, check=check)
+            if found is not None:
+                await check()
+            task = found
         finally:
             if task is None:
-                # Also when its caller has gone: what was claimed for it is due for others at once.
+                # Also when its caller has gone, or may have no task: what was claimed for it is due for others at once.
                 await asyncio.shield(store.retire_worker(info.id))
         return task
 
-    async def _claim(self, info: WorkerInfo, lease: str, line: str, seconds: float, *, until_at: int) -> Task | None:
+    async def _claim(
+        self, info: WorkerInfo, lease: str, line: str, seconds: float, *, until_at: int, check: Check
+    ) -> Task | None:
         store, pause = self._access.store, POLL_FIRST_SECONDS
         while True:
             claims = (await store.claim_runs(info.id, info.definitions, limit=1, queues=[line])).claims
@@ -167,6 +196,7 @@ class Tasks:
                 if left <= 0:
                     return None
                 await self._wait(asyncio.get_running_loop().create_future(), min(left, pause))
+                await check()
                 pause = min(2 * pause, POLL_MAX_SECONDS)
 
     async def _begin(self, run: Run, lease: str, seconds: float) -> Task | None:

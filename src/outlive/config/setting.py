@@ -378,7 +378,10 @@ SETTINGS: tuple[Setting, ...] = (
             "read_seconds": (30.0, "how long a client may leave an answer unread"),
             "keep_alive_seconds": (30.0, "how long a connection stays open between two requests"),
             "wait_seconds_max": (60.0, "how long a request may wait for a result or an answer"),
-            "check_again_seconds": (5.0, "after how long a request that follows events has to show its key again"),
+            "check_again_seconds": (
+                5.0,
+                "after how long a request that follows events or waits has to show its key again",
+            ),
         },
     ),
     Setting(

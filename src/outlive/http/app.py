@@ -40,6 +40,8 @@ from outlive.telemetry import log
 
 WEBHOOKS = "webhooks"
 """Below this part of the path are the webhooks of flows, which have tokens and keys of their own."""
+CHECK_SECONDS_MIN = 0.1
+"""Between two looks at the key of a request that waits."""
 _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", MEDIA.encode())
 _NAMES = {413: "TooLarge", 503: "TooBusy"}
@@ -189,6 +191,7 @@ class Api:
             key,
             self._limits,
             self._live,
+            partial(self._gate.check_again, principal, request),
             request.address,
             request="" if key is None else _named_by(principal, operation, names, key),
             mount=str(scope.get("root_path") or "").rstrip("/"),
@@ -234,19 +237,28 @@ class Api:
             raise Problem(refused.status, name, refused.error, advice, refused.headers) from None
 
     async def _within(self, call: Call, operation: Operation, arguments: dict[str, Any], receive: Receive) -> Any:
-        """What an operation returns; one that waits is given up when its caller has gone.
+        """What an operation returns; one that waits is given up when its caller has gone, or has no right to it any
+        longer.
 
         Raises:
-            Gone: it has. Problem: there is no place for its principal.
+            Gone: it has. Problem: there is no place for its principal, or it has lost its rights.
         """
         if not operation.waits or not _asks_to_wait(arguments):
             return await _call(operation, call, arguments)
+        answer = await self._waiting(call, operation, arguments, receive)
+        await call.check_again()
+        return answer
+
+    async def _waiting(self, call: Call, operation: Operation, arguments: dict[str, Any], receive: Receive) -> Any:
         if not self._places.take(call.principal):
             raise _no_place()
         work = own_task(_call(operation, call, arguments), name=f"outlive-http-{operation.name}")
         gone = own_task(_until_gone(receive), name="outlive-http-gone")
         try:
-            await asyncio.wait([work, gone, self._until_closing()], return_when=asyncio.FIRST_COMPLETED)
+            over = (work, gone, self._until_closing())
+            seconds = max(self._limits.check_again_seconds, CHECK_SECONDS_MIN)
+            while not (await asyncio.wait(over, timeout=seconds, return_when=asyncio.FIRST_COMPLETED))[0]:
+                await call.check_again()
             if work.done():
                 return work.result()
             if gone.done():

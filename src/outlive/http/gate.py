@@ -93,7 +93,7 @@ class Gate:
             if given is not None:
                 self._guesses.note_wrong(given, request.address)
             detail, advice = _NO_KEY if given is None else _WRONG_KEY
-            raise Problem(401, "Unauthenticated", detail, advice, {"www-authenticate": "Bearer"})
+            raise _unauthenticated(detail, advice)
         if given is not None:
             self._guesses.note_right(given)
         if self._rate is not None:
@@ -106,6 +106,15 @@ class Gate:
     async def is_still(self, principal: Principal, request: Request) -> bool:
         """Whether a request that goes on for long still comes from the same principal, with the same rights."""
         return await self._authenticate(_asking(request)) == principal
+
+    async def check_again(self, principal: Principal, request: Request) -> None:
+        """See that a request that has waited still comes from the same principal, with the same rights.
+
+        Raises:
+            Problem: it does not.
+        """
+        if principal is not ANONYMOUS and not await self.is_still(principal, request):
+            raise _unauthenticated(*_WRONG_KEY)
 
     def check_scope(self, principal: Principal, operation: Operation) -> None:
         """See that a principal may use an operation.
@@ -177,6 +186,10 @@ def key_in(request: Request) -> str | None:
         detail = f"the header Idempotency-Key takes 1 to {KEY_CHARACTERS_MAX} printable characters"
         raise Problem(400, "Malformed", detail, "Make one for each thing to do, and send it with each try.")
     return key
+
+
+def _unauthenticated(detail: str, advice: str) -> Problem:
+    return Problem(401, "Unauthenticated", detail, advice, {"www-authenticate": "Bearer"})
 
 
 def _other_site(header: str) -> Problem:

@@ -29,7 +29,8 @@ class ApiLimits:
     read_seconds: float = 30.0
     """How long a client may leave an answer unread; what follows events ends then, and leaves its place."""
     check_again_seconds: float = 5.0
-    """How often a request that follows events is asked again who it is: a key that was revoked sees no more then."""
+    """How often a request that follows events, or waits, is asked again who it is: a key that was revoked sees no more
+    then. One that has waited is asked before its answer, too."""
     wait_seconds_max: float = 60.0
     """How long a request may wait for a result or an answer."""
     rate: TokenBucket | None = None

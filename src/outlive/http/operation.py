@@ -58,7 +58,18 @@ TRACESTATE_CHARACTERS_MAX = 512
 class Call:
     """What an operation is given besides its arguments."""
 
-    __slots__ = ("address", "engine", "headers", "idempotency_key", "limits", "live", "mount", "principal", "request")
+    __slots__ = (
+        "address",
+        "check_again",
+        "engine",
+        "headers",
+        "idempotency_key",
+        "limits",
+        "live",
+        "mount",
+        "principal",
+        "request",
+    )
 
     def __init__(
         self,
@@ -68,6 +79,7 @@ class Call:
         idempotency_key: str | None,
         limits: ApiLimits,
         live: LivePages,
+        check_again: Callable[[], Awaitable[None]],
         address: str = "",
         request: str = "",
         mount: str = "",
@@ -81,6 +93,9 @@ class Call:
         self.limits = limits
         self.live = live
         """The lists that are followed now."""
+        self.check_again = check_again
+        """Looks whether the request still comes from the principal, with the same rights; raises `Problem` if not. For
+        what waits: a key may be revoked meanwhile."""
         self.address = address
         """Where the request came from."""
         self.request = request

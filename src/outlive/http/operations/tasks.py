@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 import outlive.errors as e
+from outlive.client.tasks import claim_while
 from outlive.http.operation import Call, operation
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done
@@ -23,7 +24,15 @@ async def claim_task(call: Call, body: ClaimTask) -> Claimed:
     _check_queue(call, body.queue)
     wait = min(body.wait, call.limits.wait_seconds_max)
     lease = body.lease_seconds
-    task = await call.engine.tasks.claim(body.queue, body.steps, worker=body.worker, lease_seconds=lease, wait=wait)
+    task = await claim_while(
+        call.check_again,
+        call.engine.tasks,
+        body.queue,
+        body.steps,
+        worker=body.worker,
+        lease_seconds=lease,
+        wait=wait,
+    )
     return Claimed(task=None if task is None else task_view(task))
 
 
