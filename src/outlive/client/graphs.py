@@ -17,7 +17,7 @@ from outlive.client.flows.progress import Progress
 from outlive.client.flows.reading import check_document
 from outlive.client.flows.verbs import Flows
 from outlive.client.state_progress import StateProgress
-from outlive.errors import FlowDamagedError
+from outlive.errors import ExpressionError, FlowDamagedError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -93,7 +93,7 @@ def check_text(text: str) -> CheckedText:
         problems = error.problems
     try:
         graph = _graph_of(document, reading.positions)
-    except FlowError:  # It is among the problems.
+    except (FlowError, ExpressionError):  # It is among the problems.
         graph = None
     return CheckedText(problems, document, graph)
 

@@ -56,7 +56,7 @@ class BuiltIn(Protocol):
 
 class Prepared(Protocol):
     """What a built-in makes, once for a document, of those parts of `with` that it renders itself, for each item or
-    turn. Such a built-in has `deferred`, the names of these parts, and `prepare(id, parts, outer=..., path=...)`."""
+    turn. Such a built-in has `deferred`, the names of these parts, and `prepare(id, parts, path=...)`."""
 
     @property
     def references(self) -> frozenset[tuple[str, ...]]:

@@ -8,8 +8,11 @@ known, and what a built-in is given must be what it takes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -34,8 +37,9 @@ from outlive._define.flow.expression import (
 from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.known import Known, Registered, Shape
 from outlive._define.flow.positions import Positions
-from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import read
+from outlive._define.flow.spelling import few_suggestions
 from outlive._define.flow.validating import VARIABLE, document_of, either, kind_of, misfits
 
 Types = Mapping[str, Type]
@@ -49,8 +53,8 @@ _ONLY = {
 }
 """Names that expressions know in some places only."""
 CIRCLES_MAX = 10
-PROBLEMS_LOOKED_FOR = 500
-"""In a document with more mistakes in its steps than these, the others are not looked for; warnings do not count."""
+CIRCLE_SHOWN_MAX = 20
+"""Of a longer circle the first steps are named."""
 _KINDS = {"a map": "map", "a list": "list", "text": "string", "true or false": "bool", "a time such as 30s": "string"}
 
 
@@ -80,13 +84,42 @@ def refuse(problems: Iterable[Problem], file: str = "", *, strict: bool = False)
 
 
 def check(document: Document, known: Known, positions: Positions | None = None) -> list[Problem]:
-    """Everything that is wrong with a document, warnings too, in the order of its text."""
+    """Everything that is wrong with a document, warnings too, in the order of its text. Of many, the first mistakes and
+    the first warnings."""
     places = positions or Positions()
     checker = _Checker(document, known, places)
-    checker.check()
-    own = _undeclared(document) if places.extents and ("vars",) not in places.extents else ()
-    found = places.located([*checker.problems, *declarations.problems_of(document), *own])
+    with few_suggestions():
+        with suppress(_Enough):
+            checker.check()
+        own = _undeclared(document) if places.extents and ("vars",) not in places.extents else ()
+        problems = [*checker.problems, *islice(declarations.problems_of(document), PROBLEMS_LOOKED_FOR)]
+    warnings = [each for each in problems if each.is_warning]
+    mistakes = [each for each in problems if not each.is_warning]
+    found = places.located([*mistakes, *islice(chain(warnings, own), PROBLEMS_LOOKED_FOR)])
     return sorted(found, key=lambda each: (each.line, each.column))
+
+
+class _Enough(Exception):
+    """There are so many mistakes that no more are looked for."""
+
+
+class _Problems(list[Problem]):
+    """What was found in a document and in those inside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mistakes = 0
+
+    def append(self, problem: Problem) -> None:
+        """Add one.
+
+        Raises:
+            _Enough: there are many.
+        """
+        super().append(problem)
+        self._mistakes += not problem.is_warning
+        if self._mistakes > PROBLEMS_LOOKED_FOR:
+            raise _Enough
 
 
 def _undeclared(document: Document) -> Iterator[Problem]:
@@ -128,9 +161,11 @@ class _Checker:
         *,
         path: Path = (),
         outer: Types | None = None,
-        outer_steps: Mapping[str, Type] | None = None,
+        outer_steps: MutableMapping[str, Type] | None = None,
+        found: _Problems | None = None,
     ) -> None:
-        self.problems: list[Problem] = []
+        self.problems = _Problems() if found is None else found
+        """Those of the document around it too."""
         self.outside: set[str] = set()
         """The steps around this document that it needs."""
         self._document = document
@@ -139,19 +174,17 @@ class _Checker:
         self._path = path
         self.secrets = {name for name, each in document.vars.items() if each.secret}
         own = {id: self._result_of(step) for id, step in document.steps.items()}
-        self._step_types = {**(outer_steps or {}), **own}
+        # Not a copy: each of thousands of maps would have one of thousands of steps.
+        self._step_types: MutableMapping[str, Type] = (
+            own if outer_steps is None else ChainMap(own, *_maps_of(outer_steps))
+        )
         self._needs: dict[str, set[str]] = {}
         around = _scope(document) if outer is None else outer
         self._types: Types = CheckedTypes({**around, "steps": MAP(self._step_types)})
 
     def check(self) -> None:
-        mistakes = 0
         for id, step in self._document.steps.items():
-            known = len(self.problems)
             self._step(id, step, (*self._path, "steps", id))
-            mistakes += sum(not each.is_warning for each in self.problems[known:])
-            if mistakes > PROBLEMS_LOOKED_FOR:
-                return
         if self._document.has_output:
             spot = _Spot(self._document.output, (*self._path, "output"), self._types, is_stored=True, may_use_all=True)
             self._value(spot)
@@ -308,20 +341,28 @@ class _Checker:
         own = (*path, "do") if "do" in parts else path
         wrong = list(misfits(plain, kind, own))
         if wrong:
-            self.problems += wrong
+            for problem in wrong:
+                self.problems.append(problem)
             return set()
         types = {**self._types, "item": ANY, "index": type_of_schema("integer")}
         if "do" in parts:
             inner = msgspec.convert(plain, Document)
         else:
             inner = Document(name="body", steps={"body": msgspec.convert(plain, FlowStep)})
-        checker = _Checker(inner, self._known, self._positions, path=own, outer=types, outer_steps=self._step_types)
+        checker = _Checker(
+            inner,
+            self._known,
+            self._positions,
+            path=own,
+            outer=types,
+            outer_steps=self._step_types,
+            found=self.problems,
+        )
         checker.secrets |= self.secrets
         if "do" in parts:
             checker.check()
         else:
             checker.check_body(path)
-        self.problems += checker.problems
         return checker.outside
 
     def check_body(self, path: Path) -> None:
@@ -411,10 +452,12 @@ class _Checker:
 
     def _order(self) -> None:
         graph = {id: set(needs) for id, needs in self._needs.items()}
+        places = {id: place for place, id in enumerate(graph)}
         for circle in circles(graph):
-            first = min(circle, key=list(graph).index)
+            first = min(circle, key=places.__getitem__)
             turned = circle[circle.index(first) :] + circle[: circle.index(first)]
-            shown = " needs ".join([*turned, first])
+            left_out = ["..."] if len(turned) > CIRCLE_SHOWN_MAX else []
+            shown = " needs ".join([*turned[:CIRCLE_SHOWN_MAX], *left_out, first])
             self._say(
                 "circle", f"steps wait for each other: {shown}", (*self._path, "steps", first), "break the circle"
             )
@@ -453,6 +496,10 @@ def circles(graph: Mapping[str, set[str]]) -> Iterator[list[str]]:
             left[circle[0]].discard(circle[1] if len(circle) > 1 else circle[0])
         else:
             return
+
+
+def _maps_of(types: MutableMapping[str, Type]) -> list[MutableMapping[str, Type]]:
+    return types.maps if isinstance(types, ChainMap) else [types]
 
 
 def _mistake(expression: Expression, name: str, message: str, suggestion: str = "") -> ExpressionError:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
+from typing import Any
 from zoneinfo import ZoneInfoNotFoundError
 
 from msgspec import UNSET
 
 from outlive._define.flow.document import Case, Document, RetryPolicy, Trigger, Variable, hmac_of, seconds_of
 from outlive._define.flow.expression import compile_value
-from outlive._define.flow.given import filled, input_schema, schema_problems, variable_schema
-from outlive._define.flow.problems import Path, Problem, did_you_mean, dotted
+from outlive._define.flow.given import (
+    LOOKS_OF_DOCUMENT_MAX,
+    Looks,
+    filled,
+    input_schema,
+    schema_problems,
+    variable_schema,
+)
+from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, Path, Problem, did_you_mean, dotted
 from outlive._model.given import SECONDS_MAX
 from outlive._model.queue import check_queue
 from outlive._model.schedule import CATCH_UP_MAX
@@ -33,16 +42,22 @@ _ONLY_FOR = {
 
 
 def problems_of(document: Document) -> Iterator[Problem]:
-    """Everything that is wrong with them."""
-    yield from _of_input(document)
-    yield from _of_variables(document)
+    """Everything that is wrong with them. All values in a document share one number of looks."""
+    looks = Looks(LOOKS_OF_DOCUMENT_MAX)
+    of_input = list(islice(_of_input(document, looks), PROBLEMS_LOOKED_FOR))
+    yield from of_input
+    of_variables = {name: list(_of_schema(each, ("vars", name), looks)) for name, each in document.vars.items()}
+    yield from _of_variables(document, of_variables, looks)
+    # Nothing can be held against a schema that is wrong itself.
+    schema = {} if of_input else input_schema(document)
+    sound_vars = {name for name, wrong in of_variables.items() if not wrong}
     yield from _of_span(document.timeout, ("timeout",))
     yield from _of_queue(document.queue, ("queue",))
     if document.retry is not None:
         yield from _of_retry(document.retry, ("retry",))
     yield from _of_steps(document)
     for index, trigger in enumerate(document.triggers):
-        yield from _of_trigger(document, trigger, ("triggers", index))
+        yield from _of_trigger(document, trigger, ("triggers", index), schema, looks)
     names: dict[str, int] = {}
     for index, case in enumerate(document.tests):
         path: Path = ("tests", index)
@@ -50,33 +65,33 @@ def problems_of(document: Document) -> Iterator[Problem]:
             message = f"two tests are called {case.name!r}, tests[{names[case.name]}] and this one"
             yield _problem("test", message, (*path, "name"), "give each its own name: --case chooses by it")
         names.setdefault(case.name, index)
-        yield from _of_case(document, case, path)
+        yield from _of_case(document, case, path, schema, sound_vars, looks)
 
 
-def _of_input(document: Document) -> Iterator[Problem]:
+def _of_input(document: Document, looks: Looks) -> Iterator[Problem]:
     for name, schema in document.input.items():
-        yield from schema_problems(schema, ("input", name), is_property=True)
+        yield from schema_problems(schema, ("input", name), looks=looks, is_property=True)
 
 
-def _of_schema(variable: Variable, path: Path) -> Iterator[Problem]:
+def _of_schema(variable: Variable, path: Path, looks: Looks) -> Iterator[Problem]:
     if variable.type is not None:
-        yield from schema_problems(variable.type, (*path, "type"))
+        yield from schema_problems(variable.type, (*path, "type"), looks=looks)
     if variable.schema is not None:
-        yield from schema_problems(variable.schema, (*path, "schema"))
+        yield from schema_problems(variable.schema, (*path, "schema"), looks=looks)
 
 
-def _of_variables(document: Document) -> Iterator[Problem]:
+def _of_variables(document: Document, of_schemas: Mapping[str, list[Problem]], looks: Looks) -> Iterator[Problem]:
     for name, variable in document.vars.items():
         path: Path = ("vars", name)
         schema = variable_schema(variable)
-        wrong = list(_of_schema(variable, path))
+        wrong = of_schemas[name]
         yield from wrong
         if variable.default is not UNSET:
             if variable.secret:
                 message = f"{dotted(path)} is a secret with a default, which everyone who reads the flow knows"
                 yield _problem("secret", message, (*path, "default"), "remove the default; set `env`")
             elif not wrong:
-                yield from filled(schema, variable.default, (*path, "default"))[1]
+                yield from filled(schema, variable.default, (*path, "default"), looks=looks)[1]
 
 
 def _of_steps(document: Document) -> Iterator[Problem]:
@@ -136,7 +151,9 @@ def _of_span(span: float | str | None, path: Path, *, or_zero: bool = False) -> 
 # -- Triggers ----------------------------------------------------------------------------------------------------------
 
 
-def _of_trigger(document: Document, trigger: Trigger, path: Path) -> Iterator[Problem]:
+def _of_trigger(
+    document: Document, trigger: Trigger, path: Path, schema: Mapping[str, Any], looks: Looks
+) -> Iterator[Problem]:
     kinds = [name for name in _KINDS if getattr(trigger, name)]
     if len(kinds) != 1:
         message = f"{dotted(path)} is {' and '.join(kinds) or 'empty'}; expected exactly one of {', '.join(_KINDS)}"
@@ -154,7 +171,7 @@ def _of_trigger(document: Document, trigger: Trigger, path: Path) -> Iterator[Pr
     if trigger.event is not None and not is_pattern(trigger.event):
         message = f"{dotted((*path, 'event'))} is {trigger.event!r}; `*` stands at the end, as in order.* or alone"
         yield _problem("trigger", message, (*path, "event"))
-    yield from _of_mapping(document, trigger, path)
+    yield from _of_mapping(document, trigger, path, schema, looks)
     if trigger.webhook is not None and not _WEBHOOK.fullmatch(trigger.webhook):
         message = f"{dotted((*path, 'webhook'))} is {trigger.webhook!r}; expected a path such as /hooks/orders"
         yield _problem("trigger", message, (*path, "webhook"))
@@ -170,11 +187,12 @@ def _of_trigger(document: Document, trigger: Trigger, path: Path) -> Iterator[Pr
             yield _problem("trigger", message, (*path, name), "give the variable `secret: true`")
 
 
-def _of_mapping(document: Document, trigger: Trigger, path: Path) -> Iterator[Problem]:
+def _of_mapping(
+    document: Document, trigger: Trigger, path: Path, schema: Mapping[str, Any], looks: Looks
+) -> Iterator[Problem]:
     """Whether the flow takes what its trigger gives, as far as that is written out. What an event has is not known."""
     given = {} if trigger.input is UNSET and trigger.schedule is not None else trigger.input
-    schema = input_schema(document)
-    if not schema or not isinstance(given, dict) or any(_of_input(document)) or any(key[:1] == "$" for key in given):
+    if not schema or not isinstance(given, dict) or any(key[:1] == "$" for key in given):
         return
     own = (*path, "input")
     for name, value in given.items():
@@ -182,7 +200,8 @@ def _of_mapping(document: Document, trigger: Trigger, path: Path) -> Iterator[Pr
             message = f"{dotted((*own, name))} is not known: the flow has no such input"
             yield _problem("trigger", message, (*own, name), did_you_mean(name, document.input))
         elif compile_value(value, []).is_constant:
-            yield from filled(schema["properties"][name], compile_value(value, []).render({}), (*own, name))[1]
+            constant = compile_value(value, []).render({})
+            yield from filled(schema["properties"][name], constant, (*own, name), looks=looks)[1]
     missing = [name for name in schema["required"] if name not in given]
     if missing and trigger.input is UNSET:
         message = f"{dotted(path)} never fires: it gives the flow no {' and no '.join(missing)}"
@@ -220,7 +239,9 @@ def _of_schedule(trigger: Trigger, expression: str, path: Path) -> Iterator[Prob
 # -- Tests -------------------------------------------------------------------------------------------------------------
 
 
-def _of_case(document: Document, case: Case, path: Path) -> Iterator[Problem]:
+def _of_case(
+    document: Document, case: Case, path: Path, schema: Mapping[str, Any], sound_vars: Collection[str], looks: Looks
+) -> Iterator[Problem]:
     for field in ("mocks", "steps", "approvals", "overrides"):
         for id in getattr(case, field):
             if id not in document.steps:
@@ -234,17 +255,15 @@ def _of_case(document: Document, case: Case, path: Path) -> Iterator[Problem]:
     if case.output is not UNSET and case.error is not UNSET:
         message = f"test {case.name!r} expects an output and an error"
         yield _problem("test", message, path, "keep one of the two")
-    schema = input_schema(document)
-    # Nothing can be held against a schema that is wrong itself.
-    if schema and not any(_of_input(document)):
-        yield from filled(schema, case.input, (*path, "input"))[1]
+    if schema:
+        yield from filled(schema, case.input, (*path, "input"), looks=looks)[1]
     for name, value in case.vars.items():
         variable = document.vars.get(name)
         if variable is None:
             message = f"there is no variable {name}"
             yield _problem("test", message, (*path, "vars", name), did_you_mean(name, document.vars))
-        elif not any(_of_schema(variable, ())):
-            yield from filled(variable_schema(variable), value, (*path, "vars", name))[1]
+        elif name in sound_vars:
+            yield from filled(variable_schema(variable), value, (*path, "vars", name), looks=looks)[1]
     for index, signal in enumerate(case.signals):
         yield from _of_span(signal.after, (*path, "signals", index, "after"), or_zero=True)
     if case.now is not None and not _is_instant(case.now):

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import UNSET
 
 from outlive._define.flow.document import Document, Variable
-from outlive._define.flow.problems import FlowInputError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.problems import PROBLEMS_MAX, FlowInputError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.spelling import few_suggestions
 from outlive._define.flow.validating import shown
 
 Schema: TypeAlias = str | bool | Mapping[str, Any]
@@ -52,30 +53,108 @@ _REASONS = {
 }
 
 
+SCHEMA_DEPTH_MAX = 20
+"""How deep schemas may stand in each other."""
+SCHEMAS_MAX = 1_000
+"""How many may stand in one, with itself."""
+LOOKS_MAX, LOOKS_OF_DOCUMENT_MAX = 500_000, 20_000
+"""How often a part of a schema may be held against a part of a value: a long list of choices for each item of a long
+list is more work than both are long. The second is for all values that stand in one document."""
+VALUES_SHOWN_MAX, REASON_CHARACTERS_MAX = 12, 200
+"""How many allowed values, or reasons, one message has, and how long a reason may be."""
+
+
+class _Enough(Exception):
+    """No more is looked for."""
+
+
+class Looks:
+    """How much may still be looked at: of one value, or of everything in one document."""
+
+    def __init__(self, most: int = LOOKS_MAX) -> None:
+        self._most = self._left = most
+        self.reason = ""
+        """Why no more was looked at."""
+
+    def take(self, count: int = 1) -> None:
+        """Look at so many parts.
+
+        Raises:
+            _Enough: it is more than may be.
+        """
+        self._left -= count
+        if self._left < 0:
+            raise self.enough(f"it takes more than {self._most:,} comparisons of values with schemas")
+
+    def enough(self, reason: str) -> _Enough:
+        """The end of it, for this reason."""
+        self.reason = reason
+        return _Enough()
+
+
 # -- Schemas -----------------------------------------------------------------------------------------------------------
 
 
-def schema_problems(schema: Any, path: Path, *, is_property: bool = False) -> Iterator[Problem]:
-    """What is wrong with a schema itself. A property may say `required: false`, or be just the name of a type."""
-    if isinstance(schema, bool):
-        return
-    if isinstance(schema, str):
-        yield from _type_problems(schema, path)
-        return
-    if not isinstance(schema, dict):
-        yield _problem(path, f"{dotted(path)} is {shown(schema)}; expected a JSON Schema or a type: {', '.join(TYPES)}")
-        return
-    yield from _all_keywords(schema, path, is_property=is_property)
-    if "default" in schema and not any(_all_keywords(schema, path, is_property=is_property)):
-        yield from filled(schema, schema["default"], (*path, "default"))[1]
+def schema_problems(
+    schema: Any, path: Path, *, looks: Looks | None = None, is_property: bool = False
+) -> Iterator[Problem]:
+    """What is wrong with a schema itself. A property may say `required: false`, or be just the name of a type.
+
+    `looks` are those that a whole document may take; each schema is looked at once.
+    """
+    left = looks or Looks()
+    try:
+        yield from _Schema(left).problems(schema, path, is_property=is_property)
+    except _Enough:
+        yield _problem(path, f"{dotted(path)} cannot be checked: {left.reason}", "make it smaller")
 
 
-def _all_keywords(schema: Mapping[str, Any], path: Path, *, is_property: bool) -> Iterator[Problem]:
-    for keyword, value in schema.items():
-        yield from _keyword_problems(keyword, value, (*path, keyword), is_property=is_property)
+class _Schema:
+    """One look at one schema with those inside it."""
+
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
+        self._schemas = 0
+
+    def problems(self, schema: Any, path: Path, *, is_property: bool = False, depth: int = 0) -> Iterator[Problem]:
+        """What is wrong with it. Problems come as they are found, and are counted on the way: none is found twice."""
+        self._schemas += 1
+        if self._schemas > SCHEMAS_MAX:
+            raise self._looks.enough(f"it holds more than {SCHEMAS_MAX:,} schemas")
+        if depth > SCHEMA_DEPTH_MAX:
+            raise self._looks.enough(f"schemas are nested more than {SCHEMA_DEPTH_MAX} levels deep")
+        if isinstance(schema, bool):
+            return
+        if isinstance(schema, str):
+            yield from _type_problems(schema, path)
+            return
+        if not isinstance(schema, dict):
+            expected = f"expected a JSON Schema or a type: {', '.join(TYPES)}"
+            yield _problem(path, f"{dotted(path)} is {shown(schema)}; {expected}")
+            return
+        is_sound = True
+        for keyword, value in schema.items():
+            for problem in self._of_keyword(keyword, value, (*path, keyword), is_property=is_property, depth=depth + 1):
+                is_sound = False
+                yield problem
+        if "default" in schema and is_sound:
+            yield from filled(schema, schema["default"], (*path, "default"), looks=self._looks)[1]
+
+    def _of_keyword(self, keyword: str, value: Any, path: Path, *, is_property: bool, depth: int) -> Iterator[Problem]:
+        if keyword == "properties" and isinstance(value, dict):
+            for name, inner in value.items():
+                yield from self.problems(inner, (*path, name), is_property=True, depth=depth)
+        elif keyword in ("items", "additionalProperties"):
+            yield from self.problems(value, path, depth=depth)
+        elif keyword in _CHOICES and isinstance(value, list) and value:
+            for index, inner in enumerate(value):
+                yield from self.problems(inner, (*path, index), depth=depth)
+        else:
+            yield from _keyword_problems(keyword, value, path, is_property=is_property)
 
 
 def _keyword_problems(keyword: str, value: Any, path: Path, *, is_property: bool) -> Iterator[Problem]:
+    """What is wrong with a keyword that holds no schema, or something else in place of one."""
     if keyword not in KEYWORDS:
         advice = _REASONS.get(keyword) or did_you_mean(keyword, KEYWORDS)
         yield Problem(
@@ -91,19 +170,9 @@ def _keyword_problems(keyword: str, value: Any, path: Path, *, is_property: bool
             wanted = "true, false or a list of names" if is_property else "a list of names"
             yield _problem(path, f"{dotted(path)} is {shown(value)}; expected {wanted}")
     elif keyword == "properties":
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                yield from schema_problems(inner, (*path, name), is_property=True)
-        else:
-            yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a map from names to schemas")
-    elif keyword in ("items", "additionalProperties"):
-        yield from schema_problems(value, path)
+        yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a map from names to schemas")
     elif keyword in _CHOICES:
-        if isinstance(value, list) and value:
-            for index, inner in enumerate(value):
-                yield from schema_problems(inner, (*path, index))
-        else:
-            yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a list of schemas")
+        yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a list of schemas")
     elif keyword == "enum":
         if not isinstance(value, list) or not value:
             yield _problem(path, f"{dotted(path)} is {shown(value)}; expected a list of values")
@@ -130,20 +199,49 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _problem(path: Path, message: str) -> Problem:
-    return Problem(code="schema", message=message, path=path)
+def _problem(path: Path, message: str, suggestion: str = "") -> Problem:
+    return Problem(code="schema", message=message, path=path, suggestion=suggestion)
 
 
 # -- Data --------------------------------------------------------------------------------------------------------------
 
 
-def filled(schema: Schema, value: Any, path: Path = ()) -> tuple[Any, list[Problem]]:
-    """A value with the defaults of its schema filled in, and what is wrong with it."""
-    problems: list[Problem] = []
-    return _filled(schema, value, path, problems), problems
+def filled(schema: Schema, value: Any, path: Path = (), *, looks: Looks | None = None) -> tuple[Any, list[Problem]]:
+    """A value with the defaults of its schema filled in, and what is wrong with it: the first mistakes of many.
+
+    `looks` are those that this value shares with others.
+    """
+    problems = _Problems(looks or Looks())
+    try:
+        with few_suggestions():
+            return _filled(schema, value, path, problems), problems
+    except _Enough:
+        if not problems:
+            message = f"{dotted(path) or 'it'} cannot be checked: {problems.looks.reason}"
+            list.append(problems, Problem(code="input", message=message, path=path, suggestion="give less at once"))
+        return value, problems
 
 
-def _filled(schema: Schema, value: Any, path: Path, problems: list[Problem]) -> Any:
+class _Problems(list[Problem]):
+    """What was found so far, and how much may still be looked at."""
+
+    def __init__(self, looks: Looks) -> None:
+        super().__init__()
+        self.looks = looks
+
+    def append(self, problem: Problem) -> None:
+        """Add one.
+
+        Raises:
+            _Enough: there are as many as are reported.
+        """
+        super().append(problem)
+        if len(self) >= PROBLEMS_MAX:
+            raise _Enough
+
+
+def _filled(schema: Schema, value: Any, path: Path, problems: _Problems) -> Any:
+    problems.looks.take()
     if schema is True:
         return value
     if schema is False:
@@ -167,9 +265,12 @@ def _filled(schema: Schema, value: Any, path: Path, problems: list[Problem]) -> 
     return _chosen(plain, value, path, problems)
 
 
-def _check_value(schema: Mapping[str, Any], value: Any, path: Path, problems: list[Problem]) -> None:
+def _check_value(schema: Mapping[str, Any], value: Any, path: Path, problems: _Problems) -> None:
+    if "enum" in schema:
+        problems.looks.take(len(schema["enum"]))
     if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
-        values = ", ".join(shown(each) for each in schema["enum"])
+        values = ", ".join(shown(each) for each in schema["enum"][:VALUES_SHOWN_MAX])
+        values += ", ..." if len(schema["enum"]) > VALUES_SHOWN_MAX else ""
         near = did_you_mean(value, filter(_IS["string"], schema["enum"])) if isinstance(value, str) else ""
         suggestion = near if near.startswith("did") else ""
         problems.append(_wrong(path, f"is {shown(value)}; expected one of {values}", suggestion))
@@ -190,7 +291,7 @@ _LIMITS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
 )
 
 
-def _check_number(schema: Mapping[str, Any], value: float, path: Path, problems: list[Problem]) -> None:
+def _check_number(schema: Mapping[str, Any], value: float, path: Path, problems: _Problems) -> None:
     for keyword, words, holds in _LIMITS:
         if keyword in schema and not holds(value, schema[keyword]):
             problems.append(_wrong(path, f"is {value}; expected {words.format(schema[keyword])}"))
@@ -204,7 +305,7 @@ def _is_multiple(value: float, of: float) -> bool:
 
 
 def _check_count(
-    schema: Mapping[str, Any], count: int, word: str, things: str, path: Path, problems: list[Problem]
+    schema: Mapping[str, Any], count: int, word: str, things: str, path: Path, problems: _Problems
 ) -> None:
     least, most = schema.get(f"min{word}"), schema.get(f"max{word}")
     if least is not None and count < least:
@@ -213,7 +314,7 @@ def _check_count(
         problems.append(_wrong(path, f"has {count} {things}; expected {most} or fewer"))
 
 
-def _filled_list(schema: Mapping[str, Any], value: list[Any], path: Path, problems: list[Problem]) -> list[Any]:
+def _filled_list(schema: Mapping[str, Any], value: list[Any], path: Path, problems: _Problems) -> list[Any]:
     _check_count(schema, len(value), "Items", "items", path, problems)
     if schema.get("uniqueItems") is True:
         texts = [msgspec.json.encode(each, order="sorted") for each in value]
@@ -224,12 +325,11 @@ def _filled_list(schema: Mapping[str, Any], value: list[Any], path: Path, proble
     return [_filled(schema["items"], each, (*path, index), problems) for index, each in enumerate(value)]
 
 
-def _filled_map(
-    schema: Mapping[str, Any], value: dict[str, Any], path: Path, problems: list[Problem]
-) -> dict[str, Any]:
+def _filled_map(schema: Mapping[str, Any], value: dict[str, Any], path: Path, problems: _Problems) -> dict[str, Any]:
     _check_count(schema, len(value), "Properties", "properties", path, problems)
     properties: Mapping[str, Schema] = schema.get("properties", {})
     required = schema.get("required")
+    problems.looks.take(len(properties) + (len(required) if isinstance(required, list) else 0))
     wanted = {*(required if isinstance(required, list) else ())}
     found: dict[str, Any] = {}
     for name, inner in properties.items():
@@ -239,7 +339,8 @@ def _filled_map(
             found[name] = inner["default"]
         elif isinstance(inner, Mapping) and inner.get("required") is True:
             wanted.add(name)
-    problems += [_wrong((*path, name), "is missing") for name in sorted(wanted - value.keys() - found.keys())]
+    for name in sorted(wanted - value.keys() - found.keys()):
+        problems.append(_wrong((*path, name), "is missing"))
     rest = schema.get("additionalProperties", True)
     for name, each in value.items():
         if name in properties:
@@ -251,21 +352,31 @@ def _filled_map(
     return found
 
 
-def _chosen(schema: Mapping[str, Any], value: Any, path: Path, problems: list[Problem]) -> Any:
+def _chosen(schema: Mapping[str, Any], value: Any, path: Path, problems: _Problems) -> Any:
     for inner in schema.get("allOf", ()):
         value = _filled(inner, value, path, problems)
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
-            tried = [filled(inner, value, path) for inner in schema[keyword]]
+            tried = [_tried(inner, value, path, problems.looks) for inner in schema[keyword]]
             fitting = [made for made, wrong in tried if not wrong]
             if not fitting:
-                reasons = "; or ".join(wrong[0].message for _, wrong in tried if wrong)
+                first = [wrong[0].message[:REASON_CHARACTERS_MAX] for _, wrong in tried[:VALUES_SHOWN_MAX] if wrong]
+                reasons = "; or ".join(first)
                 problems.append(_wrong(path, f"fits none of `{keyword}`: {reasons}"))
             elif keyword == "oneOf" and len(fitting) > 1:
                 problems.append(_wrong(path, f"fits {len(fitting)} of `oneOf`; expected exactly one"))
             else:
                 value = fitting[0]
     return value
+
+
+def _tried(schema: Schema, value: Any, path: Path, looks: Looks) -> tuple[Any, list[Problem]]:
+    problems = _Problems(looks)
+    try:
+        return _filled(schema, value, path, problems), problems
+    except _Enough:
+        looks.take(0)  # If there are none left, the others need not be tried.
+        return value, problems
 
 
 def _wrong(path: Path, message: str, suggestion: str = "") -> Problem:
@@ -319,11 +430,12 @@ def given_vars(document: Document, given: Mapping[str, Any], environ: Mapping[st
     Raises:
         FlowInputError: one is missing, not known, a secret, or not what its schema says.
     """
-    problems = [
-        _wrong(("vars", name), "is not known", did_you_mean(name, document.vars))
-        for name in given
-        if name not in document.vars
-    ]
+    with few_suggestions():
+        problems = [
+            _wrong(("vars", name), "is not known", did_you_mean(name, document.vars))
+            for name in given
+            if name not in document.vars
+        ]
     found: dict[str, Any] = {}
     for name, variable in document.vars.items():
         path = ("vars", name)

@@ -70,7 +70,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 def nodes_of(plan: Plan) -> list[Node]:
     """The steps of a flow, in the order of the document."""
     steps = plan.document.steps
-    needs = {id: _ordered(step.needs, steps) for id, step in plan.all_steps.items()}
+    places = {id: place for place, id in enumerate(steps)}
+    needs = {id: _ordered(step.needs, places) for id, step in plan.all_steps.items()}
     depths = _depths(needs)
     return [
         Node(
@@ -91,9 +92,8 @@ def arrows_of(nodes: Iterable[Node]) -> list[tuple[str, str]]:
     return [(other, node.id) for node in nodes for other in node.needs]
 
 
-def _ordered(ids: Iterable[str], steps: Mapping[str, object]) -> tuple[str, ...]:
-    wanted = set(ids)
-    return tuple(id for id in steps if id in wanted)
+def _ordered(ids: Iterable[str], places: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted((id for id in ids if id in places), key=places.__getitem__))
 
 
 def _depths(needs: Mapping[str, tuple[str, ...]]) -> dict[str, int]:

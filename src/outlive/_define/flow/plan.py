@@ -14,7 +14,7 @@ the steps may be imported later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -96,12 +96,11 @@ class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
 class Plan:
     """A document as its driver sees it."""
 
-    def __init__(self, document: Document, *, outer: Iterable[str] = (), path: tuple[str, ...] = ()) -> None:
-        """`outer`: the steps around it that an inner flow may refer to. `path`: the steps that it is the body of."""
+    def __init__(self, document: Document, *, path: tuple[str, ...] = ()) -> None:
+        """`path`: the steps that it is the body of."""
         self.document = document
         self._path = path
         self.output = compile_value(document.output) if document.has_output else None
-        self._around = frozenset(outer) | frozenset(document.steps)
         self.all_steps = planned = {
             id: self._plan(place, id, step) for place, (id, step) in enumerate(document.steps.items())
         }
@@ -141,7 +140,7 @@ class Plan:
             kept = {name: value for name, value in raw.items() if name in deferred}
             raw = {name: value for name, value in raw.items() if name not in deferred}
             path = (*self._path, id)
-            later = built_in.prepare(id, kept, outer=self._around, path=path)  # type: ignore[union-attr]
+            later = built_in.prepare(id, kept, path=path)  # type: ignore[union-attr]
             references |= later.references
         given = compile_value(raw)
         compile_chosen = getattr(built_in, "compile", None)

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 from outlive._define.flow.problems import Path, Problem
 
 SPACE = frozenset(" \t\r\n")
+OFFSET_MAX = 10_000
+"""How far into a text with escapes a place is looked for."""
 
 
 class Place(NamedTuple):
@@ -65,6 +67,11 @@ class Positions:
         if extent is None:
             return self.of(path)
         at, end = extent.begin.index, extent.end.index
+        for begin in (at, at + 1):  # Nothing has changed it, or there is a quote before it.
+            if self._text.startswith(value[: offset + 1], begin):
+                return place_at(self._text, begin + offset)
+        if offset > OFFSET_MAX:
+            return place_of(extent.begin)
         for character in value[:offset]:
             if character not in SPACE:
                 found = self._text.find(character, at, end)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import TypeAlias
 
-from outlive._define.flow.spelling import nearest
+from outlive._define.flow.spelling import nearest, suggests
 from outlive.errors import DefinitionError, OutliveError
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -15,6 +15,10 @@ Path: TypeAlias = tuple[str | int, ...]
 
 PROBLEMS_MAX = 100
 """A document with more problems is reported with these and their number."""
+PROBLEMS_LOOKED_FOR = 500
+"""In a document with more mistakes than these the others are not looked for; as many warnings are shown."""
+PART_CHARACTERS_MAX = 128
+"""Of each name in a path: a name that is longer is shown with its beginning, however often it is named."""
 NAMES_SHOWN_MAX = 12
 
 
@@ -78,13 +82,17 @@ def dotted(path: Path) -> str:
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
-        else:
-            text += f".{part}" if text else part
+            continue
+        shown = part if len(part) <= PART_CHARACTERS_MAX else f"{part[:PART_CHARACTERS_MAX]}..."
+        text += f".{shown}" if text else shown
     return text
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Advice on a name that is not known: the nearest one, or all of them if they are few."""
+    """Advice on a name that is not known: the nearest one, or all of them if they are few. Nothing if there were many
+    such names before (`few_suggestions`)."""
+    if not suggests():
+        return ""
     names = list(known)
     if near := nearest(name, names):
         return f"did you mean {near}?"

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from outlive._define.flow.positions import Extent, Mark, Positions, place_at, place_of
-from outlive._define.flow.problems import FlowError, Path, Problem, dotted
+from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, dotted
 
 if TYPE_CHECKING:
     import yaml
 
 BYTES_MAX = 1024 * 1024
 DEPTH_MAX = 50
+VALUES_MAX = 200_000
+"""With those in maps and lists, and their keys: what a document costs is what it holds, and not how long it is."""
 
 _CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -125,6 +127,7 @@ class _Reader:
         self._value_end: Mark | None = None
         """Where the value ends that was read last."""
         self._documents = 0
+        self._values = 0
 
     def read(self) -> None:
         import yaml
@@ -143,6 +146,10 @@ class _Reader:
         }
         try:
             for event in yaml.parse(self._text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+                self._values += 1
+                if self._values > VALUES_MAX:
+                    message = f"the document has more than {VALUES_MAX:,} values and keys"
+                    self._stop("too-large", event, message, "put large data into a blob or a file")
                 take[type(event)](event)
         except _Stop:
             return
@@ -277,6 +284,8 @@ class _Reader:
 
     def _refuse(self, code: str, event: Any, message: str, suggestion: str) -> None:
         self.problems.append(Problem(code=code, message=message, suggestion=suggestion).at(*place_of(event.start_mark)))
+        if len(self.problems) > PROBLEMS_LOOKED_FOR:
+            raise _Stop
 
     def _stop(self, code: str, event: Any, message: str, suggestion: str) -> None:
         self._refuse(code, event, message, suggestion)

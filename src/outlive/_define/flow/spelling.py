@@ -7,7 +7,9 @@ that begin or end alike, and those with one letter less.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import lru_cache
 
@@ -17,6 +19,33 @@ NEIGHBOURS = 3
 """Of more, so many on each side, in the order of their beginnings and in that of their ends."""
 CHARACTERS_MAX = 60
 SIMILARITY = 0.6
+SUGGESTIONS_MAX = 10
+"""With so many mistakes people look at the document, and to compare names is what costs most of a check."""
+_left: ContextVar[list[None] | None] = ContextVar("outlive-suggestions-left", default=None)
+"""One for each name that may still be looked for; None for any number."""
+
+
+@contextmanager
+def few_suggestions() -> Iterator[None]:
+    """Look for the names that are meant by the first few unknown ones only. Around another of these it counts on."""
+    if _left.get() is not None:
+        yield
+        return
+    token = _left.set([None] * SUGGESTIONS_MAX)
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def suggests() -> bool:
+    """Whether a name may be looked for; it counts as one."""
+    left = _left.get()
+    if left:
+        left.pop()
+    elif left is not None:
+        return False
+    return True
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

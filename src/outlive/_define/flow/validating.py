@@ -9,16 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import inspect
 
 from outlive._define.flow.document import ERROR, IDENTIFIER, INSTANT, METHOD, NAME, SHARE, SPAN, Document, Variable
-from outlive._define.flow.problems import FlowError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.expression.expression import REMEMBERED_MAX
+from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import Reading
+from outlive._define.flow.spelling import few_suggestions
 
 SHOWN_CHARACTERS_MAX = 40
+LONG_EXPRESSIONS_CHARACTERS_MAX = 100_000
+"""Long expressions are read again whenever a document is looked at: see `REMEMBERED_MAX`."""
 
 _ELSEWHERE = {
     "args": "with",
@@ -69,10 +74,29 @@ def document_of(reading: Reading) -> Document:
         FlowError: it has not the form of a flow; all problems, with their places.
     """
     try:
-        return _with_undeclared(msgspec.convert(reading.data, Document), reading.data)
+        document = _with_undeclared(msgspec.convert(reading.data, Document), reading.data)
     except msgspec.ValidationError as error:
-        found = list(misfits(reading.data, Document)) or [_of_msgspec(error)]
+        with few_suggestions():
+            found = list(islice(misfits(reading.data, Document), PROBLEMS_LOOKED_FOR)) or [_of_msgspec(error)]
         raise FlowError((_placed(problem, reading) for problem in found), reading.file) from None
+    count = sum(map(_long_expressions, _texts(reading.data, "${{")))
+    if count > LONG_EXPRESSIONS_CHARACTERS_MAX:
+        most = f"{LONG_EXPRESSIONS_CHARACTERS_MAX:,} are the most"
+        message = f"expressions of more than {REMEMBERED_MAX} characters have {count:,} together, and {most}"
+        problem = Problem(code="too-large", message=message, suggestion="write a step for what they compute")
+        raise FlowError([problem.at(1, 1)], reading.file)
+    return document
+
+
+def _long_expressions(text: str) -> int:
+    """The characters of the long expressions in a text."""
+    count, begin = 0, text.find("${{")
+    while begin >= 0:
+        end = text.find("}}", begin)
+        end = len(text) if end < 0 else end
+        count += end - begin if end - begin > REMEMBERED_MAX else 0
+        begin = text.find("${{", end)
+    return count
 
 
 def _with_undeclared(document: Document, data: Mapping[str, Any]) -> Document:
@@ -80,18 +104,23 @@ def _with_undeclared(document: Document, data: Mapping[str, Any]) -> Document:
     null without. One that declares some declares all, so that a slip is found."""
     if document.vars:
         return document
-    used = {name for part in ("steps", "output") for text in _texts(data.get(part)) for name in VARIABLE.findall(text)}
+    used = {
+        name
+        for part in ("steps", "output")
+        for text in _texts(data.get(part), "vars.")
+        for name in VARIABLE.findall(text)
+    }
     own = {name: Variable(required=False) for name in sorted(used)}
     return msgspec.structs.replace(document, vars=own) if own else document
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in a value that may use a variable."""
+def _texts(value: Any, mark: str) -> Iterator[str]:
+    """All texts in a value that hold a mark."""
     left = [value]
     while left:
         each = left.pop()
         if isinstance(each, str):
-            if "vars." in each:
+            if mark in each:
                 yield each
         elif isinstance(each, dict | list):
             left.extend(each.values() if isinstance(each, dict) else each)

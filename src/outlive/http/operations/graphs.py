@@ -48,7 +48,7 @@ class CheckedView(Struct, frozen=True, kw_only=True):
     name: str
     """What the flow is called; empty if it cannot be read."""
     problems: list[ProblemView]
-    """All of them, in the order of the text."""
+    """In the order of the text; of many, the first mistakes and the first warnings."""
     graph: GraphView | None
     """Its steps; null if it cannot be read."""
     input: dict[str, Any] | None
@@ -64,7 +64,7 @@ class VersionQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @operation("POST", "/checks/flow", scope="viewer", reach="nothing")
 async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
-    """Say everything that is wrong with a document, each with its line, and draw it; nothing is stored, nothing runs.
+    """Say what is wrong with a document, each mistake with its line, and draw it; nothing is stored, nothing runs.
 
     Steps that this server does not have are warnings: workers may have them.
     """

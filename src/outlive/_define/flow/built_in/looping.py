@@ -35,7 +35,7 @@ BODY = "body"
 class Body:
     """What is called for each item or turn: a flow of one step, or of those in `do`."""
 
-    def __init__(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str], path: tuple[str, ...]) -> None:
+    def __init__(self, id: str, parts: Mapping[str, Any], *, path: tuple[str, ...]) -> None:
         self._is_inline = "do" in parts
         if ("use" in parts) == self._is_inline:
             message = f"step {id}: give either `use` (and `with`), or `do` with `steps` and an `output`"
@@ -50,7 +50,7 @@ class Body:
         except (msgspec.ValidationError, TypeError) as error:
             message = f"step {id}: {error}"
             raise FlowError([Problem(code="bad-body", message=message, path=("steps", id, "with"))]) from None
-        self.plan = Plan(document, outer=outer, path=path)
+        self.plan = Plan(document, path=path)
         if not self._is_inline:
             self.plan.steps[BODY].name = str(parts["use"])
         self.references = self.plan.references
@@ -94,9 +94,9 @@ class MapItems:
     is_control = True
     result = MAP({"results": LIST(ANY), "successful": NUMBER, "failed": NUMBER, "errors": LIST(ANY)})
 
-    def prepare(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str], path: tuple[str, ...]) -> Body:
+    def prepare(self, id: str, parts: Mapping[str, Any], *, path: tuple[str, ...]) -> Body:
         """What is called for each item."""
-        return Body(id, parts, outer=outer, path=path)
+        return Body(id, parts, path=path)
 
     async def run(self, call: Call, given: MapArguments) -> Any:
         """See `BuiltIn`."""
@@ -193,9 +193,9 @@ class Iterate:
     is_control = True
     result = MAP({"result": ANY, "iterations": NUMBER, "terminated": BOOL})
 
-    def prepare(self, id: str, parts: Mapping[str, Any], *, outer: frozenset[str], path: tuple[str, ...]) -> Body:
+    def prepare(self, id: str, parts: Mapping[str, Any], *, path: tuple[str, ...]) -> Body:
         """What is called in each turn."""
-        return Body(id, parts, outer=outer, path=path)
+        return Body(id, parts, path=path)
 
     async def run(self, call: Call, given: IterateArguments) -> Any:
         """See `BuiltIn`."""

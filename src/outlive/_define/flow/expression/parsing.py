@@ -33,7 +33,7 @@ from outlive._define.flow.expression.syntax import (
     children,
 )
 from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN, Token
-from outlive._define.flow.spelling import nearest
+from outlive._define.flow.spelling import nearest, suggests
 from outlive.errors import ExpressionError
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def plain_path(text: str) -> Node | None:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`did you mean 'amount'?`, or nothing."""
-    close = nearest(word, known)
+    close = nearest(word, known) if suggests() else None
     return f"did you mean {close!r}?" if close else ""
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 SCHEMA_DEPTH_MAX = 50
+ALTERNATIVES_MAX = 50
+"""Of more maps and lists no common type is looked for: each would be held against all fields of those before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ def type_of_value(value: Any, depth: int = 0) -> Type:
         case str():
             return STRING
         case list():
+            if _are_many(value):
+                return LIST(ANY)
             of = NULL
             for item in value:
                 of = join(of, type_of_value(item, depth + 1))
@@ -101,6 +105,10 @@ def type_of_value(value: Any, depth: int = 0) -> Type:
             return MAP({name: type_of_value(item, depth + 1) for name, item in value.items()})
         case _:
             return ANY
+
+
+def _are_many(values: list[Any]) -> bool:
+    return len(values) > ALTERNATIVES_MAX < sum(isinstance(each, dict | list) for each in values)
 
 
 _SIMPLE = {
@@ -125,7 +133,9 @@ def type_of_schema(schema: Any, depth: int = 0) -> Type:
         return ANY
     kind = schema.get("type")
     if isinstance(kind, list):
-        return _joined([{**schema, "type": each} for each in kind if isinstance(each, str)], depth)
+        # Each kind once: two of one kind would look at all that is in it twice, at every level.
+        kinds = dict.fromkeys(each for each in kind if isinstance(each, str))
+        return _joined([{**schema, "type": each} for each in kinds], depth)
     if kind == "array":
         return LIST(type_of_schema(schema.get("items"), depth + 1))
     if kind == "object" or (kind is None and "properties" in schema):
@@ -143,6 +153,8 @@ def type_of_schema(schema: Any, depth: int = 0) -> Type:
 
 
 def _joined(schemas: list[Any], depth: int) -> Type:
+    if _are_many(schemas):
+        return ANY
     joined = NULL
     for schema in schemas:
         joined = join(joined, type_of_schema(schema, depth + 1))
