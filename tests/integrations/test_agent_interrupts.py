@@ -18,7 +18,11 @@ NO = Answer(approved=False, message="ann did not allow this call: no")
     [
         ("Really?", [("interrupt", {"value": "Really?"})], {"approved": False, "message": NO.message}),
         ({"x": 1}, [("interrupt", {"value": {"x": 1}})], {"approved": False, "message": NO.message}),
-        ({"tool": "dig", "arguments": {"a": 1}}, [("dig", {"a": 1})], {"approved": False, "message": NO.message}),
+        (
+            {"tool": "dig", "arguments": {"a": 1}},
+            [("dig", {"a": 1})],
+            {"approved": False, "message": NO.message, "arguments": {"a": 1}},
+        ),
         (
             {"type": "tool_approval", "tool_call_id": "1", "name": "dig", "args": {"a": 1}, "description": "?"},
             [("dig", {"a": 1})],

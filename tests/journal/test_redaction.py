@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -214,3 +215,33 @@ def test_short_secrets_are_not_looked_for_in_text() -> None:
     hidden = Redaction(["pin"]).hide_failure(failure_of(error))
 
     assert (hidden.message, hidden.attributes) == ("failed at 12:30 with 123", {"pin": HIDDEN})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f'{{"secret": "{SECRET}", "to": "ann"}}', '{"secret": "[redacted]", "to": "ann"}'),
+        (f' [{{"card": {{"secret": "{SECRET}"}}}}]', '[{"card": {"secret": "[redacted]"}}]'),
+        ('{"to":  "ann"}', '{"to":  "ann"}'),
+        ("{not JSON}", "{not JSON}"),
+        (f'{{"a": {{"secret": "{SECRET}"}}, "a": 1}}', HIDDEN),
+        (f'{{"secret": "{SECRET}", "n": {"9" * 5_000}}}', HIDDEN),
+        ("[" * 100_000 + f'{{"secret": "{SECRET}"}}' + "]" * 100_000, HIDDEN),
+    ],
+)
+def test_text_that_is_json_is_looked_into(text: str, shown: str) -> None:
+    """Models of language write the arguments of tools so. Text that can be read in two ways, or not to its end, is
+    hidden whole. [S30]"""
+    secrets: set[str] = set()
+    hidden = Redaction(["secret"])
+
+    assert {"arguments": shown} == hidden.hide({"arguments": text}, secrets)
+    assert {"arguments": text} == Redaction([]).hide({"arguments": text})
+    if HIDDEN in shown and shown != HIDDEN:
+        assert {SECRET} == secrets
+
+
+def test_json_in_json_that_is_text_is_looked_into() -> None:
+    """The answer of a tool is text in a message that is text. [S30]"""
+    inner = json.dumps({"secret": SECRET})
+    assert SECRET not in str(Redaction(["secret"]).hide([json.dumps({"output": json.dumps([inner])})]))

@@ -4,7 +4,8 @@ A run must see its real values again after a crash, so the journal holds them, a
 a list of fields. A field is a name, or several with dots for one inside the other: `password` is every field of this
 name, `card.number` every `number` directly in a `card`; `*` stands for anything in a name (`*_token`, `card.*`). Upper
 and lower case are the same. Lists in between do not count; parameters of workflows and names of signals do. Whatever
-stands in such a field is shown as `[redacted]`, whole.
+stands in such a field is shown as `[redacted]`, whole. Text that is JSON is looked into: models of language write the
+arguments of their tools so.
 
 Exceptions are free text. The attributes of a failure are fields; what is found in hidden fields of the same journal or
 of the failure itself is also blacked out in its messages, arguments, notes and tracebacks, if it is so long that
@@ -13,6 +14,7 @@ it cannot stand there by chance. Text that shows a secret which no field holds i
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +39,8 @@ from outlive.errors import ConfigurationError
 HIDDEN = "[redacted]"
 SECRET_CHARACTERS_MIN = 4
 """Shorter texts and numbers are not looked for in messages: they are everywhere."""
+
+_OPENING = frozenset("{[")
 
 T = TypeVar("T")
 Unpack = Callable[[Payload], Any]
@@ -170,11 +174,27 @@ class Redaction:
     def _hide(self, plain: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
         if isinstance(plain, list):
             return [self._hide(each, path, secrets) for each in plain]
+        if isinstance(plain, str):
+            return self._hide_json(plain, path, secrets)
         if not isinstance(plain, dict):
             return plain
         if plain.keys() == {"$"}:
             return self._hide_tagged(plain["$"], path, secrets)
         return {key: self._hide_field(key, each, path, secrets) for key, each in plain.items()}
+
+    def _hide_json(self, text: str, path: tuple[str, ...], secrets: set[str]) -> str:
+        """Text without what is not to be seen, if it is an object or a list of JSON; whole if it can be read in two
+        ways, or not to its end."""
+        if not self._patterns or text.lstrip()[:1] not in _OPENING:
+            return text
+        try:
+            plain = json.loads(text, object_pairs_hook=_object)
+        except json.JSONDecodeError:
+            return text
+        except (RecursionError, ValueError):
+            return HIDDEN
+        shown = self._hide(plain, path, secrets)
+        return text if shown == plain else json.dumps(shown, ensure_ascii=False)
 
     def _hide_tagged(self, tagged: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
         """What stands for more than JSON has: a dict with other keys than text is a list of pairs.
@@ -205,6 +225,13 @@ def _pattern(field: object) -> list[re.Pattern[str]]:
     if not all(parts):
         raise ConfigurationError(f'redact={field!r} is no field: use "password", "card.number", "*_token"')
     return [re.compile(translate(part)) for part in parts]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name comes twice, and only one of the values would be looked at")
+    return found
 
 
 def _are_pairs(body: Any) -> bool:

@@ -21,6 +21,7 @@ from zlib import crc32
 import msgspec
 
 from outlive._journal.event import AnyEvent, DetachedEnded, PatchTaken, RunCreated
+from outlive._journal.redaction import Redaction
 from outlive._journal.value import Stored
 from outlive._model import Payload, Retry, RunStatus, Wait, WaitKind
 from outlive._model.run import definition_shown
@@ -62,6 +63,11 @@ class Execution:
     (`differences`). A worker does so only for workflows with `strict_arguments`."""
     refuses_plain: bool = False
     """Whether `unpack` has to be asked for what is JSON already, too: it refuses that."""
+    redaction: Redaction | None = None
+    """What people may not see, for code that writes something for them; None where nothing is shown."""
+    secrets: frozenset[str] = frozenset()
+    """Texts in the journal that people may not see, as far as workflow code has come upon them. What is logged of the
+    tree does not repeat them."""
     spends_names: bool = False
     """As the first event of the journal says: see `RunCreated.spends_names`."""
 

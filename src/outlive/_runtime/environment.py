@@ -51,3 +51,5 @@ class Environment(NamedTuple):
     replay_pace: ReplayPace = ReplayPace()
     recording: Redaction | None = None
     """What is hidden of the arguments of steps that are recorded with their outcomes; None if none are recorded."""
+    redaction: Redaction = Redaction()
+    """What people may not see."""

@@ -367,6 +367,7 @@ class Engine(Served, Secured, Configured):
             retry=self._retry,
             tracer=self._hooks.tracer,
             recording=self._redaction if self._records else None,
+            redaction=self._redaction,
         )
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:

@@ -34,8 +34,18 @@ NAME_CHARACTERS_MAX = 200
 SCOPE_NAME = "agent"
 TITLE_CHARACTERS_MAX = 1_000
 """Of the question to people: the arguments of a tool may be a whole document."""
+ARGUMENTS_SHOWN_MAX = 20
+"""Of a call, in the question to people; the others are counted."""
+ARGUMENTS_CHARACTERS_MAX = 1_000_000
+"""Arguments that come as a longer text are not read as JSON."""
+COUNTED_CHARACTERS_MAX = 100_000
+"""How many characters of one argument are counted."""
+QUESTIONS_MAX = 100
+"""How many questions of one run people are asked at once; a model may want thousands of calls."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_ENCODER = json.JSONEncoder(default=str)
 
 
 class CallOptions(TypedDict, total=False):
@@ -83,6 +93,7 @@ class _OfRun:
     """The ids of the answers that are in it, as far as answers have one."""
     asking: set[str] = field(default_factory=set)
     """The names of the approvals that are open."""
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_MAX))
 
 
 _RUNS: WeakKeyDictionary[Execution, dict[str, _OfRun]] = WeakKeyDictionary()
@@ -115,9 +126,18 @@ async def call_step(
     options: CallOptions,
     raises: tuple[type[BaseException], ...] = (),
 ) -> Any:
-    """Carry out a call of a framework as a step of the run; what it returned comes out of the journal."""
+    """Carry out a call of a framework as a step of the run; what it returned comes out of the journal.
+
+    The answer of a model has the arguments of the next call, and a failure of that one may repeat them.
+    """
     with _agent_scope():
-        return await outlive.run_step(function, name=name, raises=raises, **options)
+        answer = await outlive.run_step(function, name=name, raises=raises, **options)
+    execution = current_execution()
+    if execution is not None and execution.redaction:
+        secrets: set[str] = set()
+        execution.redaction.hide(answer, secrets)
+        execution.secrets |= secrets
+    return answer
 
 
 def count_usage(*, input_tokens: int, output_tokens: int, requests: int = 1, answer_id: str | None = None) -> None:
@@ -167,22 +187,24 @@ class Answer:
 async def ask_people(people: People, tool: str, arguments: Any) -> Answer:
     """Ask people whether a tool may be called with these arguments, and wait for the answer, durably.
 
-    The approval has the name of the tool; while one of that name is open, the next is `<tool>-2`.
+    The approval has the name of the tool; while one of that name is open, the next is `<tool>-2`. A run has at most
+    `QUESTIONS_MAX` of them open, and asks the next one when one of them is closed.
     """
     if not is_workflow_code():
         raise NotInRunError("wait_for_approval", "a workflow")
-    with _open_name(step_name(tool)) as name, _agent_scope():
-        try:
-            answer: Approval[Any] = await outlive.wait_for_approval(
-                name,
-                title=question(tool, arguments),
-                assignees=list(people.assignees),
-                deadline=people.deadline,
-                remind_every=people.remind_every,
-                notify=people.notify,
-            )
-        except outlive.ApprovalExpired:
-            return Answer(approved=False, message="No person has decided in time, so the call was not made.")
+    async with _of_this_run().turns:
+        with _open_name(step_name(tool)) as name, _agent_scope():
+            try:
+                answer: Approval[Any] = await outlive.wait_for_approval(
+                    name,
+                    title=question(tool, _for_people(arguments)),
+                    assignees=list(people.assignees),
+                    deadline=people.deadline,
+                    remind_every=people.remind_every,
+                    notify=people.notify,
+                )
+            except outlive.ApprovalExpired:
+                return Answer(approved=False, message="No person has decided in time, so the call was not made.")
     reason = f": {answer.comment}" if answer.comment else ""
     return Answer(approved=answer.approved, message=f"{answer.by} did not allow this call{reason}")
 
@@ -192,17 +214,64 @@ async def ask_all(people: People, calls: Sequence[tuple[str, Any]]) -> list[Answ
     return list(await asyncio.gather(*(ask_people(people, tool, arguments) for tool, arguments in calls)))
 
 
-def question(tool: str, arguments: Any) -> str:
-    """The title of an approval: the call as people read it."""
-    if isinstance(arguments, str):
-        with suppress(ValueError):
+def _for_people(arguments: Any) -> Any:
+    """Arguments of a tool without the fields that the engine redacts."""
+    execution = current_execution()
+    if isinstance(arguments, str) and len(arguments) <= ARGUMENTS_CHARACTERS_MAX:
+        with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
-    if isinstance(arguments, dict):
-        shown = ", ".join(f"{name}={json.dumps(value, default=str)}" for name, value in arguments.items())
-    else:
-        shown = json.dumps(arguments, default=str)
-    title = f"Call {tool}({shown})?"
-    return title if len(title) <= TITLE_CHARACTERS_MAX else f"{title[: TITLE_CHARACTERS_MAX - 3]}..."
+    if execution is None or not execution.redaction:
+        return arguments
+    return execution.redaction.hide(arguments)
+
+
+def question(tool: str, arguments: Any) -> str:
+    """The title of an approval: the call as people read it.
+
+    What a model writes cannot hide a part of the call: each argument has room of its own, what is left out is counted,
+    and names are shown as they are or in quotes.
+    """
+    call = f"Call {_shown_name(tool)}"
+    room = TITLE_CHARACTERS_MAX - len(call) - len("()?")
+    if not isinstance(arguments, dict):
+        return f"{call}({_shown(arguments, room)})?"
+    names = list(arguments)[:ARGUMENTS_SHOWN_MAX]
+    more = [f"and {len(arguments) - len(names)} more arguments"] * (len(arguments) > len(names))
+    shown = [f"{_shown_name(name)}={_shown(arguments[name], room)}" for name in names] + more
+    if sum(map(len, shown)) + 2 * len(shown) > room:
+        own = room // len(shown)
+        shown = [_with_room(name, arguments[name], own - 2) for name in names] + more
+    return f"{call}({', '.join(shown)})?"
+
+
+def _with_room(name: str, value: Any, room: int) -> str:
+    label = _shown_name(name, room // 2)
+    return f"{label}={_shown(value, room - len(label) - 1)}"
+
+
+def _shown_name(name: Any, most: int = 100) -> str:
+    """A name that cannot be taken for anything else of the title."""
+    text = str(name)
+    return text if len(text) <= most and _PLAIN_NAME.fullmatch(text) else _shown(text, most)
+
+
+def _shown(value: Any, most: int) -> str:
+    """The JSON of a value, in ASCII; of a long one the beginning, and how much there is behind it."""
+    if isinstance(value, str) and len(value) > most:
+        return _cut(json.dumps(value[:most]), most, f" ({len(value)} characters)")
+    text, size = "", 0
+    try:
+        for part in _ENCODER.iterencode(value):
+            text, size = text + part[: most + 1 - len(text)], size + len(part)
+            if size > COUNTED_CHARACTERS_MAX:
+                return _cut(text, most, f" (more than {COUNTED_CHARACTERS_MAX} characters)")
+    except RecursionError:
+        return _cut(text, most, " (too deep to show)")
+    return text if size <= most else _cut(text, most, f" ({size} characters)")
+
+
+def _cut(text: str, most: int, rest: str) -> str:
+    return f"{text[: max(0, most - len(rest) - 3)]}...{rest}"
 
 
 @contextmanager

@@ -1,19 +1,24 @@
 """What an `interrupt()` of LangGraph asks people, and the form in which the code that called it reads the answer.
 
 The code interrupts with                         people decide on    the code reads
-{"tool": ..., "arguments": ...}                  that call           {"approved": ..., "message": ...}
+{"tool": ..., "arguments": ...}                  that call           {"approved": ..., "message": ..., "arguments": ...}
 {"action_requests": [{"name", "args"}, ...]}     each call in it     {"decisions": [...]}, in the order of the calls
 {"type": "tool_approval", "name", "args", ...}   that call           one decision
 anything else                                    the value itself    {"approved": ..., "message": ...}
 
 The second and the third are those of `HumanInTheLoopMiddleware` of LangChain. A decision is `{"type": "approve"}`, or
 `{"type": "reject", "message": ...}`.
+
+A node that has asked is called again from its beginning when the answer is there, and what it asks then may be another
+call: of a model, for example, that it asks again itself. LangGraph gives it the answer to the first one. So the answer
+to a call says which arguments people saw, and the code calls the tool with these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from outlive.integrations.agents import Answer
@@ -37,7 +42,8 @@ def question_of(value: Any) -> Question:
     if not isinstance(value, dict):
         return Question([(ANYTHING, {"value": value})], _as_answer)
     if isinstance(value.get("tool"), str):
-        return Question([(value["tool"], value.get("arguments", {}))], _as_answer)
+        arguments = value.get("arguments", {})
+        return Question([(value["tool"], arguments)], partial(_as_answer_to, arguments))
     if isinstance(actions := value.get("action_requests"), list) and actions:
         return Question([(each["name"], each.get("args", {})) for each in actions], _as_decisions)
     if value.get("type") == "tool_approval":
@@ -48,6 +54,10 @@ def question_of(value: Any) -> Question:
 def _as_answer(answers: Sequence[Answer]) -> dict[str, Any]:
     [answer] = answers
     return {"approved": answer.approved, "message": "" if answer.approved else answer.message}
+
+
+def _as_answer_to(arguments: Any, answers: Sequence[Answer]) -> dict[str, Any]:
+    return {**_as_answer(answers), "arguments": arguments}
 
 
 def _as_decision(answers: Sequence[Answer]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ LangGraph makes to a checkpointer; LangGraph's checkpointer in memory, given the
 from __future__ import annotations
 
 import asyncio
-import base64
 import copy
 import dataclasses
 import traceback
@@ -47,16 +46,17 @@ from outlive.integrations.records import Records
 
 try:
     from langchain_core.callbacks import AsyncCallbackHandler
-    from langchain_core.messages import AIMessage, BaseMessage, message_to_dict, messages_from_dict
+    from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.runnables.config import merge_configs, set_config_context
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, get_checkpoint_metadata
     from langgraph.checkpoint.memory import InMemorySaver
-    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
     from langgraph.errors import GraphInterrupt
     from langgraph.graph import StateGraph
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import Command, Interrupt
+
+    from outlive.integrations.graph_values import GraphValues, types_in
 except ImportError as error:
     raise ConfigurationError(
         f"this needs LangGraph 1.2 or newer: pip install 'outlive[langgraph]' ({error})"
@@ -69,11 +69,15 @@ INTERRUPTS = "__interrupt__"
 LOOP = "langgraph.pregel"
 """The package in which LangGraph runs graphs."""
 
-_SERDE = JsonPlusSerializer()
-
 
 def durable(
-    graph: Any, *, name: str = "graph", stream: str | None = None, node: CallOptions | None = None, **options: Any
+    graph: Any,
+    *,
+    name: str = "graph",
+    stream: str | None = None,
+    node: CallOptions | None = None,
+    types: Sequence[type] = (),
+    **options: Any,
 ) -> Any:
     """A copy of the graph, compiled, whose nodes are steps of the workflow that runs it with `run`.
 
@@ -85,6 +89,7 @@ def durable(
         name: of the graph, for the names of the steps.
         stream: a stream of the run that text of chat models is emitted to, if they stream it.
         node: how nodes are called, for example `{"timeout": 60, "retry": outlive.Retry(attempts=3)}`.
+        types: classes of values that nodes return and that the types of the state do not name.
         options: of `compile`, without a checkpointer.
 
     Raises:
@@ -102,10 +107,13 @@ def durable(
             'person would be asked; call interrupt({"tool": ..., "arguments": ...}) in the node, and people are asked'
         )
 
+    known = [*types_in([*builder.schemas, *types]), *types]
+    values = GraphValues(known)
+
     def as_steps(spec: Any, each: str) -> Any:
         if isinstance(spec.runnable, CompiledStateGraph):
-            return durable(spec.runnable, name=f"{name}.{each}", stream=stream, node=node)
-        return _NodeStep(spec.runnable, step_name(name, each), stream, node or {})
+            return durable(spec.runnable, name=f"{name}.{each}", stream=stream, node=node, types=known)
+        return _NodeStep(spec.runnable, step_name(name, each), stream, node or {}, values)
 
     own = copy.copy(builder)
     own.nodes = {each: dataclasses.replace(spec, runnable=as_steps(spec, each)) for each, spec in builder.nodes.items()}
@@ -198,8 +206,9 @@ class _OnTheSpot(Runnable[Any, Any]):
 class _NodeStep(Runnable[Any, Any]):
     """A node that is called in a step of the workflow; elsewhere it is the node itself."""
 
-    def __init__(self, node: Any, name: str, stream: str | None, options: CallOptions) -> None:
+    def __init__(self, node: Any, name: str, stream: str | None, options: CallOptions, values: GraphValues) -> None:
         self._node, self._step_name, self._stream, self._options = node, name, stream, options
+        self._values = values
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return self._node.invoke(input, config, **kwargs)
@@ -207,6 +216,7 @@ class _NodeStep(Runnable[Any, Any]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         if not is_workflow_code():
             return await self._node.ainvoke(input, config, **kwargs)
+        written, read = self._values.written, self._values.read
         given: Any = config or {}
         settings = given.get("configurable", {})
 
@@ -220,17 +230,17 @@ class _NodeStep(Runnable[Any, Any]):
                     returned = await asyncio.create_task(called, context=context)
             except GraphInterrupt as interrupted:
                 self._refuse_inner(interrupted)
-                return {"interrupts": [_written(each.value) for each in interrupted.args[0]], "sent": _written(sent)}
-            return {"returned": _written(returned), "sent": _written(sent)}
+                return {"interrupts": [written(each.value) for each in interrupted.args[0]], "sent": written(sent)}
+            return {"returned": written(returned), "sent": written(sent)}
 
         stored = await call_step(call_node, name=self._step_name, options=self._options)
-        if (sent := _read(stored["sent"])) and SEND in settings:
+        if (sent := read(stored["sent"])) and SEND in settings:
             settings[SEND]([tuple(each) for each in sent])
         if "interrupts" in stored:
             # Their ids are made of those of checkpoints, which are new in every replay.
             place = settings.get("checkpoint_ns", "")
-            raise GraphInterrupt(tuple(Interrupt.from_ns(_read(each), ns=place) for each in stored["interrupts"]))
-        returned = _read(stored["returned"])
+            raise GraphInterrupt(tuple(Interrupt.from_ns(read(each), ns=place) for each in stored["interrupts"]))
+        returned = read(stored["returned"])
         _count(returned)
         return returned
 
@@ -272,43 +282,6 @@ def _messages_in(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _messages_in(each)
-
-
-# -- What the journal has of a node: JSON as it is, messages as LangChain writes them, anything else packed --------
-
-
-def _written(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, BaseMessage):
-        return {"$message": message_to_dict(value)}
-    if isinstance(value, list):
-        return [_written(each) for each in value]
-    if type(value) is dict and all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {key: _written(each) for key, each in value.items()}
-    return {"$packed": _packed(value)}
-
-
-def _read(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_read(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    if "$message" in value:
-        return messages_from_dict([value["$message"]])[0]
-    if "$packed" in value:
-        return _unpacked(value["$packed"])
-    return {key: _read(each) for key, each in value.items()}
-
-
-def _packed(value: Any) -> list[str]:
-    kind, data = _SERDE.dumps_typed(value)
-    return [kind, base64.b64encode(data).decode()]
-
-
-def _unpacked(packed: Sequence[str]) -> Any:
-    kind, data = packed
-    return _SERDE.loads_typed((kind, base64.b64decode(data)))
 
 
 # -- A checkpointer on a store ------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class LiveTree:
             retry=environment.retry,
             around=environment.around,
         )
-        self.execution.refuses_plain = environment.packer.refuses_plain
+        self.execution.refuses_plain, self.execution.redaction = environment.packer.refuses_plain, environment.redaction
         self.fold = Fold(root_id)
         self.tracer = environment.tracer
         self.seq = -1

@@ -52,7 +52,7 @@ class RunLog:
     """Writes the lines, without the values that are redacted.
 
     Exceptions are free text. So what is hidden in the headers and the arguments of the tree, and in those of the calls
-    that have failed, is blacked out wherever a line has it.
+    that have failed, is blacked out wherever a line has it. So is what the models and tools of an agent have answered.
     """
 
     def __init__(self, redaction: Redaction) -> None:
@@ -121,7 +121,7 @@ class RunLog:
         return self._redaction.hide_failure(failure, self._secrets)
 
     def _secrets_of(self, tree: Logged) -> set[str]:
-        secrets: set[str] = set()
+        secrets = set(tree.execution.secrets)
         for command in tree.failed:
             called = command.step if isinstance(command, RunStep) else command.workflow
             self._redaction.hide_arguments(msgspec.json.decode(command.arguments), called.signature.names, secrets)
