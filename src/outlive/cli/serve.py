@@ -76,6 +76,7 @@ def serve(
     """
     from outlive.engine import Engine
     from outlive.errors import OutliveError
+    from outlive.http.doors import Proxies
     from outlive.http.gate import LOCAL_HOSTS
     from outlive.http.server import new_loop, new_server
 
@@ -111,6 +112,7 @@ def serve(
             address=settings["server.host"],
             port=settings["server.port"],
             has_keys=settings["auth.mode"] == "keys",
+            is_proxy=Proxies(settings["auth.proxies"]),
             **{name: settings[f"server.{name}"] for name in CONNECTION_LIMITS},
         )
     except OutliveError as error:

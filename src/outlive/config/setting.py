@@ -368,7 +368,7 @@ SETTINGS: tuple[Setting, ...] = (
             "open_bodies_bytes_max": (8 * 1024 * 1024, "of those together whose sender is not known"),
             "followers_max": (2_000, "requests that follow events, or wait, at once; a tenth of them for admins"),
             "lists_max": (20, "different lists of runs that one key or person may follow at once"),
-            "connections_max": (4_000, "connections at once; while there are more, every request gets 503"),
+            "connections_max": (4_000, "connections at once; beyond it, one that has no request under way is closed"),
         },
     ),
     *_server_limits(

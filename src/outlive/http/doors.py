@@ -39,6 +39,26 @@ class StoredKeys:
         return Principal(key.name, scopes, key.workflows, key=key.id, queues=key.queues, tags=key.tags)
 
 
+class Proxies:
+    """Says whether an address is one of the proxies that are listed by their addresses or networks.
+
+    Raises:
+        ConfigurationError: one of them is not an address.
+    """
+
+    def __init__(self, proxies: Iterable[str]) -> None:
+        self.networks = [_network(proxy) for proxy in proxies]
+
+    def __call__(self, address: str) -> bool:
+        """Whether it is."""
+        try:
+            found = ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        mapped = getattr(found, "ipv4_mapped", None)
+        return any(each in network for network in self.networks for each in (found, mapped) if each is not None)
+
+
 class TrustedHeader:
     """A header in which a proxy says who asks.
 
@@ -63,9 +83,9 @@ class TrustedHeader:
         scopes: Mapping[str, Scope] | None = None,
     ) -> None:
         self._header, self._groups = header.lower(), groups.lower()
-        self._proxies = [_network(proxy) for proxy in proxies]
+        self._is_proxy = Proxies(proxies)
         self._scope, self._scopes = scope, dict(scopes or {})
-        if not self._proxies:
+        if not self._is_proxy.networks:
             raise ConfigurationError("a trusted header needs the addresses of the proxies that may send it (proxies=)")
         if wrong := {it for it in (scope, *self._scopes.values()) if it is not None and it not in SCOPES}:
             raise ConfigurationError(f"{', '.join(sorted(wrong))} is no scope; there are {', '.join(SCOPES)}")
@@ -84,14 +104,6 @@ class TrustedHeader:
             return None
         scope = self._scope_of(asking.headers.get(self._groups, ""))
         return None if scope is None else Principal(name, frozenset({scope}))
-
-    def _is_proxy(self, address: str) -> bool:
-        try:
-            found = ip_address(address.partition("%")[0])
-        except ValueError:
-            return False
-        mapped = getattr(found, "ipv4_mapped", None)
-        return any(each in network for network in self._proxies for each in (found, mapped) if each is not None)
 
     def _scope_of(self, groups: str) -> Scope | None:
         found = [self._scopes[group] for each in groups.split(",") if (group := each.strip()) in self._scopes]

@@ -3,7 +3,8 @@
 It listens on this machine alone unless it is given another address, and refuses another address unless callers need a
 key: a server that anyone in the network may use is a mistake and never a default.
 
-Only documented settings of uvicorn are used. It has none for a slow head: a reverse proxy limits that.
+Only documented settings of uvicorn are used. It has none for connections that send nothing, or come from one sender: on
+the event loop that `new_loop` makes they are counted (`connections`), elsewhere a reverse proxy limits them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, cast
 
 from outlive._tasks import own_task
 from outlive.errors import ConfigurationError, MissingExtraError
+from outlive.http.connections import HEAD_SECONDS, Connections, WatchedApp, WatchingLoop
 from outlive.http.principal import is_loopback
 
 PORT = 7717
@@ -66,8 +68,12 @@ def new_server(
     has_keys: bool = False,
     connections_max: int = CONNECTIONS_MAX,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+    is_proxy: Callable[[str], bool] = lambda address: False,
 ) -> Any:
-    """A uvicorn server of an app, with limits; `await server.serve()` serves until `server.should_exit` is set.
+    """A uvicorn server of an app, with limits; `serve` serves it until `server.should_exit` is set.
+
+    Args:
+        is_proxy: whether the requests of many senders come from an address: it may have all connections.
 
     Raises:
         ConfigurationError: see `check_address`. MissingExtraError: uvicorn is not installed.
@@ -77,8 +83,10 @@ def new_server(
         uvicorn = import_module("uvicorn")
     except ImportError:
         raise MissingExtraError("the server", "uvicorn", "server") from None
+    rest_seconds_max = keep_alive_seconds + HEAD_SECONDS
+    connections = Connections(connections_max, rest_seconds_max=rest_seconds_max, is_proxy=is_proxy)
     config = uvicorn.Config(
-        app,
+        WatchedApp(app, connections),
         host=address,
         port=port,
         http=_parser_for(address),
@@ -105,11 +113,13 @@ def _parser_for(address: str) -> str:
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop for a process that does nothing but serve: uvloop's if that is installed, else Python's own."""
+    """An event loop for a process that does nothing but serve: uvloop's if that is installed, else Python's own. It
+    counts the connections of the server."""
     try:
-        return cast(asyncio.AbstractEventLoop, import_module("uvloop").new_event_loop())
+        kind: type[asyncio.AbstractEventLoop] = import_module("uvloop").Loop
     except ImportError:
-        return asyncio.new_event_loop()
+        kind = getattr(asyncio, "ProactorEventLoop", asyncio.SelectorEventLoop)  # The former where there is one.
+    return cast(asyncio.AbstractEventLoop, type("OutliveLoop", (WatchingLoop, kind), {})())
 
 
 async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
@@ -136,6 +146,10 @@ async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
         host, port = listening.getsockname()[:2]
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         loop = asyncio.get_running_loop()
+        if isinstance(loop, WatchingLoop):
+            loop.watch(listening, config.app.connections)
+            # The loop closes connections beyond the limit, which uvicorn hears of a moment later.
+            config.limit_concurrency += BACKLOG
         serving = own_task(server.serve(sockets=[listening]), name="outlive-http-server")
         loop.call_soon(_give_back, handlers)  # After the first turn of that task, in which it takes the signals.
         ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
