@@ -249,3 +249,9 @@ async def go_silent(store: Any, worker_id: str) -> None:
     else:
         workers = store._state.workers
         workers[worker_id] = msgspec.structs.replace(workers[worker_id], expires_at=store.now())
+
+
+async def describe_now(engine: outlive.Engine) -> None:
+    """Let it describe its workflows now, and not a second after its start."""
+    assert engine._describer is not None
+    await engine._describer.hurry()

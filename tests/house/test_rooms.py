@@ -94,6 +94,7 @@ CONTRACT_MODULES = {
         "bulk",
         "decide",
         "delivery",
+        "determinism",
         "gathered",
         "in_run",
         "in_step",

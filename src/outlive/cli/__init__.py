@@ -50,6 +50,7 @@ COMMANDS: dict[str, Entry] = {
     "flow": Entry("Check, test, run and publish flows.", "outlive.cli.flow"),
     "runs": Entry("Find runs, see why they do not move, and act on one or on all that fit.", "outlive.cli.runs"),
     "batches": Entry("Show how far batches are, what failed, and retry that.", "outlive.cli.batches"),
+    "check": Entry("Find what breaks the replay of workflows, in their source.", "outlive.cli.check"),
     "check-deploy": Entry(
         "Replay the open runs of a store with new code, before it is deployed.", "outlive.cli.deploy"
     ),

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec.structs import replace
 
+from outlive._define.determinism import check_running
 from outlive._define.registry import RESERVED, Registry
 from outlive._define.workflow import SIGNAL_KINDS
 from outlive._journal.arguments import Signature
@@ -94,6 +95,7 @@ class Describer:
             level = logging.INFO if isinstance(error, StoreError) else logging.ERROR
             log.log(level, "the workflows of this worker are not described yet: %r", error)
             self.start(AGAIN_SECONDS)
+        self.check()
 
     async def describe(self) -> None:
         """Write what is new or has changed, if anything."""
@@ -108,6 +110,19 @@ class Describer:
             return (held if held is not None and merged == known else _encode(merged)), None
 
         await self._store.change_cell(CELL, add)
+
+    def check(self) -> None:
+        """Say in the log what a replay cannot repeat in the source of the workflows, once in this process."""
+        for spec in self._registry.workflows():
+            file = getattr(getattr(spec.fn, "__code__", None), "co_filename", "")
+            if file not in _CHECKED:
+                _CHECKED.add(file)
+                for finding in check_running(file):
+                    log.warning("%s", finding)
+
+
+_CHECKED: set[str] = set()
+"""Files whose workflows were looked at."""
 
 
 def described_in(registry: Registry) -> dict[str, Described]:
