@@ -63,7 +63,7 @@ def test_a_secret_without_a_usable_value() -> None:
 
 def test_a_step_resolves_only_what_its_document_names() -> None:
     """Whole or as a part of text, in keys too; another name is refused."""
-    revealed = Revealed([TOKEN])
+    revealed = Revealed([TOKEN], to=None)
     token = reference_to("token")
 
     assert revealed.resolve({"a": [token, f"Bearer {token}!", 1, None], token: True}) == {
@@ -84,7 +84,7 @@ def test_data_cannot_hold_a_reference() -> None:
 
 def test_values_are_blotted_out_in_every_form_of_a_request() -> None:
     """As text, in a URL, in a form, in JSON and in Base64 with anything around it."""
-    revealed = Revealed([TOKEN])
+    revealed = Revealed([TOKEN], to=None)
     revealed.value_of(TOKEN)
     packed = [
         base64.b64encode(f"{before}{VALUE}{after}".encode()).decode()
@@ -108,7 +108,7 @@ def test_values_are_blotted_out_in_every_form_of_a_request() -> None:
 
 def test_text_that_was_cut_does_not_end_with_half_of_a_value() -> None:
     """The end of it goes too."""
-    revealed = Revealed([TOKEN])
+    revealed = Revealed([TOKEN], to=None)
     assert revealed.blot_cut("x" * 10, is_cut=True) == "x" * 10
     revealed.value_of(TOKEN)
 
@@ -137,7 +137,7 @@ def test_errors_are_blotted_and_stay_what_they_are() -> None:
         except ValueError as error:
             raise ConnectionError(f"failed: {value}") from error
 
-    step = granting(fail, [TOKEN], is_async=False)
+    step = granting(fail, [TOKEN], to="own", is_async=False)
     with pytest.raises(ConnectionError, match=r"failed: \[REDACTED\]") as caught:
         step("cause")
     assert caught.value.__cause__ is None
@@ -155,7 +155,7 @@ async def test_a_step_of_a_user_reveals_what_its_flow_gave_it() -> None:
     async def use(token: str) -> list[str]:
         return [str(len(reveal(token))), reveal(token), reveal("plain")]
 
-    step = granting(use, [TOKEN], is_async=True)
+    step = granting(use, [TOKEN], to="own", is_async=True)
     assert await step(reference_to("token")) == [str(len(VALUE)), BLOTTED, "plain"]
     with pytest.raises(SecretError, match="not named"):
         await step(reference_to("other"))

@@ -526,7 +526,8 @@ async def test_a_document_that_comes_with_a_key_names_no_environment_variable(en
     with flow.using({"environment": ["SHOP_*"]}):
         assert await refused() == ["vars.plain.env 4"]
     assert await engine.flows.list() == []
-    with flow.using({"environment": ["SHOP_*", "OUTLIVE_STORE"]}):
+    grants = {"secret": {"flows": ["nosy"]}}
+    with flow.using({"environment": ["SHOP_*", "OUTLIVE_STORE"], "grants": grants}):
         assert (await eve.post("/api/v1/flows", document)).status == 200
     own = await Caller(Api(engine)).post("/api/v1/flows", {"document": NOSY.replace("nosy", "of.this.machine")})
     assert own.status == 200, own.body

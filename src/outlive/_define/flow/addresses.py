@@ -1,8 +1,9 @@
 """Where the secrets of a document go: the addresses of the steps that send them, and who decides these.
 
-A step that has a secret sends it to what its `url` names, or to a server, an endpoint, a program or an image by its
-name. A variable that decides that, directly or by the result of another step, would let every start say where the
-secret goes. So such a variable is *fixed*, unless the document says otherwise.
+A request that has a secret takes it to what its `url` or `endpoint` names; of a program, a tool or a step of the
+user's own only its author knows which argument says that. A variable that decides it, directly, as an item or by the
+result of another step, would let every start say where the secret goes. So such a variable is *fixed*, unless the
+document says otherwise.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import UNSET
+
+from outlive._define.flow.built_in import NAMES
 from outlive._define.flow.document import Document
 from outlive._define.flow.expression import compile_value, references_of_address
 from outlive.errors import ExpressionError
 
-URL = "url"
-NAMED = ("server", "endpoint", "command", "image")
-"""Arguments that name where a step goes."""
+URL, ENDPOINT = "url", "endpoint"
+REQUESTS = ("http", "llm")
+PROGRAMS = ("shell", "docker", "mcp")
 
 Reference = tuple[str, ...]
 
@@ -37,47 +41,63 @@ def deciding_addresses(document: Document) -> frozenset[Reference]:
     if not secrets:
         return frozenset()
     found: set[Reference] = set()
-    for step in document.steps.values():
-        calls = [*_calls(step.use, step.with_)]
+    for id, step in document.steps.items():
+        calls = [(step.use, step.with_), *_calls(step.with_)]
         if step.undo is not None:
-            calls += _calls(step.undo.use, step.undo.with_)
-        for given in calls:
-            if _names(_references(given), secrets):
-                found |= _address(given)
+            calls += [(step.undo.use, step.undo.with_), *_calls(step.undo.with_)]
+        own = {each for use, given in calls if _names(_references(given), secrets) for each in _address(use, given)}
+        found |= own
+        if any(not _is_outer(each, document) for each in own):
+            # An item, or the result of a step inside: what this step is given, and is undone with, decides that.
+            found |= _given_to(document, id)
     left = [each[1] for each in found if each[0] == "steps" and len(each) > 1]
+    if ("steps",) in found:
+        left += document.steps
     seen: set[str] = set()
     while left:
         id = left.pop()
         if id in document.steps and id not in seen:
             seen.add(id)
-            own = _references(document.steps[id].with_)
+            own = set(_given_to(document, id))
             found |= own
             left += [each[1] for each in own if each[0] == "steps" and len(each) > 1]
     return frozenset(found)
 
 
-def _calls(use: Any, given: Any) -> Iterator[Mapping[str, Any]]:
-    """What a step is given, and what the steps are given that are written in it, as in a `map`."""
-    if isinstance(given, Mapping):
-        if isinstance(use, str):
-            yield given
-        if isinstance(given.get("use"), str):
-            yield from _calls(given["use"], given.get("with"))
-        do = given.get("do")
-        inner = do.get("steps") if isinstance(do, Mapping) else None
-        for step in inner.values() if isinstance(inner, Mapping) else ():
-            if isinstance(step, Mapping):
-                yield from _calls(step.get("use"), step.get("with"))
+def _is_outer(reference: Reference, document: Document) -> bool:
+    if reference[0] == "steps":
+        return len(reference) < 2 or reference[1] in document.steps
+    return reference[0] in ("vars", "input", "run")
 
 
-def _address(given: Mapping[str, Any]) -> frozenset[Reference]:
-    found: frozenset[Reference] = frozenset()
-    if URL in given:
-        found |= _before_path(given[URL])
-    for name in NAMED:
-        if name in given:
-            found |= _references(given[name])
+def _given_to(document: Document, id: str) -> frozenset[Reference]:
+    """What decides the result of a step, as far as its document says."""
+    step = document.steps[id]
+    found = _references(step.with_)
+    if not isinstance(step.on_error, str) and step.on_error.use_default is not UNSET:
+        found |= _references(step.on_error.use_default)
     return found
+
+
+def _calls(given: Any) -> Iterator[tuple[str, Any]]:
+    """The steps that are written in what a step is given, as in a `map`: what they use, and what they are given."""
+    if isinstance(given, Mapping):
+        if isinstance(given.get("use"), str):
+            yield given["use"], given.get("with")
+    elif not isinstance(given, list):
+        return
+    for each in given.values() if isinstance(given, Mapping) else given:
+        yield from _calls(each)
+
+
+def _address(use: str, given: Any) -> frozenset[Reference]:
+    """What in the arguments of a step says where they go: of a request its server; of a program or a step of the user's
+    own anything may."""
+    if use in NAMES and use not in PROGRAMS:
+        if use not in REQUESTS or not isinstance(given, Mapping):
+            return _references(given) if use in REQUESTS else frozenset()
+        return _before_path(given.get(URL)) | _references(given.get(ENDPOINT))
+    return _references(given)
 
 
 def _before_path(url: Any) -> frozenset[Reference]:

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from urllib.parse import urljoin
 
 from outlive._define.flow.answer import HEAD_BYTES_MAX, Answer, read_answer
+from outlive._define.flow.grants import Bounds, check_targets
 from outlive._define.flow.reach import Reach, Target, parse_url
 from outlive.errors import AnswerError, RedirectError, RequestError, UnreachableError
 
@@ -63,6 +64,8 @@ class Request:
     """Of the body of the answer."""
     redirects_max: int = REDIRECTS_MAX
     """How many are followed; with 0 an answer that redirects is the answer."""
+    bounds: tuple[Bounds, ...] = ()
+    """Where it may go, for the secrets in it; a redirect too, whatever is left of it then."""
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -87,6 +90,7 @@ class Fetcher:
             RequestError, UrlError: it cannot be sent like this.
             HostRefusedError, AddressRefusedError: it may not be sent there.
             UnreachableError: there was no complete answer.
+            SecretError: a secret in it may not be sent there.
             AnswerError: the answer cannot be taken.
             RedirectError: the answer leads elsewhere, and it may not be followed.
         """
@@ -118,6 +122,7 @@ class Fetcher:
 
     async def _send(self, request: Request, target: Target, is_complete: Callable[[bytes], bool] | None) -> Answer:
         """One hop: one connection, one request, one answer."""
+        check_targets(request.bounds, target)
         reader, writer = await self._connect(target, request.connect_seconds)
         try:
             writer.write(_head(request, target) + request.body)

@@ -17,6 +17,7 @@ import msgspec
 
 from outlive._define.flow.answer import Answer
 from outlive._define.flow.fetching import Fetcher, Request
+from outlive._define.flow.grants import Bounds
 from outlive._define.flow.program import Program, kill
 from outlive.errors import HttpStatusError, ToolError, UnreachableError
 
@@ -114,7 +115,17 @@ def _answer_in(lines: list[bytes], id: int) -> dict[str, Any] | None:
 class HttpWire:
     """Streamable HTTP: each message is a POST; the answer is JSON, or a stream of events that ends with it."""
 
-    def __init__(self, fetcher: Fetcher, server: str, url: str, *, token: str | None, seconds_max: float) -> None:
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        server: str,
+        url: str,
+        *,
+        token: str | None,
+        seconds_max: float,
+        bounds: tuple[Bounds, ...] = (),
+    ) -> None:
+        self._bounds = bounds
         self._fetcher, self._server, self._url = fetcher, server, url
         self._seconds_max = seconds_max
         self._own = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -150,6 +161,7 @@ class HttpWire:
             total_seconds=self._seconds_max,
             bytes_max=ANSWER_BYTES_MAX,
             redirects_max=0,
+            bounds=self._bounds,
         )
         return await self._fetcher.fetch(request, is_complete=is_complete)
 

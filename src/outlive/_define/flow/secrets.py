@@ -26,11 +26,12 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from outlive._define.in_step import REDACT
-from outlive.errors import SecretError, StepFailed
+from outlive._define.in_step import REDACT, current_step
+from outlive.errors import NotInRunError, SecretError, StepFailed
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
+    from outlive._define.flow.grants import Bounds
 
 OPEN, CLOSE = "\ufdd0", "\ufdd1"
 BLOTTED = "[REDACTED]"
@@ -38,7 +39,6 @@ CHARACTERS_MIN = 4
 """Shorter ones cannot be blotted out: they would be found everywhere."""
 PACKED_CHARACTERS_MIN = 6
 """The same for Base64."""
-ENVIRONMENT = "OUTLIVE_SECRET_"
 
 _REFERENCE = re.compile(f"{OPEN}secret:([A-Za-z_][A-Za-z0-9_]*):([^{OPEN}{CLOSE}]*){CLOSE}")
 
@@ -113,8 +113,13 @@ def find_value(name: str, env: str | None = None) -> str:
     """
     from outlive._define.flow import settings  # A program that only defines flows needs none of it.
 
-    variable = env or f"{ENVIRONMENT}{name.upper()}"
-    place = settings.current().secrets
+    known = settings.current()
+    bounds, place = known.bounds_of(name), known.secrets
+    if env is not None and bounds.env not in (None, env):
+        raise SecretError(name, f"has its value in {bounds.env} by the settings, and the document names {env}")
+    variable = bounds.env or env or f"{settings.ENVIRONMENT}{name.upper()}"
+    if (owner := known.secret_with(variable)) not in (None, name.lower()):
+        raise SecretError(name, f"cannot have its value in {variable}, which is that of the secret {owner}")
     value = None if place is None else _stored(Path(place), name)
     if value is None:
         value = os.environ.get(variable)
@@ -144,9 +149,17 @@ def _stored(place: Path, name: str) -> str | None:
 class Revealed:
     """The values of the secrets that one attempt of a step uses."""
 
-    def __init__(self, grants: Iterable[str]) -> None:
+    def __init__(self, grants: Iterable[str], *, to: str | None) -> None:
+        """`to`: what gets them, in the words of the settings; None for requests, which say where they go as they go."""
         self._grants = frozenset(grants)
+        self._to = to
         self._values: dict[str, str] = {}
+        self._bounds: dict[str, Bounds] = {}
+
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """Where requests may go that have them."""
+        return tuple(self._bounds.values())
 
     def value_of(self, reference: str) -> str:
         """The value of a reference.
@@ -159,8 +172,28 @@ class Revealed:
             assert found is not None
             if reference not in self._grants:
                 raise SecretError(found[1], "is not named in the `with` of this step, so it may not use it")
-            self._values[reference] = find_value(found[1], found[2] or None)
+            self._values[reference] = self._take(found[1], found[2] or None, is_named=True)
         return self._values[reference]
+
+    def own(self, name: str) -> str:
+        """The value of a secret that the settings give to what is called here. No reference in data means it.
+
+        Raises:
+            SecretError: it has none.
+        """
+        self._values[name] = self._take(name, None, is_named=False)
+        return self._values[name]
+
+    def _take(self, name: str, env: str | None, *, is_named: bool) -> str:
+        from outlive._define.flow import settings
+
+        bounds = settings.current().bounds_of(name)
+        if is_named and (flow := _flow_here()) is not None:
+            bounds.check_flow(flow)
+        if self._to is not None:
+            bounds.check_use(self._to)
+        self._bounds[name] = bounds
+        return find_value(name, env)
 
     def resolve(self, value: Any) -> Any:
         """Plain data with values in place of references."""
@@ -241,6 +274,14 @@ def _leaks(error: BaseException | None, pattern: re.Pattern[str], depth: int = 1
     return _leaks(error.__cause__, pattern, depth - 1) or _leaks(error.__context__, pattern, depth - 1)
 
 
+def _flow_here() -> str | None:
+    """The flow whose step this is; None where a step is tried without a run."""
+    try:
+        return current_step().workflow
+    except NotInRunError:
+        return None
+
+
 # -- Steps of users ----------------------------------------------------------------------------------------
 
 _GRANTED: contextvars.ContextVar[Revealed] = contextvars.ContextVar("outlive_secrets")
@@ -254,14 +295,14 @@ def reveal(reference: str) -> str:
     """
     if OPEN not in reference:
         return reference
-    granted = _GRANTED.get(None) or Revealed(())
+    granted = _GRANTED.get(None) or Revealed((), to=None)
     return str(granted.resolve(reference))
 
 
 @contextmanager
-def granted(grants: Iterable[str]) -> Iterator[Revealed]:
-    """Let the code inside use these secrets, and blot them out of the errors that leave it."""
-    revealed = Revealed(grants)
+def granted(grants: Iterable[str], *, to: str | None = None) -> Iterator[Revealed]:
+    """Let the code inside use these secrets, and blot them out of the errors that leave it; for `to` see `Revealed`."""
+    revealed = Revealed(grants, to=to)
     token, redacting = _GRANTED.set(revealed), REDACT.set(revealed.blot)
     try:
         yield revealed
@@ -275,18 +316,18 @@ def granted(grants: Iterable[str]) -> Iterator[Revealed]:
         _GRANTED.reset(token)
 
 
-def granting(fn: Callable[..., Any], grants: Iterable[str], *, is_async: bool) -> Callable[..., Any]:
-    """The function of a step, allowed to `reveal` these secrets, and with them blotted out of what comes out of it."""
+def granting(fn: Callable[..., Any], grants: Iterable[str], *, to: str, is_async: bool) -> Callable[..., Any]:
+    """The function of the step `to`, allowed to `reveal` these secrets; what comes out of it has none of them."""
     grants = tuple(grants)
 
     @functools.wraps(fn)
     async def call_async(*args: Any, **kwargs: Any) -> Any:
-        with granted(grants) as revealed:
+        with granted(grants, to=to) as revealed:
             return revealed.blot(await fn(*args, **kwargs))
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with granted(grants) as revealed:
+        with granted(grants, to=to) as revealed:
             return revealed.blot(fn(*args, **kwargs))
 
     return call_async if is_async else call

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from ipaddress import ip_network
@@ -22,13 +22,16 @@ import msgspec
 from msgspec import Meta
 
 from outlive._define.flow.fetching import Fetcher
+from outlive._define.flow.grants import Bounds, place_of
 from outlive._define.flow.program import why_not_settable
 from outlive._define.flow.reach import Reach, parse_url
 from outlive._define.flow.spelling import nearest
 from outlive.config.file import FILE, find_file, read_file
-from outlive.errors import SettingsError
+from outlive.errors import OutliveError, SettingsError
 
 Text = Annotated[str, Meta(min_length=1)]
+ENVIRONMENT = "OUTLIVE_SECRET_"
+"""How the environment variables of secrets begin."""
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,6 +109,22 @@ class LlmEndpoint(_Table, frozen=True, kw_only=True):
     seconds_max: Annotated[float, Meta(gt=0)] = 300.0
 
 
+class SecretGrant(_Table, frozen=True, kw_only=True):
+    """`[flows.grants.NAME]`: what the secret of this name may be used for."""
+
+    hosts: list[Text] | None = None
+    """Servers that requests take it to, and no others: `api.example.com`, `*.corp.example`, `box:8443`, all by TLS;
+    `http://box:8080`. Once `hosts` or `uses` is given, nothing gets it that neither lists."""
+    uses: list[Text] | None = None
+    """What else gets it: steps of yours by their names, `shell:report`, `docker:convert`, and `mcp:files` for a server
+    that is a program."""
+    flows: list[Text] | None = None
+    """Flows that may name it: `shop`, `billing.*`. Unless given: all of files and of programs, and none that is
+    published over HTTP with a key."""
+    env: Text | None = None
+    """The environment variable with its value, which no other variable of a flow may have then."""
+
+
 class FileSettings(_Table, frozen=True, kw_only=True):
     """`[flows.files]`: the folder whose files flows may load."""
 
@@ -159,6 +178,9 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
     environment: list[Text] = []
     """Environment variables that documents may name which are published over HTTP with a key: `SHOP_TOKEN`, `SHOP_*`.
     Those of files and of programs may name any."""
+    grants: dict[str, SecretGrant] = {}
+    """What each secret may be used for, by its name. The secret of an endpoint or a server in these settings goes there
+    and nowhere else unless it has a grant that says otherwise."""
     http: HttpSettings = HttpSettings()
     shell: dict[str, ShellCommand] = {}
     docker: dict[str, DockerImage] = {}
@@ -187,6 +209,30 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
         authority = parse_url(url).authority
         return Fetcher(Reach(allow_hosts=(authority,), only_hosts=(authority,)), ca_file=self.http.ca_file)
 
+    @cached_property
+    def bounds(self) -> dict[str, Bounds]:
+        """What each secret may be used for that this says something of, by its name in lower case: some folders of
+        secrets, and environment variables, do not tell `Token` from `token`."""
+        owners = [(each.key, each.url) for each in self.llm.values()]
+        owners += [(each.token, each.url) for each in self.mcp.values() if each.url is not None]
+        own: dict[str, dict[str, None]] = {}
+        for name, url in owners:
+            if name is not None:
+                own.setdefault(name.lower(), {})[parse_url(url).origin] = None
+        names = {name.lower(): name for name in [*(name for name, _ in owners if name is not None), *self.grants]}
+        return {key: _bounds(name, self.grants.get(name), own.get(key)) for key, name in names.items()}
+
+    def bounds_of(self, name: str) -> Bounds:
+        """What a secret may be used for."""
+        return self.bounds.get(name.lower()) or Bounds(name=name)
+
+    def secret_with(self, variable: str) -> str | None:
+        """The name of the secret, in lower case, whose value an environment variable has by these settings."""
+        for key, bounds in self.bounds.items():
+            if variable.upper() == (bounds.env or f"{ENVIRONMENT}{key}").upper():
+                return key
+        return None
+
     def routes_of(self, name: str) -> list[Route]:
         """What `use: name` can mean here: the first of them that fits counts. The last one always fits, and is the name
         itself if no route does."""
@@ -199,6 +245,22 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
                     if not rule.conditions:
                         return found
         return [*found, Route(use=name)]
+
+
+def _bounds(name: str, grant: SecretGrant | None, own: Iterable[str] | None) -> Bounds:
+    grant = grant or SecretGrant()
+    hosts, uses = grant.hosts, grant.uses
+    if hosts is None and uses is None:
+        hosts = None if own is None else [*own]
+    if hosts is not None or uses is not None:
+        hosts, uses = hosts or [], uses or []
+    return Bounds(
+        name=name,
+        places=None if hosts is None else tuple(place_of(each) for each in hosts),
+        uses=None if uses is None else tuple(uses),
+        flows=None if grant.flows is None else tuple(grant.flows),
+        env=grant.env,
+    )
 
 
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -324,6 +386,23 @@ def _check(settings: Settings, file: str, key: str) -> None:
     for name, server in settings.mcp.items():
         if (server.url is None) == (not server.argv):
             raise SettingsError(file, f"{key}.mcp.{name}", "give either url or argv")
+    seen: dict[str, str] = {}
+    for name, grant in settings.grants.items():
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise SettingsError(file, f"{key}.grants.{name}", f"it is the same secret as {other}, in other letters")
+        for at, host in enumerate(grant.hosts or ()):
+            try:
+                place_of(host)
+            except ValueError as error:
+                raise SettingsError(file, f"{key}.grants.{name}.hosts[{at}]", str(error)) from None
+    owners = [("llm", name, each.key, each.url) for name, each in settings.llm.items()]
+    owners += [("mcp", name, each.token, each.url) for name, each in settings.mcp.items() if each.url is not None]
+    for kind, name, secret, url in owners:
+        if secret is not None:
+            try:
+                settings.bounds_of(secret).check_target(parse_url(url))
+            except OutliveError as error:
+                raise SettingsError(file, f"{key}.{kind}.{name}", str(error)) from None
     for kind, programs in (("shell", settings.shell), ("docker", settings.docker)):
         for name, program in programs.items():
             for at, variable in enumerate(program.secrets):

@@ -24,8 +24,9 @@ from outlive._define.flow.secrets import check_data, granting, grants_in
 from outlive._define.registry import BY_NAME, REGISTRY
 from outlive._define.step import NO_RESULT, UNDO_RETRY, as_undo
 from outlive._journal.arguments import Signature
-from outlive._journal.value import codec_for
+from outlive._journal.value import Stored, codec_for
 from outlive._model import Retry
+from outlive._model.giver import GIVER, Giver
 from outlive._replay.ask import (
     cancel_detached,
     child_result,
@@ -81,6 +82,7 @@ class StepTarget:
         names: References = (),
     ) -> None:
         self._names = names
+        self._called = spec.name
         plain = PlainArguments(spec.signature, spec.name)
         self._spec = replace(spec, name=id, known_as=spec.name, signature=plain, kind=kind, options=options)
         self._options, self._undo = options, undo
@@ -97,7 +99,7 @@ class StepTarget:
             options = replace(options, undo=self._undo.spec(scope))
         spec = self._spec
         if self._names and (grants := grants_in(self._names, scope)):
-            spec = replace(spec, fn=granting(spec.fn, grants, is_async=spec.is_async))
+            spec = replace(spec, fn=granting(spec.fn, grants, to=self._called, is_async=spec.is_async))
         return await run_step(execution, spec, options, (), given)
 
 
@@ -129,6 +131,8 @@ class WorkflowTarget:
         self._is_detached = queue is not None
         self._takes_input = takes_input
         self._values = {"vars": values} if values else {}
+        if values:
+            self._spec = replace(self._spec, signature=OfDocument(self._spec.signature))
 
     async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
         """See `Target`: tried again as its `retry` says, each time as another run."""
@@ -161,6 +165,27 @@ def _refuse_too_deep(execution: Execution, id: str) -> None:
         name = SCOPE.get().frame.spec.name
         reason = f"flows call each other {DEPTH_MAX} deep, and flow {name} may not go on; end the circle with an `if`"
         raise FlowStepError(id, reason)
+
+
+class OfDocument(Signature):
+    """Of a flow that another one starts: a document gives it variables as any start does, and none that are fixed."""
+
+    def __init__(self, own: Signature) -> None:
+        self.__dict__.update(own.__dict__)
+        self._own = own
+        self.takes_input = True
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """See `Signature`."""
+        before = GIVER.set(Giver(is_free=False))
+        try:
+            return self._own.encode(args, kwargs)
+        finally:
+            GIVER.reset(before)
+
+    def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
+        """See `Signature`."""
+        return self._own.decode(data)
 
 
 class FlowTarget:
@@ -364,7 +389,7 @@ class UndoTarget:
         if self._step is not None:
             own = as_undo(self._step)
             if grants:
-                own = replace(own, fn=granting(own.fn, grants, is_async=own.is_async))
+                own = replace(own, fn=granting(own.fn, grants, to=self._use, is_async=own.is_async))
             options = own.options if own.options.retry else replace(own.options, retry=UNDO_RETRY)
             arguments = _without_result(RenderedArguments(self._step.signature, self._name, render))
             return replace(own, name=self._name, signature=arguments, options=options)

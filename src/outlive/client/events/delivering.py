@@ -58,6 +58,7 @@ async def deliver(store: Store, name: str, event: SentEvent) -> int:
             total_seconds=TOTAL_SECONDS,
             bytes_max=ANSWER_BYTES_MAX,
             redirects_max=0,
+            bounds=() if sink.secret is None else (settings.current().bounds_of(sink.secret),),
         )
         answer = await settings.current().fetcher.fetch(request)
     except UnreachableError:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct
 import outlive.errors as e
 from outlive._define.flow import settings
 from outlive._define.flow.addresses import fixed_vars
-from outlive._define.flow.document import Document, hash_of
+from outlive._define.flow.document import Document, Variable, hash_of
 from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.reading import read
@@ -283,11 +283,12 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
     return Started(run.id)
 
 
-def unlisted_env(call: Call, text: str) -> list[Problem]:
-    """A problem for each environment variable that a document names and the operator does not list.
+def unlisted(call: Call, text: str) -> list[Problem]:
+    """A problem for each environment variable and each secret that a document names and the operator does not list.
 
     Variables of servers and workers hold passwords, and a run shows what it reads: a person who may publish flows may
-    not read all of them. A caller of a server without keys, which is on this machine, may.
+    not read all of them. Nor may the document send any secret of the workers: those of other flows, of endpoints and of
+    sinks are found by their names too. A caller of a server without keys, which is on this machine, may.
 
     Raises:
         FlowError: the text cannot be read.
@@ -295,28 +296,45 @@ def unlisted_env(call: Call, text: str) -> list[Problem]:
     if call.principal is LOCAL:
         return []
     reading = read(text)
-    allowed = settings.current().environment
-    advice = "let the operator list it in [flows] environment of the server, or leave `env` out"
-    refused = [
-        Problem(
-            code="unlisted-env",
-            message=f"a document that comes with a key may not name the environment variable {variable.env}",
-            path=("vars", name, "env"),
-            suggestion=advice,
-        )
-        for name, variable in document_of(reading).vars.items()
-        if variable.env and not any(fnmatchcase(variable.env, each) for each in allowed)
-    ]
+    document, refused = document_of(reading), list[Problem]()
+    for name, variable in document.vars.items():
+        if variable.secret and not settings.current().bounds_of(name).lists(document.name):
+            refused.append(
+                Problem(
+                    code="unlisted-secret",
+                    message=f"a document that comes with a key may not name the secret {name}",
+                    path=("vars", name, "secret"),
+                    suggestion=f"let the operator list the flow in [flows.grants.{name}] flows of the server",
+                )
+            )
+        if variable.env and not _may_name(name, variable, variable.env):
+            refused.append(
+                Problem(
+                    code="unlisted-env",
+                    message=f"a document that comes with a key may not name the environment variable {variable.env}",
+                    path=("vars", name, "env"),
+                    suggestion="let the operator list it in [flows] environment of the server, or leave `env` out",
+                )
+            )
     return reading.positions.located(refused)
 
 
+def _may_name(name: str, variable: Variable, env: str) -> bool:
+    """Whether a variable of a document that comes with a key may name this environment variable."""
+    known = settings.current()
+    of_secret = variable.secret and known.bounds_of(name).env == env
+    if not of_secret and (env.upper().startswith(settings.ENVIRONMENT) or known.secret_with(env) is not None):
+        return False  # The value of a secret, by another name or as no secret at all.
+    return of_secret or any(fnmatchcase(env, each) for each in known.environment)
+
+
 def _check_environment(call: Call, text: str) -> None:
-    """See that a document names no environment variable that its sender may not read.
+    """See that a document names no environment variable and no secret that its sender may not use.
 
     Raises:
         FlowError: it does, or is none.
     """
-    if refused := unlisted_env(call, text):
+    if refused := unlisted(call, text):
         raise FlowError(refused)
 
 

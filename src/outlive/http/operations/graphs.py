@@ -10,7 +10,7 @@ import outlive.errors as e
 from outlive._define.flow.problems import FlowError, Problem, dotted
 from outlive.client.graphs import MachineGraph, check_text, graph_of_document
 from outlive.http.operation import Call, operation
-from outlive.http.operations.flows import MISSING, DocumentText, FlowQuery, input_of, unlisted_env
+from outlive.http.operations.flows import MISSING, DocumentText, FlowQuery, input_of, unlisted
 from outlive.http.operations.runs import check_workflow
 from outlive.http.wire.graphs import GraphView, graph_view
 from outlive.http.wire.page import Name
@@ -69,7 +69,7 @@ async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
     Steps that this server does not have are warnings: workers may have them.
     """
     found = check_text(body.document)
-    problems = [*found.problems, *(unlisted_env(call, body.document) if found.document is not None else [])]
+    problems = [*found.problems, *(unlisted(call, body.document) if found.document is not None else [])]
     in_order = sorted(problems, key=lambda each: (each.line, each.column))
     return CheckedView(
         is_fine=all(each.is_warning for each in problems),

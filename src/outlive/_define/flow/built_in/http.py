@@ -126,7 +126,7 @@ async def send(given: HttpArguments, grants: list[str]) -> Any:
 
 
 async def _exchange(given: HttpArguments, fetcher: Fetcher, revealed: Revealed) -> dict[str, Any]:
-    request = _request(given)
+    request = dataclasses.replace(_request(given), bounds=revealed.bounds)
     answer = await fetcher.fetch(request)
     expect_status(answer, given.expect, f"{request.method} {_shown(request.url)}", revealed)
     headers = {name: value for name, value in answer.headers.items() if name != "set-cookie"}

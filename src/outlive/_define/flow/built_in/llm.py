@@ -17,7 +17,8 @@ from outlive._define.flow.built_in.http import expect_status, with_retry
 from outlive._define.flow.call import Call, OneOf
 from outlive._define.flow.expression import ANY, MAP, NUMBER, STRING, Type
 from outlive._define.flow.fetching import Answer, Fetcher, Request
-from outlive._define.flow.secrets import Revealed, granted, reference_to
+from outlive._define.flow.grants import Bounds
+from outlive._define.flow.secrets import Revealed, granted
 from outlive.errors import AnswerError, NotAllowedError, RequestError
 
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
@@ -78,19 +79,18 @@ class Llm:
 async def complete(given: LlmArguments, grants: list[str]) -> Any:
     """Ask for one completion."""
     named = _endpoint(given)
-    own = None if named is None or named.key is None else reference_to(named.key)
-    with granted([*grants, *([own] if own else [])]) as revealed:
+    with granted(grants) as revealed:
         real = msgspec.convert(revealed.resolve(msgspec.to_builtins(given)), LlmArguments)
         if named is None:
             assert real.url is not None
             base, key, seconds, fetcher = real.url, real.key, URL_SECONDS_MAX, settings.current().fetcher
         else:
             base, seconds, fetcher = named.url, named.seconds_max, settings.current().fetcher_for(named.url)
-            key = real.key if own is None else revealed.value_of(own)
+            key = real.key if named.key is None else revealed.own(named.key)
         model = real.model or (named.model if named else None)
         if model is None:
             raise RequestError("an llm step", "needs a model, in `with` or in the settings of its endpoint")
-        answer = await _ask(fetcher, base, key, seconds, _body(real, model))
+        answer = await _ask(fetcher, base, key, seconds, _body(real, model), revealed.bounds)
         expect_status(answer, UNSET, f"POST {base}/chat/completions", revealed)
         return revealed.blot(_result(answer, base, revealed, is_data=real.schema is not None))
 
@@ -105,7 +105,14 @@ def _endpoint(given: LlmArguments) -> settings.LlmEndpoint | None:
     return known[name]
 
 
-async def _ask(fetcher: Fetcher, base: str, key: str | None, seconds: float, body: dict[str, Any]) -> Answer:
+async def _ask(
+    fetcher: Fetcher,
+    base: str,
+    key: str | None,
+    seconds: float,
+    body: dict[str, Any],
+    bounds: tuple[Bounds, ...],
+) -> Answer:
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
@@ -117,6 +124,7 @@ async def _ask(fetcher: Fetcher, base: str, key: str | None, seconds: float, bod
         total_seconds=seconds,
         bytes_max=ANSWER_BYTES_MAX,
         redirects_max=0,
+        bounds=bounds,
     )
     return await fetcher.fetch(request)
 

@@ -15,7 +15,7 @@ from outlive._define.flow.call import Call
 from outlive._define.flow.expression import ANY, LIST, MAP, STRING, Type
 from outlive._define.flow.mcp_client import HttpWire, call_program_tool, call_tool, text_of
 from outlive._define.flow.program import Program
-from outlive._define.flow.secrets import granted, reference_to
+from outlive._define.flow.secrets import granted
 from outlive.errors import NotAllowedError
 
 
@@ -50,16 +50,22 @@ async def call_server(given: McpArguments, grants: list[str]) -> Any:
     if server.tools is not None and given.tool not in server.tools:
         key = f"[flows.mcp.{given.server}] tools"
         raise NotAllowedError("tool", given.tool, key=key, allowed=server.tools)
-    own = None if server.token is None else reference_to(server.token)
-    with granted([*grants, *([own] if own else [])]) as revealed:
+    with granted(grants, to=f"mcp:{given.server}" if server.url is None else None) as revealed:
         arguments = revealed.resolve(given.arguments)
         if server.url is None:
             program = Program(name=given.server, argv=server.argv, env=server.env, seconds_max=server.seconds_max)
             result = await call_program_tool(program, given.server, given.tool, arguments)
         else:
             fetcher = settings.current().fetcher_for(server.url)
-            token = None if own is None else revealed.value_of(own)
-            wire = HttpWire(fetcher, given.server, server.url, token=token, seconds_max=server.seconds_max)
+            token = None if server.token is None else revealed.own(server.token)
+            wire = HttpWire(
+                fetcher,
+                given.server,
+                server.url,
+                token=token,
+                seconds_max=server.seconds_max,
+                bounds=revealed.bounds,
+            )
             result = await call_tool(wire, given.server, given.tool, arguments)
         data = result.get("structuredContent")
         return revealed.blot({"text": text_of(result), "data": data, "content": result.get("content") or []})

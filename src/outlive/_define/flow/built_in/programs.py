@@ -88,7 +88,7 @@ async def run_command(given: ShellArguments, grants: list[str]) -> Any:
     if command is None:
         key = f"[flows.shell.{given.command}]"
         raise NotAllowedError("shell command", given.command, key=key, allowed=[*allowed])
-    with granted(grants) as revealed:
+    with granted(grants, to=f"shell:{given.command}") as revealed:
         real = msgspec.convert(revealed.resolve(msgspec.to_builtins(given)), ShellArguments)
         what = f"command {given.command}"
         _check(what, real, takes_arguments=command.arguments, variables=command.secrets)
@@ -110,7 +110,7 @@ async def run_image(given: DockerArguments, grants: list[str]) -> Any:
     if image is None:
         key = f"[flows.docker.{given.image}]"
         raise NotAllowedError("docker image", given.image, key=key, allowed=[*allowed])
-    with granted(grants) as revealed:
+    with granted(grants, to=f"docker:{given.image}") as revealed:
         real = msgspec.convert(revealed.resolve(msgspec.to_builtins(given)), DockerArguments)
         what = f"image {given.image}"
         _check(what, real, takes_arguments=image.arguments, variables=image.secrets)

@@ -11,7 +11,7 @@ from outlive._define.flow.call import BuiltIn, Call
 from outlive._define.flow.expression import ANY, STRING
 from outlive._define.flow.plain_data import PlainArguments
 from outlive._define.flow.problems import FlowInputError
-from outlive._define.flow.target import WorkflowTarget, workflow_meant
+from outlive._define.flow.target import OfDocument, WorkflowTarget, workflow_meant
 from outlive._model import check_run_id
 from outlive._model import given as checked
 from outlive._replay.ask import start_detached, this_execution
@@ -75,6 +75,7 @@ class Start:
             spec = replace(spec, signature=PlainArguments(spec.signature, spec.name, is_checked=True))
         else:
             args, kwargs = (given.input,), {"vars": given.vars} if given.vars else {}
+            spec = replace(spec, signature=OfDocument(spec.signature))
             try:
                 spec.signature.encode(args, kwargs)
             except FlowInputError:

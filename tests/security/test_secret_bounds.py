@@ -1,0 +1,388 @@
+"""Where secrets of flows may go: the settings of the operator count, whatever a document, a start or a server says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive import flow
+from outlive._define.flow.addresses import fixed_vars
+from outlive._define.flow.grants import place_of
+from outlive._define.flow.reach import parse_url
+from outlive._define.flow.settings import read
+from outlive._model.trigger import SentEvent
+from outlive.errors import RunFailed, SettingsError, UnreachableError
+from outlive.http import Api
+from outlive.testing import TestEngine
+from tests.flow.tools import respond
+from tests.flow.web import Asked, Web, answer, serving
+from tests.http.caller import Caller
+
+VALUE = "tok-of-the-bank-77"
+LOCAL = {"allow_networks": ["127.0.0.0/8"]}
+TOKEN = "${{ vars.bounds_token }}"
+FORGED = "\ufdd0secret:bounds_token:\ufdd1"
+
+
+@pytest.fixture(autouse=True)
+def _value(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("OUTLIVE_SECRET_BOUNDS_TOKEN", VALUE)
+    with flow.using({"http": LOCAL}):
+        yield
+
+
+@outlive.step
+async def bounds_sign(token: str) -> int:
+    """A step of a user that needs the value."""
+    return len(flow.reveal(token))
+
+
+def one_step(use: str, given: Any, *, name: str = "bounds", **more: Any) -> flow.Flow:
+    """A flow of one step that may name the secret."""
+    variables = {"bounds_token": {"secret": True}, "api": {"type": "string", "default": "-", "fixed": False}}
+    document = {
+        "name": name,
+        "input": {"text": {"default": ""}},
+        "vars": variables,
+        "steps": {"do": {"use": use, "with": given, **more}},
+        "output": "${{ steps.do }}",
+    }
+    return flow.parse(json.dumps(document))
+
+
+async def failure_of(made: flow.Flow, **given: Any) -> str:
+    """What a run fails with; "" if it does not."""
+    async with TestEngine() as engine:
+        run = await engine.start(made.bind(**given))
+        try:
+            await run.result()
+        except RunFailed as error:
+            return str(error.failure.message)
+        return ""
+
+
+def bound(**grant: Any) -> Any:
+    """Settings that say what the secret may be used for."""
+    return flow.using({"http": LOCAL, "grants": {"bounds_token": grant}})
+
+
+def has_value(web: Web) -> bool:
+    """Whether a server was sent the value in some way."""
+    return any(VALUE in f"{asked.path} {asked.headers} {asked.body!r}" for asked in web.asked)
+
+
+# -- Requests ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_secret_goes_to_the_servers_of_the_settings_only() -> None:
+    """Whatever the address was rendered from: it is looked at when the request is sent. [S30]"""
+    charge = one_step("http", {"url": "${{ vars.api }}/charges", "bearer": TOKEN})
+    async with serving(lambda _: answer(200)) as bank, serving(lambda _: answer(200)) as thief:
+        with bound(hosts=[f"http://127.0.0.1:{bank.port}"]):
+            assert await failure_of(charge, vars={"api": bank.url("")}) == ""
+            refused = await failure_of(charge, vars={"api": thief.url("")})
+            encrypted = await failure_of(charge, vars={"api": bank.url("", scheme="https")})
+
+    assert f"secret 'bounds_token' may not be sent to {thief.url('')}" in refused
+    assert "may not be sent to https://127.0.0.1" in encrypted
+    assert (has_value(bank), thief.asked) == (True, [])
+
+
+@pytest.mark.parametrize("header", ["Authorization", "Accept", "User-Agent"])
+async def test_a_redirect_takes_no_secret_elsewhere(header: str) -> None:
+    """Some headers go along to another origin, and an answer may say the value itself. [S30]"""
+    made = one_step("http", {"url": "${{ vars.api }}", "headers": {header: TOKEN}})
+
+    async with serving(lambda _: answer(200)) as thief:
+
+        def lead(asked: Asked) -> bytes:
+            return answer(302, Location=f"{thief.url('/')}?is={asked.headers[header.lower()]}")
+
+        async with serving(lead) as bank:
+            with bound(hosts=[f"http://127.0.0.1:{bank.port}"]):
+                refused = await failure_of(made, vars={"api": bank.url()})
+
+    assert "may not be sent to" in refused
+    assert (has_value(bank), thief.asked) == (True, [])
+
+
+async def test_a_secret_of_an_endpoint_goes_there_and_nowhere_else() -> None:
+    """A document may name it, and cannot send it to a server of its own, though no grant says anything. [S30]"""
+    completion = {"choices": [{"message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop"}]}
+    async with serving(lambda _: answer(200, json.dumps(completion))) as model, serving(lambda _: answer(200)) as thief:
+        endpoint = {"url": model.url("/v1"), "key": "bounds_token", "model": "m"}
+        with flow.using({"http": LOCAL, "llm": {"default": endpoint}}):
+            own = {"url": thief.url("/v1"), "key": TOKEN, "model": "m", "prompt": "hi"}
+            assert "may not be sent to" in await failure_of(one_step("llm", own))
+            request = {"url": thief.url(), "bearer": TOKEN}
+            assert "may not be sent to" in await failure_of(one_step("http", request))
+            assert "may not be given to bounds_sign" in await failure_of(one_step("bounds_sign", {"token": TOKEN}))
+            assert await failure_of(one_step("llm", {"prompt": "hi"})) == ""
+
+    assert (model.asked[0].headers["authorization"], thief.asked) == (f"Bearer {VALUE}", [])
+
+
+async def test_data_does_not_name_the_secret_of_an_endpoint() -> None:
+    """A prompt with it would let the model say it, letter by letter; arguments of a tool likewise. [S30]"""
+    completion = {"choices": [{"message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop"}]}
+
+    def handle(asked: Asked) -> bytes:
+        body = json.loads(asked.body)
+        if asked.path != "/mcp":
+            return answer(200, json.dumps(completion))
+        reply = respond(body, is_modern=False)
+        return answer(202) if reply is None else answer(200, json.dumps(reply), Content_Type="application/json")
+
+    async with serving(handle) as web:
+        table = {
+            "llm": {"default": {"url": web.url("/v1"), "key": "bounds_token", "model": "m"}},
+            "mcp": {"calc": {"url": web.url("/mcp"), "token": "bounds_token"}},
+        }
+        with flow.using(table):
+            for use, given in (
+                ("llm", {"prompt": "${{ input.text }}"}),
+                ("mcp", {"server": "calc", "tool": "add", "arguments": {"numbers": [1], "note": "${{ input.text }}"}}),
+            ):
+                refused = await failure_of(one_step(use, given), input={"text": f"spell {FORGED}"})
+                assert "is not named in the `with` of this step" in refused
+
+    assert not any(VALUE.encode() in asked.body for asked in web.asked)
+
+
+async def test_a_delivery_is_signed_for_the_servers_of_the_settings_only() -> None:
+    """A person who may add sinks cannot have signatures by the secret of another sink. [S30]"""
+    event = SentEvent(type="a", id="1", source="", data=None, time="2026-01-01T00:00:00Z")
+    async with serving(lambda _: answer(204)) as crm, serving(lambda _: answer(204)) as thief, TestEngine() as engine:
+        await engine.events.add_sink("crm", crm.url(), secret="bounds_token")
+        await engine.events.add_sink("thief", thief.url(), secret="bounds_token")
+        with bound(hosts=[f"http://127.0.0.1:{crm.port}"]):
+            assert await engine.events.deliver("crm", event) == 204
+            with pytest.raises(UnreachableError, match="'bounds_token' may not be sent to"):
+                await engine.events.deliver("thief", event)
+
+    assert ("webhook-signature" in crm.asked[0].headers, thief.asked) == (True, [])
+
+
+# -- Steps and programs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("use", "given", "listed"),
+    [
+        ("bounds_sign", {"token": TOKEN}, "bounds_sign"),
+        ("shell", {"command": "say", "input": TOKEN}, "shell:say"),
+        ("docker", {"image": "say", "input": TOKEN}, "docker:say"),
+        ("mcp", {"server": "say", "tool": "add", "arguments": {"key": TOKEN}}, "mcp:say"),
+    ],
+)
+async def test_a_bound_secret_is_given_to_what_the_settings_list(use: str, given: Any, listed: str) -> None:
+    """A program, an image, the program of a tool, and a step of the user's own can send it anywhere. [S30]"""
+    table = {
+        "http": LOCAL,
+        "shell": {"say": {"argv": ["/bin/true"]}},
+        "docker": {"say": {"image": "x"}},
+        "mcp": {"say": {"argv": ["/bin/true"]}},
+    }
+    for grant in ({"hosts": ["api.example.com"]}, {"uses": ["another"]}):
+        with flow.using({**table, "grants": {"bounds_token": grant}}):
+            assert f"secret 'bounds_token' may not be given to {listed}:" in await failure_of(one_step(use, given))
+    with flow.using({**table, "grants": {"bounds_token": {"uses": [listed]}}}):
+        assert "may not be" not in await failure_of(one_step(use, given))
+        assert "may not be sent to" in await failure_of(
+            one_step("http", {"url": "http://127.0.0.1:9", "bearer": TOKEN})
+        )
+
+
+# -- Flows ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_flow_uses_the_secrets_that_are_listed_for_it() -> None:
+    """A worker refuses it to others, whichever way their documents came into the store. [S30]"""
+    with bound(flows=["bounds.shop", "bounds.billing.*"]):
+        for name, is_listed in (("bounds.shop", True), ("bounds.billing.eu", True), ("bounds.other", False)):
+            refused = await failure_of(one_step("bounds_sign", {"token": TOKEN}, name=name))
+            assert ("may not be used by flow bounds.other" in refused) is not is_listed
+
+
+async def test_a_document_that_comes_with_a_key_names_listed_secrets() -> None:
+    """Of all secrets of the workers: those of endpoints, sinks and other flows are found by their names too. [S30]"""
+
+    def document(variable: str, **said: Any) -> dict[str, str]:
+        plain = {"name": "bounds.new", "vars": {variable: said}, "steps": {"a": {"use": "noop"}}, "output": 1}
+        return {"document": json.dumps(plain)}
+
+    async with TestEngine(worker=False) as engine:
+        key = await engine.keys.create("eve", scope="admin")
+        eve = Caller(Api(engine, auth="keys"), key=key.secret)
+
+        async def codes(variable: str, **said: Any) -> list[str]:
+            checked = (await eve.post("/api/v1/checks/flow", document(variable, **said))).data
+            refused = [it["code"] for it in checked["problems"] if it["code"].startswith("unlisted")]
+            status = (await eve.post("/api/v1/flows", document(variable, **said))).status
+            assert status == (422 if refused else 200)
+            return refused
+
+        assert await codes("bounds_token", secret=True) == ["unlisted-secret"]
+        with bound(flows=["bounds.other"]):
+            assert await codes("bounds_token", secret=True) == ["unlisted-secret"]
+        with bound(flows=["bounds.*"], env="SHOP_TOKEN"):
+            assert await codes("bounds_token", secret=True) == []
+            assert await codes("bounds_token", secret=True, env="SHOP_TOKEN") == []
+            assert await codes("BOUNDS_TOKEN", secret=True) == []
+            assert await codes("own", secret=True) == ["unlisted-secret"]
+        grants = {"bounds_token": {"flows": ["bounds.*"], "env": "SHOP_TOKEN"}, "own": {"flows": ["bounds.*"]}}
+        with flow.using({"environment": ["*"], "grants": grants}):
+            assert await codes("own", secret=True, env="SHOP_TOKEN") == ["unlisted-env"]
+            assert await codes("plain", type="string", env="SHOP_TOKEN") == ["unlisted-env"]
+            assert await codes("plain", type="string", env="OUTLIVE_SECRET_ELSE") == ["unlisted-env"]
+            assert await codes("plain", type="string", env="SHOP_NAME") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "complaint"),
+    [
+        ("innocent", "OUTLIVE_SECRET_BOUNDS_TOKEN", "cannot have its value in OUTLIVE_SECRET_BOUNDS_TOKEN"),
+        ("Bounds_Token", None, "may not be given to bounds_sign"),
+        ("named", "SHOP_ELSE", "has its value in SHOP_TOKEN by the settings"),
+        ("innocent", "SHOP_TOKEN", "cannot have its value in SHOP_TOKEN, which is that of the secret named"),
+    ],
+)
+async def test_a_secret_is_bound_by_any_name(name: str, env: str | None, complaint: str) -> None:
+    """A document says in which environment variable a secret is, and so could call it something else. [S30]"""
+    variable = {"secret": True} | ({} if env is None else {"env": env})
+    plain = {
+        "name": "bounds_renamed",
+        "vars": {name: variable},
+        "steps": {"do": {"use": "bounds_sign", "with": {"token": f"${{{{ vars.{name} }}}}"}}},
+        "output": "${{ steps.do }}",
+    }
+    grants = {"bounds_token": {"hosts": ["api.example.com"]}, "named": {"env": "SHOP_TOKEN", "uses": ["bounds_sign"]}}
+    with flow.using({"grants": grants}):
+        assert complaint in await failure_of(flow.parse(json.dumps(plain)))
+
+
+# -- Variables that decide an address ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        {"a": {"use": "http", "with": {"url": "${{ vars.api }}/x", "bearer": TOKEN}}},
+        {"a": {"use": "http", "with": {"url": "https://shop${{ vars.api }}", "bearer": TOKEN}}},
+        {"a": {"use": "llm", "with": {"endpoint": "${{ vars.api }}", "prompt": TOKEN}}},
+        {"a": {"use": "mcp", "with": {"server": "s", "tool": "${{ vars.api }}", "arguments": {"k": TOKEN}}}},
+        {"a": {"use": "shell", "with": {"command": "curl", "arguments": ["${{ vars.api }}"], "input": TOKEN}}},
+        {"a": {"use": "bounds_post", "with": {"target": "${{ vars.api }}", "token": TOKEN}}},
+        {
+            "a": {"use": "noop", "with": "${{ vars.api }}"},
+            "b": {"use": "http", "with": {"url": "${{ steps.a }}", "bearer": TOKEN}},
+        },
+        {
+            "a": {"use": "noop", "with": 1, "on_error": {"use_default": "${{ vars.api }}"}},
+            "b": {"use": "http", "with": {"url": "${{ steps.a }}", "bearer": TOKEN}},
+        },
+        {
+            "a": {
+                "use": "map",
+                "with": {
+                    "items": ["${{ vars.api }}"],
+                    "use": "http",
+                    "with": {"url": "${{ item }}", "bearer": TOKEN},
+                },
+            }
+        },
+        {
+            "a": {
+                "use": "map",
+                "with": {
+                    "items": [1],
+                    "do": {
+                        "steps": {
+                            "one": {"use": "noop", "with": "${{ vars.api }}"},
+                            "two": {"use": "http", "with": {"url": "${{ steps.one }}", "bearer": TOKEN}},
+                        }
+                    },
+                },
+            }
+        },
+        {
+            "a": {
+                "use": "http",
+                "with": {"url": "https://api.example.com", "body": "${{ vars.api }}"},
+                "undo": {"use": "http", "with": {"url": "${{ result.body.link }}", "bearer": TOKEN}},
+            }
+        },
+    ],
+)
+def test_a_variable_that_decides_where_a_secret_goes_is_fixed(steps: dict[str, Any]) -> None:
+    """In the address, as an item, by a result or a default; of a step of the user's own in any argument. [S30]"""
+    variables: dict[str, Any] = {"bounds_token": {"secret": True}, "api": {"default": "-"}, "other": {"default": "-"}}
+    last = {"use": "http", "with": {"url": "https://api.example.com/${{ vars.other }}", "bearer": TOKEN}}
+    plain = {"name": "bounds_fixed", "vars": variables, "steps": {**steps, "z": last}, "output": 1}
+
+    assert fixed_vars(flow.parse(json.dumps(plain)).document) == {"api"}
+    variables["api"]["fixed"] = False
+    assert fixed_vars(flow.parse(json.dumps(plain)).document) == set()
+
+
+@pytest.mark.parametrize("use", ["flow", "start"])
+async def test_a_flow_gives_another_one_no_variable_that_is_fixed(use: str) -> None:
+    """Its start would decide by its own input where the secret of the other goes. [S30]"""
+    variables = {"bounds_token": {"secret": True}, "api": {"type": "string", "default": "http://127.0.0.1:9"}}
+    charge = {"use": "http", "with": {"url": "${{ vars.api }}", "bearer": TOKEN}, "retry": {"attempts": 1}}
+    plain = {"name": "bounds_inner", "vars": variables, "steps": {"charge": charge}, "output": "${{ steps.charge }}"}
+    flow.parse(json.dumps(plain)).register()
+    async with serving(lambda _: answer(200)) as thief:
+        given = {"name": "bounds_inner", "vars": {"api": "${{ input.text }}"}}
+        refused = await failure_of(one_step(use, given, name=f"bounds_outer_{use}"), input={"text": thief.url()})
+
+    assert "vars.api is fixed: a start cannot give it" in refused
+    assert thief.asked == []
+
+
+# -- The settings -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "others"),
+    [
+        ("api.example.com", "https://api.example.com/x https://API.example.com:443", "http://api.example.com"),
+        ("api.example.com", "https://api.example.com.", "https://api.example.com:8443 https://x.api.example.com"),
+        ("*.example.com", "https://a.example.com https://a.b.example.com", "https://example.com https://aexample.com"),
+        ("box:8443", "https://box:8443", "https://box http://box:8443"),
+        ("http://box:8080", "http://box:8080", "https://box:8080 http://box"),
+        ("http://[::1]:80", "http://[::1]", "http://[::2] https://[::1]"),
+    ],
+)
+def test_a_server_is_named_with_its_scheme_and_port(pattern: str, fits: str, others: str) -> None:
+    """A token without TLS is everyone's on the way, and another port may be another user's."""
+    place = place_of(pattern)
+
+    assert all(place.has(parse_url(url)) for url in fits.split())
+    assert not any(place.has(parse_url(url)) for url in others.split())
+
+
+@pytest.mark.parametrize(
+    ("table", "complaint"),
+    [
+        ({"grants": {"a": {"hosts": ["https://x/y"]}}}, r"flows\.grants\.a\.hosts\[0\]: 'https://x/y' is no server"),
+        ({"grants": {"a": {"hosts": ["x*y"]}}}, r"flows\.grants\.a\.hosts\[0\]"),
+        ({"grants": {"a": {}, "A": {}}}, r"flows\.grants\.A: it is the same secret as a"),
+        (
+            {"grants": {"k": {"hosts": ["x"]}}, "llm": {"m": {"url": "https://api.example.com/v1", "key": "k"}}},
+            r"flows\.llm\.m: secret 'k' may not be sent to https://api\.example\.com",
+        ),
+        (
+            {"grants": {"k": {"uses": ["x"]}}, "mcp": {"m": {"url": "https://api.example.com/", "token": "k"}}},
+            r"flows\.mcp\.m: secret 'k' may not be sent",
+        ),
+    ],
+)
+def test_grants_that_cannot_work_are_mistakes_of_the_settings(table: Any, complaint: str) -> None:
+    """`outlive config check` finds them."""
+    with pytest.raises(SettingsError, match=complaint):
+        read(table)
