@@ -9,24 +9,35 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from bench.bulk import measure_all as measure_bulk
 from bench.bursts import measure_all as measure_bursts
 from bench.database import postgres
 from bench.finding import RUNS, print_curves
 from bench.http import measure_all
 from bench.machine import machine_facts
 from bench.plot import draw
+from bench.replays import measure_all as measure_replays
 from bench.report import Line, failures, header, import_line, lines_of, number, table, write_json
 from bench.results import measure_all as measure_results
 from bench.runner import ROOT, Bench, Sample, import_milliseconds
 from bench.workload import SYSTEMS, WORKLOADS, Workload
 
+ON_STORES: Mapping[str, Callable[..., None]] = {
+    "results": measure_results,
+    "bursts": measure_bursts,
+    "bulk": measure_bulk,
+    "replays": measure_replays,
+}
+"""What is measured of Outlive alone, on each store."""
+OTHERS = {"import", "find", "http", *ON_STORES}
+
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Outlive, DBOS and the bare driver.")
-    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost,import,find,http,results,bursts")
+    parser.add_argument("--only", default="", help="workloads, by comma: W1,W3,cost," + ",".join(sorted(OTHERS)))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--stores", default="sqlite,postgresql", help="which of them, by comma")
@@ -44,7 +55,7 @@ def parse_arguments() -> argparse.Namespace:
 def chosen_workloads(only: str) -> list[Workload]:
     """The workloads asked for, in their usual order."""
     wanted = set(filter(None, only.split(",")))
-    unknown = wanted - {workload.name for workload in WORKLOADS} - {"import", "find", "http", "results", "bursts"}
+    unknown = wanted - {workload.name for workload in WORKLOADS} - OTHERS
     if unknown:
         raise SystemExit(f"no such workload: {', '.join(sorted(unknown))}")
     return [workload for workload in WORKLOADS if not wanted or workload.name in wanted]
@@ -100,10 +111,9 @@ def main() -> None:
         if "outlive" in systems and (not given.only or "find" in given.only.split(",")):
             sizes = [size for size in RUNS if size <= given.runs_max]
             print_curves(stores, sizes, directory=given.dir, postgres_url=postgres_url)
-        if "outlive" in systems and (not given.only or "results" in given.only.split(",")):
-            measure_results(stores, directory=given.dir, postgres_url=postgres_url)
-        if "outlive" in systems and (not given.only or "bursts" in given.only.split(",")):
-            measure_bursts(stores, directory=given.dir, postgres_url=postgres_url)
+        for name, measure in ON_STORES.items():
+            if "outlive" in systems and (not given.only or name in given.only.split(",")):
+                measure(stores, directory=given.dir, postgres_url=postgres_url)
     if "outlive" in systems and "sqlite" in stores and (not given.only or "http" in given.only.split(",")):
         measure_all(directory=given.dir, runs=given.runs_max, scale=given.scale)
     lines: list[Line] = []

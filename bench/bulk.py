@@ -1,4 +1,4 @@
-"""What a retry of many runs costs: `python -m bench.bulk` prints a line for each store.
+"""What a retry of many runs costs: `python -m bench.bulk`, or `make bench ARGS="--only bulk"`.
 
 The runs have failed at their second step. A program without their code asks, and a worker in this process does it: so
 the time is that of `outlive runs retry --yes`, from the request to its answer.
@@ -11,10 +11,12 @@ import asyncio
 import logging
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import outlive
 from bench.database import fresh, postgres
+from bench.http import shown
 from outlive._define.registry import Registry
 
 RUNS = 500
@@ -66,25 +68,28 @@ async def measure(url: str, count: int) -> tuple[float, int]:
         return took, int(await engine.count(internal=True)) - int(await engine.count())
 
 
+def measure_all(stores: Sequence[str], *, directory: Path, postgres_url: str | None, runs: int = RUNS) -> None:
+    """All of them, for `python -m bench`."""
+    logging.getLogger("outlive").setLevel(logging.CRITICAL)  # Each failure would be logged.
+    print("a retry of many runs", flush=True)
+    for store in stores:
+        with fresh(store, directory=directory, postgres_url=postgres_url) as url:
+            took, internal = asyncio.run(measure(url, runs))
+        shown(f"{store}: {runs:,} runs are retried", runs / took * 60, "/min", "> 2,000 /min")
+        shown(f"{store}: runs of the engine's own for that", internal, "", "none")
+
+
 def main() -> None:
-    """Measure, and print a line for each store."""
+    """Measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.bulk", description=__doc__)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--stores", default="sqlite,postgresql")
     parser.add_argument("--postgres-url")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
     wanted = parser.parse_args()
-    logging.getLogger("outlive").setLevel(logging.CRITICAL)  # Each failure would be logged.
     stores = wanted.stores.split(",")
     with postgres(wanted.postgres_url, is_needed="postgresql" in stores) as server:
-        for store in stores:
-            with fresh(store, directory=wanted.dir, postgres_url=server) as url:
-                took, internal = asyncio.run(measure(url, wanted.runs))
-            print(
-                f"{store}: {wanted.runs:,} runs are retried in {took:.2f} s ({wanted.runs / took * 60:,.0f} a minute), "
-                f"with {internal} runs of the engine's own",
-                flush=True,
-            )
+        measure_all(stores, directory=wanted.dir, postgres_url=server, runs=wanted.runs)
 
 
 if __name__ == "__main__":
