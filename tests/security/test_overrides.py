@@ -12,9 +12,14 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._define.flow.document import FlowStep
+from outlive._define.registry import Registry
+from outlive.client.definitions import Describer
 from outlive.errors import RunFailed
 from outlive.http import Api
+from outlive.http.operation import OPERATIONS
 from outlive.testing import TestEngine
+from tests.engine.inside import store_of
+from tests.engine.support import registry_of
 from tests.http.caller import Answer, Caller
 
 API = "/api/v1"
@@ -57,6 +62,7 @@ POLICIES = {"retry", "timeout", "heartbeat_timeout", "limit"}
 PLAIN = """
 name: overrides_hello
 vars: { shop: { type: string, default: north } }
+triggers: [{ event: hello.wanted }, { webhook: /overrides_hello }]
 steps:
   pay: { use: overrides_pay, with: { amount: 1 } }
   other: { use: noop, with: 1, must_run: true }
@@ -86,6 +92,17 @@ async def in_a_list(caller: Caller, id: str, changes: Any) -> Answer:
 async def as_a_flow(caller: Caller, id: str, changes: Any) -> Answer:
     """A start of a flow of the library."""
     return await caller.post(f"{API}/flows/overrides_hello/runs", {"id": id, "overrides": changes})
+
+
+async def as_an_older_flow(caller: Caller, id: str, changes: Any) -> Answer:
+    """A start of an older revision of it."""
+    return await caller.post(f"{API}/flows/overrides_hello/runs", {"id": id, "overrides": changes, "revision": 1})
+
+
+async def by_a_version(caller: Caller, id: str, changes: Any) -> Answer:
+    """A start of a version of a workflow, which is one revision of the flow."""
+    sent = {"workflow": "overrides_hello", "version": HELLO.spec.version, "id": id, "arguments": {"overrides": changes}}
+    return await caller.post(f"{API}/runs", sent)
 
 
 async def by_a_signal(caller: Caller, id: str, changes: Any) -> Answer:
@@ -123,9 +140,40 @@ async def by_an_event(caller: Caller, id: str, changes: Any) -> Answer:
     return await caller.post(f"{API}/events", {"type": "hello.wanted", "id": id, "data": {"overrides": changes}})
 
 
+async def by_a_webhook(caller: Caller, id: str, changes: Any) -> Answer:
+    """A webhook, whose body is the input and nothing else."""
+    return await caller.post("/webhooks/overrides_hello", {"overrides": changes}, headers={"webhook-id": id})
+
+
 Door = Callable[[Caller, str, Any], Awaitable[Answer]]
-DOORS: list[Door] = [by_name, in_a_list, as_a_flow, by_a_signal, by_an_ask, by_a_fork]
-INPUT_ONLY: list[Door] = [by_a_batch, by_an_event]
+OPENS: dict[Door, str] = {
+    by_name: "start_run",
+    in_a_list: "start_run",
+    by_a_version: "start_run",
+    as_a_flow: "start_flow",
+    as_an_older_flow: "start_flow",
+    by_a_signal: "signal",
+    by_an_ask: "ask",
+    by_a_fork: "fork",
+    by_a_batch: "start_batch",
+    by_an_event: "send_event",
+    by_a_schedule: "set_schedule",
+}
+"""The operation of each door. Webhooks are none: they have no principal."""
+DOORS: list[Door] = [
+    by_name,
+    in_a_list,
+    by_a_version,
+    as_a_flow,
+    as_an_older_flow,
+    by_a_signal,
+    by_an_ask,
+    by_a_fork,
+]
+OF_LIBRARY = (as_a_flow, as_an_older_flow)
+INPUT_ONLY: list[Door] = [by_a_batch, by_an_event, by_a_webhook]
+GIVEN = {"arguments", "rows", "overrides", "input", "data"}
+"""What bodies call the arguments of runs."""
 KEYS: dict[str, dict[str, Any]] = {
     "admin": {"scope": "admin"},
     "operator": {"scope": "operator"},
@@ -141,6 +189,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[TestEngine]:
     PAID.clear()
     async with TestEngine(f"sqlite:{tmp_path / 'runs.db'}") as engine:
         await engine.flows.apply(PLAIN)
+        await engine.flows.apply(PLAIN + "description: the newer one\n")
         await engine.settle()
         assert await (await engine.start(HELLO, id="first")).result() == 1
         yield engine
@@ -156,16 +205,43 @@ def test_every_field_of_a_step_is_looked_at() -> None:
     assert {each.encode_name for each in msgspec.structs.fields(FlowStep)} == PATCHES.keys()
 
 
+def test_every_operation_that_takes_arguments_is_looked_at() -> None:
+    """One that comes is a door here. [S33]"""
+    taking = {
+        name
+        for name, each in OPERATIONS.items()
+        if each.body is not None
+        for field in msgspec.structs.fields(each.body)
+        if field.encode_name in GIVEN or "StartIfAbsent" in str(field.type)
+    }
+
+    assert taking == set(OPENS.values())
+    assert {*DOORS, *INPUT_ONLY, by_a_schedule} == {*OPENS, by_a_webhook}
+
+
+@pytest.fixture
+async def server(engine: TestEngine, tmp_path: Path) -> AsyncIterator[outlive.Engine]:
+    """A process that has the store of the worker, and none of its code."""
+    await Describer(store_of(engine), registry_of(HELLO)).describe()
+    async with outlive.Engine(f"sqlite:{tmp_path / 'runs.db'}", worker=False, registry=Registry()) as server:
+        yield server
+
+
+@pytest.mark.parametrize("has_code", [True, False], ids=["worker", "server"])
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-async def test_a_start_changes_policies_only(engine: TestEngine, door: Door) -> None:
-    """Whatever the way in, an operator and an admin of some workflows change no other field of a step; an admin of the
-    whole store does. What is refused starts nothing. [S3] [S33]"""
-    served = await callers(engine, Api(engine, auth="keys"))
+async def test_a_start_changes_policies_only(
+    engine: TestEngine, server: outlive.Engine, door: Door, *, has_code: bool
+) -> None:
+    """Whatever the way in, and whether the server has the code of the flow, an operator and an admin of some workflows
+    change no other field of a step; an admin of the whole store does. What is refused starts nothing. [S3 S33]"""
+    served = await callers(engine, Api(engine if has_code else server, auth="keys"))
     for who, caller in served.items():
         for field in PATCHES:
             id = f"{who}-{field}".replace(" ", "-")
+            if door is by_a_fork and not has_code and (field in POLICIES or who == "admin"):
+                continue  # A worker carries it out, with the arguments that the server has checked and encoded.
             answer = await door(caller, id, overrides(field))
-            is_let_in = who != "viewer" and (door is not as_a_flow or not KEYS[who].get("workflows"))
+            is_let_in = who != "viewer" and (door not in OF_LIBRARY or not KEYS[who].get("workflows"))
             is_free = who == "admin" and is_let_in
             if is_let_in and (field in POLICIES or is_free):
                 assert answer.status in (200, 201, 202), (who, field, answer.body)
@@ -180,8 +256,9 @@ async def test_data_of_rows_and_events_changes_no_step(engine: TestEngine) -> No
     answers = [await door(caller, door.__name__, overrides("with")) for door in INPUT_ONLY]
     await engine.settle()
 
-    assert [answer.status for answer in answers] == [201, 202], [answer.body for answer in answers]
+    assert [answer.status for answer in answers] == [201, 202, 202], [answer.body for answer in answers]
     assert set(PAID) == {1}
+    assert len(PAID) == 1 + len(answers)
 
 
 @pytest.mark.parametrize("field", sorted(PATCHES.keys() - POLICIES))
@@ -202,6 +279,35 @@ async def test_what_was_changed_is_in_the_audit_log(engine: TestEngine) -> None:
 
     assert {it.reason for it in rows if "overrides of pay (timeout)" not in it.reason} == set()
     assert len(rows) == len(DOORS)
+
+    admin = Caller(Api(engine, auth="keys"), key=(await engine.keys.create("ann", scope="admin")).secret)
+    assert (await by_a_schedule(admin, "daily", overrides("timeout"))).status in (200, 201)
+    assert "overrides of pay (timeout)" in next(it for it in await engine.audit.list() if it.actor == "ann").reason
+
+
+CALLING = """
+name: calling_hello
+steps:
+  child: { use: flow, with: { name: overrides_hello, input: "${{ input }}" } }
+  other: { use: start, with: { name: overrides_hello, input: "${{ input }}" }, after: [child], must_run: true }
+output: "${{ steps.child }}"
+"""
+
+
+async def test_input_that_a_flow_passes_on_changes_no_step_of_another(engine: TestEngine) -> None:
+    """The input of a child, or of a run that a flow starts, is its input and nothing else. [S33]"""
+    await engine.flows.apply(CALLING)
+    await engine.settle()
+    caller = (await callers(engine, Api(engine, auth="keys")))["operator"]
+    given = {"overrides": overrides("with"), "vars": {"shop": "south"}, "may": "all", "k": {"may": "all"}}
+
+    answer = await caller.post(f"{API}/flows/calling_hello/runs", {"id": "c-1", "input": given})
+    await engine.settle()
+
+    assert answer.status == 201, answer.body
+    assert await engine.get("c-1").result() == 1
+    await engine.settle()
+    assert PAID == [1, 1, 1]
 
 
 async def test_a_run_that_got_more_than_it_may_fails_where_it_begins(engine: TestEngine) -> None:

@@ -14,6 +14,7 @@ from outlive._define.schedule import filled, lead_in, target_of
 from outlive._define.workflow import Workflow
 from outlive._journal.described import find_argument_mismatch
 from outlive._model import Run, given
+from outlive._model.giver import overrides_shown, say
 from outlive._model.instant import microseconds_of
 from outlive._model.pause import Pause
 from outlive._model.queue import QueueLimits, queue_cell, queue_in
@@ -116,6 +117,8 @@ class Schedules:
         mismatch = find_argument_mismatch(described, filled(schedule.args, self._access.store.now(), schedule.tz))
         if mismatch is not None:
             raise InvalidArgumentError(where, "args", schedule.args, f"{chosen} does not take it: {mismatch}")
+        if described.is_flow and (overrides := schedule.args.get("overrides")):
+            say(overrides_shown(overrides))
         limits = QueueLimits()
         if schedule.priority is not None and described.queue:
             limits = queue_in(await self._access.store.read_cell(queue_cell(described.queue))).declared
