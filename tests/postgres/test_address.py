@@ -65,10 +65,13 @@ def test_no_error_shows_the_password() -> None:
         "postgresql://me:s3cret/x@host/db",
         "postgresql://me:s3cret?x@host/db",
         "postgresql://me:s3cret@[::1/db",
+        "postgresql://me:first@s3cret@host/db",
+        "postgresql://me:s3cret@@host/db",
     ],
 )
 def test_no_address_that_is_refused_shows_a_password(url: str) -> None:
-    """Also one that was not written as it must be; silently connecting to somewhere else would show it, too."""
+    """Also one that was not written as it must be; silently connecting to somewhere else would show it, too, as would a
+    question for a part of it in DNS. [S30]"""
     with pytest.raises(StoreUrlError) as caught:
         parse_address(url)
 
