@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from outlive import flow
+from outlive.client import batches, definitions
 from outlive.client.decision_links import NewLink
 from outlive.http import Api, ApiLimits
 from outlive.http.nesting import is_deeper
@@ -185,6 +187,35 @@ async def test_what_a_body_took_is_given_back_however_its_request_ends(engine: T
         assert (await api.post("/api/v1/runs", body=[body])).status in (400, 413)
 
     assert (await api.post("/api/v1/runs", {"workflow": "none"})).status == 404
+
+
+async def test_the_rows_of_a_batch_give_way_to_other_requests(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred thousand rows take seconds: so many are checked, or cut into chunks, and then others have their turn.
+    [S35]"""
+    turns: list[int] = [0]
+    checked: Counter[int] = Counter()
+    check = definitions.checked_input
+
+    async def take_turns() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns[0] += 1
+
+    def count(*arguments: Any, **named: Any) -> bytes:
+        checked[turns[0]] += 1
+        return check(*arguments, **named)
+
+    monkeypatch.setattr(batches, "checked_input", count)
+    other = asyncio.ensure_future(take_turns())
+    answer = await Caller(Api(engine)).post("/api/v1/batches", {"workflow": "api_fussy", "rows": [1] * 2_100})
+    before = turns[0]
+    cut = [row async for row in batches.giving_way([b"1"] * 2_100)]
+    other.cancel()
+
+    assert (answer.status, checked.total(), max(checked.values())) == (201, 2_100, batches.ROWS_AT_ONCE)
+    assert (len(cut), turns[0] - before) == (2_100, 2_100 // batches.ROWS_AT_ONCE)
 
 
 # -- Looking at it --------------------------------------------------------------------------------------------------

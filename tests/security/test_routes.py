@@ -144,6 +144,7 @@ async def test_a_route_that_fails_shows_nothing(engine: TestEngine, name: str, m
 
     monkeypatch.setitem(it.__dict__, "function", fail)
     monkeypatch.setitem(it.__dict__, "read_body", lambda body: None)
+    monkeypatch.setitem(it.__dict__, "before_body", None)
     answer = await Caller(Api(engine)).send(it.method, path_of(it), {} if it.body is not None else None)
 
     assert (answer.status, answer.error) == (500, "InternalError")

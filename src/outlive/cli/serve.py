@@ -131,6 +131,7 @@ REQUEST_LIMITS = (
     "open_bodies_bytes_max",
     "body_seconds",
     "read_seconds",
+    "check_seconds",
     "wait_seconds_max",
     "followers_max",
     "lists_max",

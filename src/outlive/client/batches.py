@@ -5,8 +5,9 @@ Rows may be any iterable, sync or async, of any length: no more than one chunk o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence, Sized
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,6 +35,8 @@ WHERE = "engine.start_batch"
 LISTED_MAX = 100
 CHUNK_BYTES_MAX = 1024 * 1024
 """A chunk is in memory as a whole while it runs."""
+ROWS_AT_ONCE = 200
+"""Rows that are looked at before the event loop has its turn."""
 BLOBS_MAX = 256
 """Chunks that are stored in one commit."""
 QUEUED_CHUNK_ITEMS_MAX = 32
@@ -42,6 +45,7 @@ ROUNDS = 4
 """Each lane of a batch with a queue gets about so many chunks, so that the lanes share a small batch evenly. Where the
 number of rows is not known, a chunk has at most this fraction of the items that each lane had before it."""
 
+T = TypeVar("T")
 Rows = Iterable[Any] | AsyncIterable[Any]
 
 _BATCH: Workflow[[Plan], Any] = Workflow(BATCH, {})
@@ -116,13 +120,13 @@ class Batches:
         labels, said = given.tags(WHERE, tags), given.headers(WHERE, headers)
         chunk = OF_WORKFLOW + workflow, number
         if id is None or await self._reader.store.find_run(run_id) is None:
-            arguments = [checked_input(workflow, described, [row], where=WHERE) for row in rows]
+            arguments = [checked_input(workflow, described, [row], where=WHERE) async for row in giving_way(rows)]
             place = None
             if wanted is not None or described.queue:
                 found = await self._client.place(WHERE, wanted, described.queue or None)
                 place = found if found.queue else None
             plan = Plan(item=chunk[0], version=number, chunks=[], concurrency=lanes, place=place)
-            plan = await self._cut(plan, _each(arguments), run_id, total=len(arguments))
+            plan = await self._cut(plan, giving_way(arguments), run_id, total=len(arguments))
             if tolerate is not None:
                 plan = _tolerating(plan, tolerate)
             await self._start(plan, id=run_id, tags=labels, headers=said)
@@ -263,9 +267,12 @@ async def cut(
     return chunks
 
 
-async def _each(rows: Iterable[bytes]) -> AsyncIterator[bytes]:
-    for row in rows:
+async def giving_way(rows: Iterable[T]) -> AsyncIterator[T]:
+    """The rows. The event loop does other things between some of them: all of a large batch take seconds."""
+    for count, row in enumerate(rows, start=1):
         yield row
+        if count % ROWS_AT_ONCE == 0:
+            await asyncio.sleep(0)
 
 
 async def _arguments(item: StepSpec | WorkflowSpec, rows: Rows) -> AsyncIterator[bytes]:
@@ -274,5 +281,5 @@ async def _arguments(item: StepSpec | WorkflowSpec, rows: Rows) -> AsyncIterator
         async for row in rows:
             yield item.signature.encode((row,), {})
     else:
-        for row in rows:
+        async for row in giving_way(rows):
             yield item.signature.encode((row,), {})

@@ -193,10 +193,9 @@ class Client:
         async with self.access.admission.start(options.get("id")):
             return await self._starter.start_described(workflow, chosen, described, data, **options)
 
-    async def start_flow(self, flow: Workflow[..., Any], input: Any, named: dict[str, Any], **options: Any) -> str:
+    async def start_flow(self, flow: Workflow[..., Any], arguments: bytes, **options: Any) -> str:
         """Start a run of a flow whose steps need not be here; its id. See `Flows.start`."""
         spec = flow.spec
-        arguments = spec.signature.encode((input,), named)
         described = Described(arguments={}, timeout_seconds=spec.timeout_seconds, queue=own_place(spec).queue)
         async with self.access.admission.start(options.get("id")):
             return await self._starter.start_described(spec.name, spec.version, described, arguments, **options)

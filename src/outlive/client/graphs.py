@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from outlive._define.flow.collecting import collection_paused
 from outlive._define.flow.graph import NO_RUN, Node, StepView, nodes_of
 from outlive._define.flow.plan import Plan
 from outlive._define.flow.positions import Positions
@@ -13,6 +15,7 @@ from outlive._define.flow.reading import read
 from outlive._define.flow.validating import document_of
 from outlive._model import Run
 from outlive._model.run import HASHES_FROM
+from outlive.client.beside import Beside, at_once
 from outlive.client.flows.progress import Progress
 from outlive.client.flows.reading import check_document
 from outlive.client.flows.verbs import Flows
@@ -81,7 +84,12 @@ class CheckedText(NamedTuple):
 
 
 def check_text(text: str) -> CheckedText:
-    """Everything that is wrong with a text, and the graph of what can be read. Nothing of it runs."""
+    """What is wrong with a text, and the graph of what can be read. Nothing of it runs."""
+    with collection_paused():
+        return _checked(text)
+
+
+def _checked(text: str) -> CheckedText:
     try:
         reading = read(text)
         document = document_of(reading)
@@ -98,10 +106,12 @@ def check_text(text: str) -> CheckedText:
     return CheckedText(problems, document, graph)
 
 
-async def graph_of_run(client: Client, run: Run, read_journal: ReadJournal) -> FlowGraph | MachineGraph | None:
+async def graph_of_run(
+    client: Client, run: Run, read_journal: ReadJournal, beside: Beside = at_once
+) -> FlowGraph | MachineGraph | None:
     """The graph of a run with where the run is in it."""
     if run.version >= HASHES_FROM:
-        return await _graph_of_flow_run(client, run, read_journal)
+        return await _graph_of_flow_run(client, run, read_journal, beside)
     graph = await client.definitions.graph(run.workflow, run.version)
     if graph is None:
         return None
@@ -111,12 +121,12 @@ async def graph_of_run(client: Client, run: Run, read_journal: ReadJournal) -> F
     return MachineGraph(run.workflow, graph, views, frozenset(states.taken))
 
 
-async def _graph_of_flow_run(client: Client, run: Run, read_journal: ReadJournal) -> FlowGraph | None:
+async def _graph_of_flow_run(client: Client, run: Run, read_journal: ReadJournal, beside: Beside) -> FlowGraph | None:
     try:
         document, text = await Flows(client).document_of(run)
     except FlowDamagedError:  # It was started from a file, and is in no library.
         return None
-    found = graph_of_document(document, text)
+    found = await beside(partial(graph_of_document, document, text))
     progress = Progress(found.nodes, run.number)
     progress.read(await read_journal())
     return found._replace(views=progress.views(run))

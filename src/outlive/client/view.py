@@ -20,6 +20,7 @@ from outlive._model.bounds import Bounds
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, WorkerInfo
 from outlive.client.batch import Reader
 from outlive.client.batches import Batches
+from outlive.client.beside import Beside, at_once
 from outlive.client.finding import Filters, Order, Page
 from outlive.client.following import JournalEntry
 from outlive.client.news import News, NewsReader, Position
@@ -31,6 +32,7 @@ from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError, 
 if TYPE_CHECKING:
     from outlive._model.state_graph import StateGraph
     from outlive.client.client import Client
+    from outlive.client.flows.verbs import Flows
     from outlive.client.graphs import FlowGraph, MachineGraph
 
 TREE_RUNS_MAX = 10_000
@@ -116,7 +118,7 @@ class View:
         """At most `limit` events of the journal of a run's tree behind an event; payloads are JSON."""
         return await self._client.journals.read(run, after, redacted=True, limit=limit)
 
-    async def graph(self, run_id: str) -> FlowGraph | MachineGraph | None:
+    async def graph(self, run_id: str, beside: Beside = at_once) -> FlowGraph | MachineGraph | None:
         """The steps of a flow, or the states of a machine, with where a run is in them.
 
         None if its workflow is a function, and if neither the library nor a worker has described it.
@@ -129,7 +131,13 @@ class View:
         async def read_journal() -> list[AnyEvent]:
             return [event for _, event in await self.history(run_id)]
 
-        return await graph_of_run(self._client, await self.run(run_id), read_journal)
+        return await graph_of_run(self._client, await self.run(run_id), read_journal, beside)
+
+    def flows(self, beside: Beside) -> Flows:
+        """The library of flows, where what takes long is done so."""
+        from outlive.client.flows.verbs import Flows
+
+        return Flows(self._client, beside)
 
     async def state_graph(self, workflow: str, version: int) -> StateGraph | None:
         """The states of a machine; None if it is none, or if no worker has described it."""

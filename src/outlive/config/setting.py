@@ -377,6 +377,7 @@ SETTINGS: tuple[Setting, ...] = (
             "body_seconds": (30.0, "how long the body of a request may take"),
             "read_seconds": (30.0, "how long a client may leave an answer unread"),
             "keep_alive_seconds": (30.0, "how long a connection stays open between two requests"),
+            "check_seconds": (20.0, "how long the check of a document may take"),
             "wait_seconds_max": (60.0, "how long a request may wait for a result or an answer"),
             "check_again_seconds": (
                 5.0,

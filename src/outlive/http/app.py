@@ -20,6 +20,7 @@ from outlive.client.acting import acting
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
+from outlive.http.aside import Aside
 from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
 from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, Unread, in_time, live
@@ -96,6 +97,7 @@ class Api:
         self._webhooks = Webhooks(engine, limits=self._limits, budgets=self._budgets) if webhooks else None
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages(self._limits.lists_max)
+        self._aside = Aside(self._limits.check_seconds)
         self._places = Places(self._limits.followers_max)
         self._closing: asyncio.Future[None] | None = None
 
@@ -191,6 +193,7 @@ class Api:
             key,
             self._limits,
             self._live,
+            self._aside,
             partial(self._gate.check_again, principal, request),
             request.address,
             request="" if key is None else _named_by(principal, operation, names, key),

@@ -31,6 +31,8 @@ class ApiLimits:
     check_again_seconds: float = 5.0
     """How often a request that follows events, or waits, is asked again who it is: a key that was revoked sees no more
     then. One that has waited is asked before its answer, too."""
+    check_seconds: float = 20.0
+    """How long the check of a document may take."""
     wait_seconds_max: float = 60.0
     """How long a request may wait for a result or an answer."""
     rate: TokenBucket | None = None

@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import msgspec
 
 from outlive._model.key import SCOPES
+from outlive.http.aside import Aside
 from outlive.http.limits import ApiLimits
 from outlive.http.live import LivePages
 from outlive.http.principal import NO_SCOPE, Principal
 
 if TYPE_CHECKING:
+    from outlive.client.flows.verbs import Flows
     from outlive.client.request_plans import RequestPlans
     from outlive.client.view import View
     from outlive.engine import Engine
@@ -35,6 +37,7 @@ PREFIX = "/api/v1"
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 _NAMES = re.compile(r"\{(\w+)\}")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 Reach = Literal["run", "runs", "tagged", "code", "workflow", "store", "nothing"]
@@ -60,6 +63,7 @@ class Call:
 
     __slots__ = (
         "address",
+        "aside",
         "check_again",
         "engine",
         "headers",
@@ -79,6 +83,7 @@ class Call:
         idempotency_key: str | None,
         limits: ApiLimits,
         live: LivePages,
+        aside: Aside,
         check_again: Callable[[], Awaitable[None]],
         address: str = "",
         request: str = "",
@@ -93,6 +98,7 @@ class Call:
         self.limits = limits
         self.live = live
         """The lists that are followed now."""
+        self.aside = aside
         self.check_again = check_again
         """Looks whether the request still comes from the principal, with the same rights; raises `Problem` if not. For
         what waits: a key may be revoked meanwhile."""
@@ -112,6 +118,19 @@ class Call:
     def plans(self) -> RequestPlans:
         """What requests for many runs are for."""
         return self.engine.view.plans
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """What comes of work that may take seconds, such as the check of a document; the event loop goes on meanwhile.
+
+        Raises:
+            Problem: it took too long. Whatever the work raises.
+        """
+        return await self.aside.do(self.principal.name, work)
+
+    @property
+    def flows(self) -> Flows:
+        """`engine.flows`, which reads documents beside the event loop."""
+        return self.engine.view.flows(self.beside)
 
     @property
     def view(self) -> View:

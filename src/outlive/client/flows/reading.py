@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from outlive._define.flow.collecting import collection_paused
 from outlive._define.flow.document import Document, canonical_json, hash_of
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive.client.flows.records import StoredDocument
@@ -48,10 +49,11 @@ def read_document(text: str, *, file: str = "", checks: bool = True, knows_steps
     from outlive._define.flow.reading import read
     from outlive._define.flow.validating import document_of
 
-    reading = read(text, file)
-    document = document_of(reading)
-    warnings = check_document(document, reading.positions, file, knows_steps=knows_steps) if checks else ()
-    return ReadDocument(document, text, warnings)
+    with collection_paused():
+        reading = read(text, file)
+        document = document_of(reading)
+        warnings = check_document(document, reading.positions, file, knows_steps=knows_steps) if checks else ()
+        return ReadDocument(document, text, warnings)
 
 
 def check_document(

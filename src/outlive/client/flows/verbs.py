@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -11,6 +12,7 @@ import msgspec
 
 from outlive._model import Run, RunFilter, RunStatus, given
 from outlive._model.pause import Pause
+from outlive.client.beside import Beside, at_once
 from outlive.client.client import Client
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import FlowDraft, FlowEntry, FlowRevision, hash_of
@@ -70,8 +72,10 @@ class StoredFlow(msgspec.Struct, frozen=True, kw_only=True):
 class Flows:
     """The library of flows in the store of an engine."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, beside: Beside = at_once) -> None:
         self._client = client
+        self._beside = beside
+        """Documents are read and checked with it."""
         self._access = client.access
 
     @property
@@ -103,7 +107,7 @@ class Flows:
             StaleFlowError: another revision was published meanwhile.
         """
         where = "engine.flows.apply"
-        read = _given(where, document)
+        read = await self._beside(partial(_given, where, document))
         name, digits = read.document.name, read.hash
         by, note = _said(where, by, note)
         expected = _number(where, "expected", expected)
@@ -151,7 +155,7 @@ class Flows:
             FlowError: it is no document. StaleFlowError: another person has saved the draft meanwhile.
         """
         where = "engine.flows.save_draft"
-        read = _given(where, document, checks=False)
+        read = await self._beside(partial(_given, where, document, checks=False))
         name, digits = read.document.name, read.hash
         by, note = _said(where, by, note)
         expected = _number(where, "expected", expected)
@@ -173,7 +177,8 @@ class Flows:
         draft = (await self._library.entry(name)).draft
         if draft is None:
             raise FlowNotFoundError(name, lacks="draft")
-        _given(where, (await self._library.document(name, draft.hash)).text)
+        text = (await self._library.document(name, draft.hash)).text
+        await self._beside(partial(_given, where, text))
         expected = draft.base if expected is None else _number(where, "expected", expected)
         entry = await self._library.publish(
             name, draft.hash, by=by or draft.by, note=note or draft.note, expected=expected, draft=draft.number
@@ -245,7 +250,8 @@ class Flows:
         entry = await self._library.entry(name)
         if entry.disabled is not None:
             raise FlowDisabledError(name, disabled_text(entry.disabled))
-        return LibraryFlow((await self.get(name, revision=revision)).document)
+        document = (await self.get(name, revision=revision)).document
+        return await self._beside(partial(LibraryFlow, document))
 
     async def start(
         self,
@@ -273,7 +279,8 @@ class Flows:
         flow = await self.find(name, revision=revision)
         named = {key: value for key, value in (("vars", vars), ("overrides", overrides)) if value}
         place = {option: options.pop(option, None) for option in _PLACE}  # type: ignore[misc]
-        run_id = await self._client.start_flow(flow, input, named, place=wanted_place(**place), **options)
+        arguments = await self._beside(partial(flow.spec.signature.encode, (input,), named))
+        run_id = await self._client.start_flow(flow, arguments, place=wanted_place(**place), **options)
         return RunHandle(self._client, run_id)
 
     async def start_short(

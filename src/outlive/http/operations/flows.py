@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
@@ -161,29 +162,28 @@ class DocumentView(Struct, frozen=True):
 @operation("GET", "/flows", scope="viewer", raises=(e.FlowDamagedError,))
 async def list_flows(call: Call) -> FlowsList:
     """Every flow of the library, by name."""
-    return FlowsList([_view(it) for it in await call.engine.flows.list()])
+    return FlowsList([_view(it) for it in await call.flows.list()])
 
 
 @operation("POST", "/flows", scope="admin", raises=CHANGES)
 async def apply_flow(call: Call, body: ApplyFlow) -> FlowView:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
     by = call.principal.name
-    _check_environment(call, body.document)
-    return _view(await call.engine.flows.apply(body.document, by=by, note=body.note, expected=body.expected))
+    await call.beside(partial(_check_environment, call, body.document))
+    return _view(await call.flows.apply(body.document, by=by, note=body.note, expected=body.expected))
 
 
 @operation("GET", "/flows/{name}", scope="viewer", raises=MISSING)
 async def get_flow(call: Call, name: Name) -> FlowView:
     """One flow of the library."""
-    return _view(await call.engine.flows.info(name))
+    return _view(await call.flows.info(name))
 
 
 @operation("GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
 async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView:
     """The document of a flow: of the published revision unless another one, or the draft, is asked for."""
-    found = await call.engine.flows.get(name, revision=query.revision, draft=query.draft)
-    document = found.document
-    return DocumentView(found.name, found.revision, found.hash, found.text, input_of(document), _vars_of(document))
+    found = await call.flows.get(name, revision=query.revision, draft=query.draft)
+    return await call.beside(partial(_document, found.name, found.revision, found.hash, found.text, found.document))
 
 
 @operation("GET", "/runs/{run_id}/document", scope="viewer", reach="run", raises=(e.RunNotFoundError, *MISSING))
@@ -191,24 +191,24 @@ async def run_document(call: Call, run_id: str) -> DocumentView:
     """The document of the flow that a run was started with, whatever was published since."""
     run = await call.view.run(run_id)
     try:
-        document, text = await call.engine.flows.document_of(run)
+        document, text = await call.flows.document_of(run)
     except e.FlowDamagedError:
         raise e.FlowNotFoundError(run.workflow, lacks=f"document in the library for run {run_id}") from None
-    return DocumentView(run.workflow, 0, hash_of(document), text, input_of(document), _vars_of(document))
+    return await call.beside(partial(_document, run.workflow, 0, hash_of(document), text, document))
 
 
 @operation("GET", "/flows/{name}/history", scope="viewer", raises=MISSING)
 async def flow_history(call: Call, name: Name) -> RevisionsList:
     """The revisions of a flow: who published which document, when, and why."""
-    return RevisionsList([_revision(it) for it in await call.engine.flows.history(name)])
+    return RevisionsList([_revision(it) for it in await call.flows.history(name)])
 
 
 @operation("POST", "/drafts", scope="admin", raises=CHANGES)
 async def save_draft(call: Call, body: ApplyFlow) -> FlowView:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
     by = call.principal.name
-    _check_environment(call, body.document)
-    return _view(await call.engine.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected))
+    await call.beside(partial(_check_environment, call, body.document))
+    return _view(await call.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected))
 
 
 @operation("POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
@@ -217,14 +217,14 @@ async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) 
     said = body or PublishFlow()
     by = call.principal.name
     if await call.was_done(name):
-        return _view(await call.engine.flows.info(name))
-    return _view(await call.engine.flows.publish(name, by=by, note=said.note, expected=said.expected))
+        return _view(await call.flows.info(name))
+    return _view(await call.flows.publish(name, by=by, note=said.note, expected=said.expected))
 
 
 @operation("DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
 async def discard_draft(call: Call, name: Name) -> FlowView:
     """Forget the draft of a flow."""
-    return _view(await call.engine.flows.discard_draft(name))
+    return _view(await call.flows.discard_draft(name))
 
 
 @operation("POST", "/flows/{name}/rollback", scope="admin", raises=CHANGES)
@@ -233,21 +233,21 @@ async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None
     said = body or RollbackFlow()
     by = call.principal.name
     if await call.was_done(name):
-        return _view(await call.engine.flows.info(name))
-    return _view(await call.engine.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected))
+        return _view(await call.flows.info(name))
+    return _view(await call.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected))
 
 
 @operation("POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
 async def enable_flow(call: Call, name: Name) -> FlowView:
     """Let a flow start runs again, by name and by its triggers."""
-    return _view(await call.engine.flows.enable(name))
+    return _view(await call.flows.enable(name))
 
 
 @operation("POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
 async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> FlowView:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
     reason = (body or Reasoned()).reason
-    return _view(await call.engine.flows.disable(name, by=call.principal.name, reason=reason))
+    return _view(await call.flows.disable(name, by=call.principal.name, reason=reason))
 
 
 @operation("POST", "/flows/{name}/delete", scope="admin", raises=(*CHANGES, e.FlowInUseError))
@@ -256,7 +256,7 @@ async def delete_flow(call: Call, name: Name, body: DeleteFlow | None = None) ->
     said = body or DeleteFlow()
     by = call.principal.name
     if not await call.was_done(name):
-        await call.engine.flows.delete(name, force=said.force, by=by, note=said.note, expected=said.expected)
+        await call.flows.delete(name, force=said.force, by=by, note=said.note, expected=said.expected)
     return Done(name)
 
 
@@ -271,7 +271,7 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
     """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""
     said = body or StartFlow()
     options: dict[str, Any] = {option: getattr(said, option) for option in _OPTIONS}
-    run = await call.engine.flows.start(
+    run = await call.flows.start(
         name,
         said.input,
         vars=said.vars,
@@ -341,6 +341,10 @@ def _check_environment(call: Call, text: str) -> None:
 def input_of(document: Document) -> dict[str, Any] | None:
     """The JSON Schema of what a run of a flow is given."""
     return input_schema(document) or None
+
+
+def _document(name: str, revision: int, hash: str, text: str, document: Document) -> DocumentView:  # noqa: A002
+    return DocumentView(name, revision, hash, text, input_of(document), _vars_of(document))
 
 
 def _vars_of(document: Document) -> dict[str, Any] | None:

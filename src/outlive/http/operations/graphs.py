@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -68,8 +69,12 @@ async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
 
     Steps that this server does not have are warnings: workers may have them.
     """
-    found = check_text(body.document)
-    problems = [*found.problems, *(unlisted(call, body.document) if found.document is not None else [])]
+    return await call.beside(partial(_checked, call, body.document))
+
+
+def _checked(call: Call, text: str) -> CheckedView:
+    found = check_text(text)
+    problems = [*found.problems, *(unlisted(call, text) if found.document is not None else [])]
     in_order = sorted(problems, key=lambda each: (each.line, each.column))
     return CheckedView(
         is_fine=all(each.is_warning for each in problems),
@@ -83,8 +88,8 @@ async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
 @operation("GET", "/flows/{name}/graph", scope="viewer", raises=(*MISSING, FlowError))
 async def flow_graph(call: Call, name: Name, query: FlowQuery) -> GraphView:
     """The steps of a flow as boxes and arrows, with the line of each in the document."""
-    found = await call.engine.flows.get(name, revision=query.revision, draft=query.draft)
-    return graph_view(graph_of_document(found.document, found.text))
+    found = await call.flows.get(name, revision=query.revision, draft=query.draft)
+    return await call.beside(lambda: graph_view(graph_of_document(found.document, found.text)))
 
 
 @operation("GET", "/workflows/{name}/graph", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
@@ -105,8 +110,9 @@ async def run_graph(call: Call, run_id: str) -> GraphView:
     The graph of a function is empty. So is that of a flow whose document is not in the library, and that of a machine
     which no worker has described.
     """
-    found = await call.view.graph(run_id)
-    return graph_view(found, "" if found is not None else (await call.view.run(run_id)).workflow)
+    found = await call.view.graph(run_id, call.beside)
+    name = "" if found is not None else (await call.view.run(run_id)).workflow
+    return await call.beside(partial(graph_view, found, name))
 
 
 def _problem(it: Problem) -> ProblemView:
