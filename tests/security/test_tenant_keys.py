@@ -343,6 +343,45 @@ async def test_a_message_does_not_reach_a_run_of_another_tenant_that_takes_its_i
     assert await store_of(engine).read_inbox([theirs.journal]) == {}
 
 
+@pytest.mark.parametrize("decided", [True, False])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("approvals/refund/approve", {"comment": "x"}),
+        ("approvals/refund/reject", {}),
+        ("approvals/other/approve", {}),
+        ("asks/question", {"body": 1, "key": "k", "wait": 0}),
+        ("retry", {}),
+        ("skip", {}),
+        ("fork", {"at": "nothing"}),
+    ],
+)
+async def test_no_answer_tells_of_a_run_of_another_tenant_that_takes_the_id_meanwhile(
+    engine: TestEngine, path: str, body: Any, *, decided: bool
+) -> None:
+    """A decision that was there, or why there is none: the id was free, or of an own run, when the body began to
+    arrive. [S3 S12 S33]"""
+    key = await engine.keys.create("a", scope="operator", tags={"tenant": "a"})
+    api = Api(engine, auth="keys", limits=LIMITS)
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        async def receive_late() -> Any:
+            await engine.start(tagged_waits, MARK, id="a-waits", tags={"tenant": "b"}, on_conflict="replace")
+            await engine.settle()
+            if decided:
+                await engine.reject("a-waits", "refund", by=MARK, comment=MARK)
+                await engine.settle()
+            return await receive()
+
+        await api(scope, receive_late, send)
+
+    answer = await Caller(late, key=key.secret, address=FAR).post(f"{RUNS}/a-waits/{path}", body)
+
+    assert (answer.status, answer.error) == (404, "RunNotFoundError")
+    assert MARK.encode() not in answer.body
+    assert b"refund" not in answer.body
+
+
 async def test_a_run_that_another_tenant_gets_is_followed_no_longer(engine: TestEngine) -> None:
     """Its own run was replaced by one of another tenant, of the same workflow. [S3 S12 S33]"""
     a = await caller(engine, scope="viewer")
@@ -362,6 +401,30 @@ async def test_a_run_that_another_tenant_gets_is_followed_no_longer(engine: Test
 
     assert answer.status == 200
     assert MARK.encode() not in answer.body
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+async def test_a_run_whose_code_gives_it_to_another_tenant_is_not_there(engine: TestEngine, name: str) -> None:
+    """From then on, whatever key the asker's tenant used before. [S3 S33]"""
+    a = await caller(engine)
+    await engine.start(tagged_strays, MARK, "b", id="a-strays", tags={"tenant": "a"})
+    await engine.settle()
+    answer = await ask(a, OPERATIONS[name], "a-strays")
+
+    assert (answer.status, answer.error) == (404, "RunNotFoundError")
+    assert MARK.encode() not in answer.body
+    assert "a-strays" not in {run["id"] for run in (await a.get(RUNS)).data["items"]}
+
+
+@pytest.mark.parametrize("path", ["a-waits/follow", "a-waits/streams/words"])
+async def test_a_position_in_the_journal_of_another_tenant_leads_nowhere(engine: TestEngine, path: str) -> None:
+    """The last id that a reader has seen is the reader's to write. [S33]"""
+    a, theirs = await caller(engine), await engine.get("b-waits").info()
+    for position in (f"{theirs.journal}.-1", f"{theirs.journal}.0", f"{theirs.journal}.-1;words=0"):
+        headers = {"last-event-id": position}
+        answer = await a.get(f"{RUNS}/{path}", headers=headers, leave_when=lambda body: b"event:" in body)
+        assert answer.status in (200, 422)
+        assert MARK.encode() not in answer.body
 
 
 async def test_why_a_run_waits_names_no_run_of_another_tenant(engine: TestEngine) -> None:

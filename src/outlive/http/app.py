@@ -157,8 +157,12 @@ class Api:
             operation, names = operation_at(found, request.method)
             self._gate.check_scope(principal, operation)
             call, arguments = await self._read(scope, request, operation, principal, names)
-            answer = await self._within(call, operation, arguments, receive)
             look_again = partial(_look_again, call, operation, names)
+            try:
+                answer = await self._within(call, operation, arguments, receive)
+            except (OutliveError, Problem):
+                await look_again()  # What is said of a failure may be about the other run.
+                raise
             await look_again()
         except (Gone, Unread):
             raise
@@ -211,7 +215,7 @@ class Api:
             arguments["query"] = query
         if request.method not in ("GET", "HEAD"):
             check_media(operation, request)
-            body = read_body(operation, await self._body(request, operation))
+            body = read_body(operation, await self._body_in_time(call, request, operation))
             if body is not None:
                 arguments["body"] = body
         if not is_there:
@@ -220,6 +224,14 @@ class Api:
                 raise RunNotFoundError(names["run_id"])
             check_workflow(call, body.start.workflow)
         return call, arguments
+
+    async def _body_in_time(self, call: Call, request: Request, operation: Operation) -> bytes:
+        """The body; the key of one that arrived slowly is looked at again, as it may be revoked by now."""
+        began = _loop_time()
+        body = await self._body(request, operation)
+        if _loop_time() - began >= self._limits.check_again_seconds:
+            await call.check_again()
+        return body
 
     async def _body(self, request: Request, operation: Operation) -> bytes:
         size = self._limits.open_body_bytes_max if operation.is_open else self._limits.body_bytes_max
@@ -376,14 +388,15 @@ async def _until_gone(receive: Receive) -> None:
 
 async def _look_again(call: Call, operation: Operation, names: Mapping[str, str]) -> None:
     """See that what was read is of a run that the principal may know of: another one may have taken the id since it was
-    checked. (What is written the store checks itself: see `acting`.)
+    checked. What is written the store checks itself (see `acting`); but its answer may tell of what was there.
 
     Raises:
         RunNotFoundError: it may not.
     """
-    if operation.reach != "run" or operation.method not in SAFE or call.principal.bounds.is_open:
+    if operation.reach != "run" or call.principal.bounds.is_open:
         return
-    if not await _check_run(call, names[operation.run_name]):
+    is_there = await _check_run(call, names[operation.run_name])
+    if not is_there and operation.method in SAFE:
         raise RunNotFoundError(names[operation.run_name])
 
 
