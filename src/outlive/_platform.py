@@ -6,6 +6,7 @@ the kernel, and a process of a step that is killed leaves behind what it has sta
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -169,6 +170,23 @@ def _in_short(folder: Path) -> Iterator[str]:
 
 
 # -- Files ------------------------------------------------------------------------------------------------------------
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """A file of others, to read. A pipe, a device or a socket of this name is refused: it may have no end.
+    What the system itself hands over (`/dev/stdin`, and `/dev/fd/63` of a shell) may be a pipe.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    if os.fspath(path).startswith(("/dev/fd/", "/dev/stdin")):
+        return Path(path).open("rb")
+    # Without waiting: a pipe of this name would let the caller wait for ever.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
 
 
 def open_below(folder: Path, parts: Sequence[str]) -> int:

@@ -435,9 +435,10 @@ async def test_archive_at_a_url_is_written_with_fsspec(monkeypatch: pytest.Monke
     files = FakeFiles()
     monkeypatch.setitem(sys.modules, "fsspec", SimpleNamespace(core=SimpleNamespace(url_to_fs=files.find)))
     archive = Archive("s3://bucket/runs")
-    name = await archive.write(["one\n", "two\n"], at=0, mark="mark")
+    trees = ['{"outlive":"history"} one\n', '{"outlive":"history"} two\n']
+    name = await archive.write(trees, at=0, mark="mark")
     assert name == "s3://bucket/runs/runs-19700101T000000-mark.jsonl.gz"
-    assert list(outlive.read_archive(name)) == ["one\ntwo\n"]
+    assert list(outlive.read_archive(name)) == trees
     files.loses = 1
     with pytest.raises(ArchiveError, match="bytes instead of"):
         await archive.write(["one\n"], at=0, mark="cut")

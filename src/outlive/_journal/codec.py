@@ -79,7 +79,7 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
     except msgspec.ValidationError as error:
         # The checksum holds, so these are the bytes that were written: a kind or field of a later release.
         raise FormatTooNewError(run_id, seq, str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptJournalError(run_id, seq, str(error)) from error
 
 
@@ -105,7 +105,7 @@ def nonce_in(row: Row) -> int | None:
     try:
         body = msgspec.json.decode(row[3])
         nonce = body.get("created", body)["nonce"]
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError, AttributeError):
         return None
     return nonce if isinstance(nonce, int) and 0 <= nonce < 2**64 else None
 

@@ -127,6 +127,8 @@ def read_history(text: str, *, source: str) -> History:
         raise HistoryFormatError(source, 1, f"it holds {head.outlive!r} and not a history")
     if head.format > FORMAT:
         raise HistoryFormatError(source, 1, f"format {head.format} is newer than this Outlive knows ({FORMAT})")
+    if not 0 <= head.nonce < 2**64:
+        raise HistoryFormatError(source, 1, f"{head.nonce} is no nonce")
     history = History(source, head, [], [], {}, [])
     for number, line in lines[1:]:
         _take(history, number, line)
@@ -145,13 +147,13 @@ def _take(history: History, number: int, line: str) -> None:
         return
     if line.startswith('{"blob"'):
         blob = _decode(line, BlobLine, history.source, number)
-        data = base64.b64decode(blob.data)
+        data = _bytes_in(blob.data, history.source, number)
         if hashlib.sha256(data).hexdigest() != blob.blob:
             raise HistoryFormatError(history.source, number, "the content of the blob has another hash")
         history.blobs[blob.blob] = data
         return
     row = _decode(line, EventLine, history.source, number)
-    body = base64.b64decode(row.body) if row.body else bytes(row.event)
+    body = _bytes_in(row.body, history.source, number) if row.body else bytes(row.event)
     history.rows.append((row.seq, row.format, row.crc, body))
     history.lines.append(number)
 
@@ -159,8 +161,15 @@ def _take(history: History, number: int, line: str) -> None:
 def _decode(line: str, kind: type[LineT], source: str, number: int) -> LineT:
     try:
         return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HistoryFormatError(source, number, f"it cannot be read: {error}") from error
+
+
+def _bytes_in(text: str, source: str, number: int) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError as error:
+        raise HistoryFormatError(source, number, f"it is no base64: {error}") from error
 
 
 def _line_of(row: Row) -> EventLine:

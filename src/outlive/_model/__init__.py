@@ -5,7 +5,7 @@ add and store without surprises.
 """
 
 from outlive._model.failure import Failure
-from outlive._model.id import check_run_id, child_id, generation_id, known_run_id
+from outlive._model.id import check_run_id, child_id, generation_id, is_root_id, known_run_id
 from outlive._model.payload import Payload
 from outlive._model.policy import Limits, Retry
 from outlive._model.recovery import Recovery
@@ -28,5 +28,6 @@ __all__ = [
     "child_id",
     "definition_key",
     "generation_id",
+    "is_root_id",
     "known_run_id",
 ]

@@ -11,6 +11,8 @@ from outlive.errors import ArgumentTypeError, InvalidRunIdError
 ID_CHARACTERS_MAX = 1_000
 """Of an id that is looked for: users may choose 128, and what Outlive adds to one is not long."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_ROOT_ID = re.compile(r"\w[\w.:@-]*(~(gen|old|chunk)[0-9]+)*", re.ASCII)
+"""Those that users choose and those that are made: of ticks and events, and of runs that gave their id away."""
 
 
 def check_run_id(run_id: object) -> str:
@@ -26,6 +28,11 @@ def known_run_id(where: str, run_id: object, *, name: str = "run_id") -> str:
     if not isinstance(run_id, str | enum.Enum) and isinstance(own := getattr(run_id, "id", None), str):
         raise ArgumentTypeError(where, name, run_id, f"give the id of the run, and not the run: {own!r}, or run.id")
     return given.text(where, name, run_id, like="order-42", most=ID_CHARACTERS_MAX)
+
+
+def is_root_id(run_id: str) -> bool:
+    """Whether the root of a tree may have this id. That of a child it may not: it would take the child's place."""
+    return len(run_id) <= ID_CHARACTERS_MAX and _ROOT_ID.fullmatch(run_id) is not None
 
 
 def child_id(root_id: str, number: int) -> str:

@@ -12,6 +12,7 @@ import click
 
 from outlive.cli.completing import programs
 from outlive.cli.edge import Mistake, counted, json_option, print_file, print_json, say
+from outlive.cli.values import text_of
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -86,8 +87,10 @@ def read_file(file: Path, *, checks: bool = True, warns: bool = True) -> ReadFil
 
 
 def _text_of(file: Path) -> str:
+    from outlive._define.flow.reading import BYTES_MAX
+
     try:
-        return file.read_text(encoding="utf-8")
+        return text_of(file, bytes_max=BYTES_MAX)
     except UnicodeDecodeError:
         raise click.ClickException(f"{file}: it is not UTF-8 text") from None
     except OSError as error:

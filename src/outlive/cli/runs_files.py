@@ -25,7 +25,7 @@ from outlive.cli.edge import (
     store_option,
 )
 from outlive.cli.filters import filter_options, filters_of
-from outlive.cli.values import standard_input
+from outlive.cli.values import standard_input, text_of
 
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._-]")
 
@@ -150,7 +150,7 @@ async def _import(url: str, texts: list[tuple[str, str]], new_id: str | None, *,
 
 def _read(name: str) -> str:
     try:
-        return standard_input().read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        return standard_input().read() if name == "-" else text_of(Path(name))
     except OSError as error:
         raise Mistake(f"{name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

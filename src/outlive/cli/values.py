@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from datetime import UTC, datetime, timedelta
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +22,22 @@ def standard_input() -> TextIO:
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     return sys.stdin
+
+
+def text_of(file: Path, *, bytes_max: int | None = None) -> str:
+    """The text of a file of others.
+
+    Raises:
+        OSError: it cannot be read, has more bytes than it may, or is a pipe or a device, which may have no end.
+        UnicodeDecodeError: it is no text.
+    """
+    from outlive._platform import open_regular
+
+    with open_regular(file) as opened:
+        data = opened.read(-1 if bytes_max is None else bytes_max + 1)
+    if bytes_max is not None and len(data) > bytes_max:
+        raise OSError(errno.EFBIG, f"it has more than {bytes_max:,} bytes", str(file))
+    return StringIO(data.decode(), newline=None).read()
 
 
 def json_of(option: str, text: str) -> Any:

@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import os
+import zlib
+from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from outlive._platform import fsync_folder, open_private
+from outlive._platform import fsync_folder, open_private, open_regular
 from outlive.errors import ArchiveError, HistoryFormatError, MissingExtraError
 
 SUFFIX = ".jsonl.gz"
-_HEAD = '{"outlive":"history"'
+TREE_BYTES_MAX = 1024 * 1024 * 1024
+_HEAD = b'{"outlive":"history"'
 _MICROSECONDS = 1_000_000
 
 
@@ -48,31 +52,47 @@ class Archive:
             raise ArchiveError(self.place, f"{type(error).__name__}: {error}") from error
 
 
-def read_archive(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The trees in an archive, one after the other, each as `engine.import_run` takes it.
+def read_archive(path: str | os.PathLike[str], *, tree_bytes_max: int = TREE_BYTES_MAX) -> Iterator[str]:
+    """The trees in an archive, one after the other, each as `engine.import_run` takes it. All of the file is read
+    before the first one is given, and no more than one of them is unpacked at a time.
 
         for tree in outlive.read_archive("archive/runs-20260711T093000-1f0c.jsonl.gz"):
             await engine.import_run(tree)
+
+    Args:
+        tree_bytes_max: a tree of more bytes is refused: a small file can unpack to a thousand times its size.
 
     Raises:
         HistoryFormatError: it is no archive, or was cut or changed.
     """
     place = os.fspath(path)
     try:
-        text = _read(place).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        packed = _read(place)
+        deque(_trees_in(packed, place, tree_bytes_max), maxlen=0)
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         if isinstance(error, FileNotFoundError):
             raise
         raise HistoryFormatError(place, 1, f"it is no archive of runs: {error}") from error
-    lines: list[str] = []
-    for line in text.split("\n"):
-        if line.startswith(_HEAD) and lines:
-            yield "\n".join(lines) + "\n"
-            lines = []
-        if line:
+    yield from _trees_in(packed, place, tree_bytes_max)
+
+
+def _trees_in(packed: bytes, place: str, tree_bytes_max: int) -> Iterator[str]:
+    lines: list[bytes] = []
+    size = number = 0
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+        while line := file.readline(tree_bytes_max - size + 1):
+            number += 1
+            if line.startswith(_HEAD) and lines:
+                yield b"".join(lines).decode()
+                lines, size = [], 0
+            elif not lines and not line.startswith(_HEAD):
+                raise HistoryFormatError(place, number, "it is no archive of runs: a tree begins with another line")
+            size += len(line)
+            if size > tree_bytes_max:
+                raise HistoryFormatError(place, number, f"a tree has more than tree_bytes_max={tree_bytes_max:,} bytes")
             lines.append(line)
     if lines:
-        yield "\n".join(lines) + "\n"
+        yield b"".join(lines).decode()
 
 
 def _packed(trees: list[str]) -> bytes:
@@ -105,9 +125,11 @@ def _put_url(url: str, name: str, trees: list[str]) -> str:
 
 def _read(place: str) -> bytes:
     if not _is_url(place):
-        return gzip.decompress(Path(place).expanduser().read_bytes())
+        with open_regular(Path(place).expanduser()) as file:
+            return file.read()
     files, path = _fsspec(place).core.url_to_fs(place)
-    return gzip.decompress(files.cat_file(path))
+    packed: bytes = files.cat_file(path)
+    return packed
 
 
 def _is_url(place: str) -> bool:

@@ -69,6 +69,8 @@ class TreeCopy(msgspec.Struct, kw_only=True):
 
 
 def _joined(lines: Sequence[StreamLine]) -> tuple[StreamLine, ...]:
+    if not lines:
+        return ()
     body = b"".join(line.body for line in lines)
     return (StreamLine(body, sum(line.count for line in lines), b"", len(body), max(line.number for line in lines)),)
 
@@ -94,6 +96,8 @@ async def _read(store: Store, tree: TreeRows) -> TreeCopy:
     if len(runs) < len(tree.runs) or not runs or runs[0].number:
         raise OutliveError(f"the tree {tree.journal} is damaged; outlive fsck --repair says more")
     ids = {run.number: run.id for run in runs}
+    if not ids.keys() >= {items.run for items in tree.items} | {stream.run for stream in tree.streams}:
+        raise OutliveError(f"the tree {tree.journal} has items or lines of a run that is not in it")
     copy = TreeCopy(runs=runs, rows=await store.read_journal(tree.journal), keys=list(tree.keys))
     if not copy.root.status.is_terminal:
         mail = (await store.read_inbox([tree.journal])).get(tree.journal, [])
@@ -170,6 +174,7 @@ async def write_copy(store: Store, copy: TreeCopy, *, root_id: str | None = None
 
     Raises:
         RunExistsError: the id is taken.
+        OutliveError: a worker of this store has the run in hand.
     """
     runs, messages = copy.runs, copy.messages
     if root_id is not None and root_id != copy.root.id:
@@ -200,6 +205,11 @@ async def write_copy(store: Store, copy: TreeCopy, *, root_id: str | None = None
 async def _bury(store: Store, root: Run) -> None:
     """Let the other store know the worker that had a run in hand as one that is gone: others take the run over as that
     of a worker that died."""
+    if any(worker.id == root.owner and worker.is_live for worker in await store.list_workers(with_runs=False)):
+        raise OutliveError(
+            f"the copy of run {root.id} is in the hands of worker {root.owner}, which is alive in this store; take the "
+            f"copy when the run waits or has ended"
+        )
     now = store.now()
     dead = WorkerInfo(id=root.owner, name="in another store", definitions=(), started_at=now, expires_at=now)
     await store.register_worker(dead, lease_seconds=0)

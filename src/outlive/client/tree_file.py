@@ -12,14 +12,17 @@ import msgspec
 
 from outlive._journal.codec import open_journal
 from outlive._journal.history import blobs_of, read_history, write_history
-from outlive._model import Run
+from outlive._model import Run, given, is_root_id
 from outlive._model.payload import Blob
 from outlive._store.contract import Answer, ItemResult, Message, Store
 from outlive._store.streams import StreamLines
 from outlive.client.flows.carrying import CarriedDocument, documents_of
 from outlive.client.fsck.reading import Reading
 from outlive.client.tree_copy import TreeCopy, read_copy
-from outlive.errors import HistoryFormatError
+from outlive.errors import HistoryFormatError, OutliveError
+
+_SHOWN_MAX = 80
+"""Characters of what a file says that stand in an error."""
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,6 +43,11 @@ class PartLine(msgspec.Struct, frozen=True):
 
 
 _decode = msgspec.json.Decoder(PartLine).decode
+
+_NUMBER_MAX = 2**61
+"""An instant, a span or a count of a run row: the sum of two of them still fits into a column of 64 bits."""
+_TEXT_MAX = 1_000
+"""Characters of an id, a key or a name."""
 
 
 async def export_tree(store: Store, run: Run) -> str:
@@ -78,6 +86,8 @@ def tree_in(text: str, *, source: str) -> TreeCopy:
     if head.rest < 0:
         reason = "only the journal is in it: the run moved while it was exported, or an older Outlive has written it"
         raise HistoryFormatError(source, 1, reason)
+    if not is_root_id(head.root_id):
+        raise HistoryFormatError(source, 1, f"the root of a tree cannot have the id {head.root_id[:_SHOWN_MAX]!r}")
     reading = Reading(head.root_id, journal=0, nonce=head.nonce)
     for row in history.rows:
         reading.take(row)
@@ -85,13 +95,29 @@ def tree_in(text: str, *, source: str) -> TreeCopy:
         raise HistoryFormatError(source, 1, str(reading.problems[0]))
     runs = reading.fold.runs
     copy = TreeCopy(runs=[runs[number] for number in sorted(runs)], rows=history.rows)
+    for run in copy.runs:
+        _check_row(run, source)
     copy.blobs = [Blob(id, history.blobs[id]) for id in sorted(history.blobs)]
     for number, line in history.rest:
         try:
             _take(copy, _decode(line).tree)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise HistoryFormatError(source, number, f"it cannot be read: {error}") from error
     return copy
+
+
+def _check_row(run: Run, source: str) -> None:
+    """See that every store can keep a row, and every worker reckon with it: the journal says of it what it likes."""
+    for name in Run.__struct_fields__:
+        value = getattr(run, name)
+        if isinstance(value, int) and (value < 0 or value >= 2**64 if name == "nonce" else abs(value) > _NUMBER_MAX):
+            raise HistoryFormatError(source, 1, f"no run has the {name} {value}")
+        if isinstance(value, str) and not (given.is_storable(value) and (name == "reason" or len(value) <= _TEXT_MAX)):
+            raise HistoryFormatError(source, 1, f"no store can keep the {name} {value[:_SHOWN_MAX]!r}")
+    try:
+        given.tags("import_run", run.tags)
+    except OutliveError as error:
+        raise HistoryFormatError(source, 1, str(error)) from error
 
 
 def _take(copy: TreeCopy, part: Part) -> None:

@@ -42,6 +42,8 @@ def create_file(path: Path) -> None:
     try:
         if path.is_dir():
             raise StoreUnavailableError(file, "it is a folder; name a file in it")
+        if path.exists() and not path.is_file():
+            raise StoreUnavailableError(file, "it is a pipe, a device or a socket; name a file")
         if not folder.is_dir():
             raise StoreUnavailableError(file, f"there is no folder {folder}; create it first: mkdir -p {folder}")
         if (network := find_network(folder)) is not None:

@@ -52,7 +52,7 @@ async def bring_documents(library: Library, documents: Iterable[CarriedDocument]
         try:
             document = from_canonical(each.canonical.encode())
             digits = hash_of_document(document)
-        except (OutliveError, msgspec.MsgspecError) as error:
+        except (OutliveError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise HistoryFormatError(source, 1, f"its document of flow {each.name} cannot be read: {error}") from error
         if document.name != each.name:
             raise HistoryFormatError(source, 1, f"its document of flow {each.name} is that of {document.name}")

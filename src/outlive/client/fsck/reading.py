@@ -128,7 +128,8 @@ class Reading:
                 self._say(f"step {event.call} has ended before", seq)
             self._done[call] = seq
         if isinstance(event, RunRetried) and event.undone:
-            self._done = {call: ended for call, ended in self._done.items() if ended not in event.undone}
+            undone = set(event.undone)
+            self._done = {call: ended for call, ended in self._done.items() if ended not in undone}
         try:
             self.fold.apply(event)
             self._note_item(event)
