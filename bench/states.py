@@ -120,7 +120,7 @@ async def replay(order: Order) -> Figures:
     ):
         async with outlive.Engine(order.database) as engine:
             run: Any = await engine.start(workflow, given, id=told)
-            while await run.status() is not outlive.RunStatus.WAITING:  # noqa: ASYNC110
+            while await run.status() != "waiting":  # noqa: ASYNC110
                 # It says nothing when it waits, and nobody is in a hurry here.
                 await asyncio.sleep(NAP_SECONDS)
         async with outlive.Engine(order.database, worker=False) as engine:

@@ -44,7 +44,7 @@ async def look(number: str) -> dict[str, Any]:
     """How an order is."""
     run = engine.get(f"invoice-{number}")
     status = await run.status()
-    if status is outlive.RunStatus.SUCCEEDED:
+    if status == "succeeded":
         return {"status": status, "receipt": await run.result()}
     return {"status": status, "why": await run.why()}
 

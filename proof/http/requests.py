@@ -51,7 +51,7 @@ async def _run(engine: Engine, workflow: Any, *arguments: Any, id: str) -> str:
 
 async def _steady(engine: Engine, run_id: str) -> None:
     for _ in range(LOOKS_MAX):
-        if (await engine.get(run_id).status()).value in STEADY:
+        if (await engine.get(run_id).status()) in STEADY:
             return
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -153,7 +153,7 @@ def _on_task(**body: Any) -> Prepare:
 def _on_promise(body: Any) -> Prepare:
     async def prepare(engine: Engine, word: str) -> Wanted:
         run_id = await _run(engine, program.proof_promising, id=word)
-        shown: Any = await engine.view.plain((await engine.view.run(run_id)).published)
+        shown: Any = await engine.view.plain((await engine.view.row(run_id)).published)
         return Wanted({"promise_id": shown["promise"]}, body)
 
     return prepare

@@ -74,7 +74,7 @@ class Scene:
         await self._settled()
         await engine.pause(ids["parked"])
         task = await engine.tasks.claim("proof-gpu", ["proof_resize"], worker="proof", lease_seconds=3600, wait=0)
-        promise = (await engine.view.run(promising.id)).published
+        promise = (await engine.view.row(promising.id)).published
         shown: Any = await engine.view.plain(promise)
         await self._settled()
         self.names = {name: list(values) for name, values in KEPT.items()} | {

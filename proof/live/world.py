@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 import outlive
+from outlive._values.run import Run
 from proof.live.evidence import Decision, End, Evidence, Order, Timing
 from proof.live.fleet import Fleet
 from proof.live.http import Answer, ask, events, opened
@@ -288,7 +289,7 @@ async def note_ends(engine: outlive.Engine, evidence: Evidence) -> None:
             return
 
 
-async def end_of(engine: outlive.Engine, run: outlive.Run) -> End:
+async def end_of(engine: outlive.Engine, run: Run) -> End:
     """How a run has ended, as its callers see it."""
     result, reason = None, ""
     if run.workflow in ("checkout", "write_letter"):
@@ -298,4 +299,4 @@ async def end_of(engine: outlive.Engine, run: outlive.Run) -> End:
             reason = str(error)
         except outlive.RunFailed as error:
             reason = error.failure.type.rpartition(".")[2]
-    return End(workflow=run.workflow, status=run.status.value, result=msgspec.to_builtins(result), reason=reason)
+    return End(workflow=run.workflow, status=run.status, result=msgspec.to_builtins(result), reason=reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive._values.run import ENDED
 from outlive.errors import RunExistsError, RunNotForkableError
 from proof.simulation.process import SimulatedEngine
 from proof.simulation.program import Case, Forking
@@ -32,6 +33,6 @@ class Forkers:
                     raise NotYetError from None
                 raise
             status = await engine.get(case.id).status()
-            self._world.sometimes["ended run forked" if status.is_terminal else "open run forked"] += 1
+            self._world.sometimes["ended run forked" if status in ENDED else "open run forked"] += 1
 
         return verb

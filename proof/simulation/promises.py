@@ -44,8 +44,8 @@ class Settlers:
             try:
                 if promise is None:
                     run = await engine.get(case.id).info()
-                    if run.status.is_terminal:
-                        raise RunFinishedError(case.id, run.status.value)
+                    if run.has_ended:
+                        raise RunFinishedError(case.id, run.status)
                     raise NotYetError
                 settling = engine.fail(promise, _error(it)) if it.is_failure else engine.resolve(promise, it.value)
                 self._answers.setdefault(it.name, {})[it.value] = await settling

@@ -6,6 +6,7 @@ was called again (the ledger sees that).
 
 from __future__ import annotations
 
+from outlive._values.run import ENDED
 from outlive.errors import RunCancelled, RunFailed, RunNotRetriableError, RunTimedOut
 from proof.simulation.ledger import Ledger
 from proof.simulation.process import SimulatedEngine
@@ -55,5 +56,5 @@ class Repairers:
             if "worker" in str(error):
                 return
             status = await engine.get(case.id).status()
-            if status.is_terminal and "another client" not in str(error):
-                self._world.complain(f"run {case.id} is {status.value}, and cannot be retried: {error}")
+            if status in ENDED and "another client" not in str(error):
+                self._world.complain(f"run {case.id} is {status}, and cannot be retried: {error}")

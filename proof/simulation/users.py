@@ -14,6 +14,7 @@ from typing import Any
 
 from outlive._define.workflow import Workflow
 from outlive._model import Run
+from outlive._values.run import ENDED
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalNotFoundError,
@@ -228,7 +229,7 @@ class Users:
             except ApprovalNotFoundError:
                 # The run has not asked yet, or never will.
                 status = await engine.get(case.id).status()
-                if not status.is_terminal or self.repairers.may_go_on(case):
+                if status not in ENDED or self.repairers.may_go_on(case):
                     raise
             except (ApprovalClosedError, RunFinishedError):
                 # It went another way meanwhile.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from outlive._define.talking import cancel, get, send_event, signal
     from outlive._define.tracing import Tracing
     from outlive._define.workflow import Workflow, workflow
-    from outlive._model import Limits, Recovery, Retry, Run, RunStatus
+    from outlive._model import Limits, Recovery, Retry
     from outlive._model.approval import Approval, ApprovalNotice
     from outlive._model.breaker import Breaker
     from outlive._model.burst import Debounce, Throttle
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from outlive._model.retention import Keep, KeepAudit
     from outlive._model.schedule import Schedule
     from outlive._store.handle import SyncTx, Tx
+    from outlive._values.run import Run
     from outlive.client.acting import acting
     from outlive.client.archive import read_archive
     from outlive.client.batch import Batch, BatchItem
@@ -142,7 +143,6 @@ __all__ = [
     "RunFailed",
     "RunHandle",
     "RunParkedError",
-    "RunStatus",
     "RunTimedOut",
     "SagaBlock",
     "Schedule",
@@ -251,13 +251,12 @@ _ON_DEMAND = {
     "Resource": "outlive._define.resources",
     "ResourceError": "outlive.errors",
     "Retry": "outlive._model",
-    "Run": "outlive._model",
+    "Run": "outlive._values.run",
     "RunCancelled": "outlive.errors",
     "RunContext": "outlive._define.in_run",
     "RunFailed": "outlive.errors",
     "RunHandle": "outlive.client.handle",
     "RunParkedError": "outlive.errors",
-    "RunStatus": "outlive._model",
     "RunTimedOut": "outlive.errors",
     "SagaBlock": "outlive._define.saga",
     "Schedule": "outlive._model.schedule",

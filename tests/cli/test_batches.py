@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 import outlive
-from outlive import RunStatus
 from outlive.cli import main
 from outlive.engine import Engine
 from tests.cli.serving import served
@@ -84,7 +83,7 @@ async def test_verb_with_filters_is_one_operation_of_the_workers(tmp_path: Path,
     async with Engine(url) as engine, served(engine) as address:
         place = address if behind == "server" else url
         for number in (1, 3):
-            await reaches(await engine.start(sold_order, number, id=f"o-{number}"), RunStatus.FAILED)
+            await reaches(await engine.start(sold_order, number, id=f"o-{number}"), "failed")
         world.is_repaired = True
         done = await command("runs", "retry", "--workflow", "sold_order", "--reason", "truck", "--yes", place=place)
         assert (done.exit_code, done.stdout) == (0, "")

@@ -97,7 +97,7 @@ def test_runs_are_listed_one_on_each_line(shop: Shop) -> None:
     assert lines[2].endswith("shop.CardDeclined: no money")
     assert lines[3].endswith("waits for signal 'paid'")
     assert lines[5].endswith("the code changed")
-    assert listed[2]["waits"] == [{"kind": "signal", "name": "paid", "until": None, "detail": None}]
+    assert listed[2]["waits"] == [{"kind": "signal", "name": "paid", "until": None, "detail": ""}]
     assert listed[0]["created_at"].endswith("Z")
 
 
@@ -164,7 +164,7 @@ def test_show_draws_what_happened(shop: Shop) -> None:
     plain = json.loads(shop("show", "f-1", "--history", "--json").stdout)
     assert (plain["run"]["id"], plain["errors"][0]["frames"][0]["line"]) == ("f-1", 17)
     assert [line["kind"] for line in plain["timeline"]] == ["mark", "step", "lost", "step", "mark"]
-    assert [event["kind"] for event in plain["history"]][-1] == "RunFailed"
+    assert [event["type"] for event in plain["history"]][-1] == "RunFailed"
     assert plain["input"] == "hello"
 
 
@@ -301,7 +301,7 @@ def test_tail_says_how_the_run_ended_by_its_exit_code(shop: Shop) -> None:
     assert failed.stdout.splitlines()[-1].endswith("the run failed: shop.CardDeclined: no money")
     assert "it is parked" in parked.stderr
     last = json.loads(shop("tail", "f-1", "-n", "1", "--json").stdout)
-    assert (last["kind"], last["words"]) == ("RunFailed", "the run failed: shop.CardDeclined: no money")
+    assert (last["type"], last["words"]) == ("RunFailed", "the run failed: shop.CardDeclined: no money")
 
 
 @outlive.workflow

@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 
 import outlive
 from outlive._define.registry import REGISTRY
-from outlive._journal.event import ApprovalRequested
 from outlive.cli import main
 from outlive.engine import Engine
 
@@ -62,7 +61,7 @@ def say(engine: Engine) -> Say:
 async def asks_for(run: outlive.RunHandle[Any], name: str) -> None:
     """Return when a run asks for an approval."""
     async for entry in run.follow():
-        if isinstance(entry.event, ApprovalRequested) and entry.event.name == name:
+        if entry.type == "ApprovalRequested" and entry.data["name"] == name:
             return
 
 

@@ -8,6 +8,8 @@ import msgspec
 
 from outlive._journal import event as journal
 from outlive._model import Failure, Payload, RunStatus, Wait, WaitKind
+from outlive._values.event import Event, event_of
+from outlive._values.failure import failure_of
 from outlive.cli.drawing import drawn
 from outlive.client.timeline import Line, LineKind, LineState, Timeline
 
@@ -47,9 +49,14 @@ STORY: list[journal.AnyEvent] = [
 ]
 
 
+def shown(story: list[journal.AnyEvent]) -> list[Event]:
+    """Events as people see them."""
+    return [event_of(seq, event, "order-1") for seq, event in enumerate(story)]
+
+
 def lines_of(story: list[journal.AnyEvent]) -> dict[str, Line]:
     """Lines by their names."""
-    return {line.name: line for line in Timeline(story).lines()}
+    return {line.name: line for line in Timeline(shown(story)).lines()}
 
 
 def test_journal_becomes_spans() -> None:
@@ -59,13 +66,13 @@ def test_journal_becomes_spans() -> None:
     charge = lines["charge"]
     assert (charge.kind, charge.state, len(charge.attempts)) == (LineKind.STEP, LineState.DONE, 2)
     assert (charge.began_at, charge.ended_at) == (T0 + 400_000, T0 + 1_200_000)
-    assert [each.failure for each in charge.attempts] == [BAD, None]
+    assert [each.failure for each in charge.attempts] == [failure_of(BAD), None]
     wait = lines["waits for signal 'go'"]
     assert (wait.ended_at or 0) - wait.began_at == 3_600 * SECOND
     assert (lines["run bill-7"].kind, lines["run bill-7"].note) == (LineKind.OTHER, "succeeded")
     assert lines["approval 'refund'"].note == "approved by ann"
     assert 'published {"stage":"paid"}' in lines
-    assert (lines["send"].state, lines["send"].failure) == (LineState.FAILED, BAD)
+    assert (lines["send"].state, lines["send"].failure) == (LineState.FAILED, failure_of(BAD))
 
 
 def test_gap_of_a_crash_says_which_worker_was_lost_and_which_took_over() -> None:
@@ -78,7 +85,7 @@ def test_gap_of_a_crash_says_which_worker_was_lost_and_which_took_over() -> None
 
 def test_lines_of_a_child_stand_below_its_own_line() -> None:
     """One deeper, and before later lines of its parent."""
-    lines = Timeline(STORY).lines()
+    lines = Timeline(shown(STORY)).lines()
     names = [line.name for line in lines]
 
     child = names.index("ship, version 2")
@@ -90,9 +97,9 @@ def test_lines_of_a_child_stand_below_its_own_line() -> None:
 def test_what_has_not_ended_goes_on() -> None:
     """A step that waits for its next attempt, and a wait; the end of the run closes what is left."""
     opened: list[journal.AnyEvent] = [STORY[0], STORY[3], journal.RunSuspended(**at(0.6, waits=()))]
-    assert [line.state for line in Timeline(opened).lines()][1:] == [LineState.OPEN, LineState.OPEN]
+    assert [line.state for line in Timeline(shown(opened)).lines()][1:] == [LineState.OPEN, LineState.OPEN]
 
-    ended = Timeline([*opened, journal.RunCancelled(**at(2, reason="rain"))]).lines()
+    ended = Timeline(shown([*opened, journal.RunCancelled(**at(2, reason="rain"))])).lines()
     assert [line.state for line in ended][1:] == [LineState.STOPPED, LineState.DONE, LineState.STOPPED]
 
 
@@ -105,9 +112,14 @@ def test_step_that_is_called_again_after_a_retry_has_a_line_of_its_own() -> None
         journal.RunRetried(**at(60)),
         journal.StepSucceeded(**at(61, call="charge", result=value("paid"), took=500_000)),
     ]
-    first, second = [line for line in Timeline(story).lines() if line.kind is LineKind.STEP]
+    first, second = [line for line in Timeline(shown(story)).lines() if line.kind is LineKind.STEP]
 
-    assert (first.name, first.state, first.ended_at, first.failure) == ("charge", LineState.FAILED, T0 + SECOND, BAD)
+    assert (first.name, first.state, first.ended_at, first.failure) == (
+        "charge",
+        LineState.FAILED,
+        T0 + SECOND,
+        failure_of(BAD),
+    )
     assert first.note == 'came to {"sent":7}'
     assert (second.name, second.state, second.failure) == ("charge", LineState.DONE, None)
     assert (second.began_at, second.ended_at) == (T0 + 60 * SECOND + SECOND // 2, T0 + 61 * SECOND)
@@ -115,7 +127,7 @@ def test_step_that_is_called_again_after_a_retry_has_a_line_of_its_own() -> None
 
 def test_timeline_is_drawn_on_a_scale_that_shows_short_steps_beside_long_waits() -> None:
     """A step of 200 ms is seen beside a wait of an hour; attempts that failed are x."""
-    timeline = Timeline(STORY)
+    timeline = Timeline(shown(STORY))
     text = drawn(timeline.lines(), began_at=T0, now_at=timeline.last_at, width=40)
     by_name = {line.split("  ")[-1].strip(): line for line in text}
 

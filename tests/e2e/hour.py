@@ -14,7 +14,6 @@ import apsw
 
 import outlive
 from outlive.engine import Engine
-from outlive.events import ApprovalRequested
 
 RUNS = 120
 MINUTES = 58
@@ -75,7 +74,7 @@ async def _fill(url: str) -> None:
                     pass
         for number in (1, 2):
             async for entry in (await engine.start(card_refund, number, id=f"refund-{number}")).follow():
-                if isinstance(entry.event, ApprovalRequested):
+                if entry.type == "ApprovalRequested":
                     break
         parked = await engine.start(monthly_invoice, RUNS, id="order-3999")
         await parked.pause(by="ann", reason="the total looks wrong")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from outlive.engine import Engine
-from outlive.events import StepSucceeded
 from tests.e2e import run_shop, shop
 from tests.e2e.reading import check_view
 from tests.e2e.site import Site
@@ -79,13 +77,9 @@ def test_a_promise_is_waited_for_until_it_is_settled(site: Site, show: Show) -> 
 
 async def _promised(engine: Engine) -> str:
     async for entry in (await engine.start(run_shop.page_courier, id="courier")).follow():
-        if isinstance(entry.event, StepSucceeded):
-            return _result_of(entry.event)
+        if entry.type == "StepSucceeded":
+            return str(entry.data["result"])
     raise AssertionError("no step has sent the id")
-
-
-def _result_of(event: Any) -> str:
-    return bytes(event.result.v).decode().strip('"')
 
 
 def test_a_run_that_has_ended_is_deleted(site: Site, show: Show) -> None:

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import outlive
-from outlive.events import ApprovalRequested
 from tests.e2e import hour, shop
 from tests.e2e.reading import check_view
 from tests.e2e.site import Site
@@ -36,7 +35,7 @@ async def some_runs(site: Site) -> None:
             await failing.result()
     await engine.start(shop.dash_patient, id="patient-0")
     async for entry in (await engine.start(shop.dash_refund, id="refund-0")).follow():
-        if isinstance(entry.event, ApprovalRequested):
+        if entry.type == "ApprovalRequested":
             return
 
 

@@ -14,6 +14,8 @@ import apsw
 import msgspec
 
 import outlive
+from outlive._journal.event import AnyEvent
+from outlive._model import Run
 from outlive._platform import HAS_BYTE_LOCKS
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import ReplayPace
@@ -30,6 +32,7 @@ from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.client.client import Client
+from outlive.client.handle import RunHandle
 from outlive.testing.engine import TestEngine
 from outlive.testing.watched_store import WatchedStore
 
@@ -255,3 +258,17 @@ async def describe_now(engine: outlive.Engine) -> None:
     """Let it describe its workflows now, and not a second after its start."""
     assert engine._describer is not None
     await engine._describer.hurry()
+
+
+async def journal_of(thing: Any, run_id: str = "") -> list[AnyEvent]:
+    """The journal of a run as it is stored: of a handle, or of an engine and an id."""
+    client, run_id = (thing._client, thing.id) if isinstance(thing, RunHandle) else (thing._verbs, run_id)
+    events: list[AnyEvent] = await client.journal(run_id)
+    return events
+
+
+async def row_of(thing: Any, run_id: str = "") -> Run:
+    """The row of a run as it is stored: of a handle, or of an engine and an id."""
+    client, run_id = (thing._client, thing.id) if isinstance(thing, RunHandle) else (thing._verbs, run_id)
+    row: Run = await client.info(run_id)
+    return row

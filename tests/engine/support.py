@@ -24,7 +24,7 @@ from outlive._store.memory import MemoryState, MemoryStore
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.client.handle import RunHandle
-from tests.engine.inside import give_store
+from tests.engine.inside import give_store, journal_of
 
 T = TypeVar("T")
 EventT = TypeVar("EventT", bound=AnyEvent)
@@ -101,23 +101,23 @@ def lives(process_id: int) -> bool:
         return False
 
 
-async def reaches(run: RunHandle[Any], status: outlive.RunStatus) -> None:
+async def reaches(run: RunHandle[Any], status: str) -> None:
     """Return when a run has this status."""
 
     async def has_it() -> bool:
-        return await run.status() is status
+        return await run.status() == status
 
     await until(has_it)
 
 
 async def waits(run: RunHandle[Any]) -> None:
     """Return when a run is suspended."""
-    await reaches(run, outlive.RunStatus.WAITING)
+    await reaches(run, "waiting")
 
 
 async def parks(run: RunHandle[Any]) -> str:
     """Return when a run is parked, with the reason."""
-    await reaches(run, outlive.RunStatus.PARKED)
+    await reaches(run, "parked")
     return (await run.info()).reason
 
 
@@ -132,7 +132,7 @@ async def waits_for_another(run: RunHandle[Any], name: str) -> None:
 
 async def events_of(run: RunHandle[Any], kind: type[EventT]) -> list[EventT]:
     """The events of one kind in a run's journal."""
-    return [event for event in await run.history() if isinstance(event, kind)]
+    return [event for event in await journal_of(run) if isinstance(event, kind)]
 
 
 # -- The stage ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pydantic
 import pytest
 
 import outlive
-from outlive import Approval, RunStatus
+from outlive import Approval
 from outlive._journal.event import ApprovalClosed, ApprovalDecided, ApprovalRequested
 from outlive.client.handle import RunHandle
 from outlive.errors import (
@@ -268,7 +268,7 @@ async def test_an_answer_may_be_a_result(engine: outlive.Engine) -> None:
 
     answer = await in_time(run.result())
     assert Approval(name="refund", approved=True, by="ann", at=decided.at, form=Refund(5)) == answer
-    assert RunStatus.SUCCEEDED is await run.status()
+    assert "succeeded" == await run.status()
 
 
 @outlive.workflow

@@ -15,7 +15,7 @@ from outlive.errors import AskFailed, AskRefusedError, EngineClosedError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash import Survivor
 from outlive.testing.crash.everywhere import POINTS_MAX
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, events_of, in_time, waits
 
 ANSWERS: dict[int, list[Any]] = {}
@@ -75,7 +75,7 @@ async def check_answers(survivor: Survivor) -> None:
     for number, answers in ANSWERS.items():
         assert {*answers} == {WANTED[number]}
     runs = [run.id for run in await survivor.engine.list() if run.id.partition("~")[0] == survivor.run.id]
-    events = [event for run_id in runs for event in await survivor.engine.history(run_id)]
+    events = [event for run_id in runs for event in await journal_of(survivor.engine, run_id)]
     accepted = sorted(f"k{number}" for number in ANSWERS if number < 10)
     assert sorted(event.key for event in events if isinstance(event, AskAnswered)) == accepted
     assert sorted({event.key for event in events if isinstance(event, AskReceived)}) == accepted

@@ -16,7 +16,7 @@ import pytest
 import outlive
 from outlive._store.sqlite import SqliteStore
 from outlive.errors import CorruptJournalError, NotADatabaseError, StoreUnavailableError, StoreUrlError
-from tests.engine.inside import committer_of, store_of
+from tests.engine.inside import committer_of, journal_of, store_of
 from tests.engine.support import Place, in_time, note, parks, stage, until, waits
 from tests.sqlite.threads import on_writer
 
@@ -244,7 +244,7 @@ async def test_one_damaged_journal_parks_one_run(place: Place, kind: str) -> Non
         ]
         assert f"journal of run bad is damaged at event {0 if kind == 'head' else 1}" in await parks(second.get("bad"))
         with pytest.raises(CorruptJournalError):
-            await second.get("bad").history()
+            await journal_of(second, "bad")
     assert 1 == stage.count("bad before")
 
 

@@ -26,7 +26,7 @@ from outlive.errors import (
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store
-from tests.engine.inside import store_of
+from tests.engine.inside import journal_of, store_of
 
 
 class World:
@@ -113,8 +113,8 @@ async def test_failed_run_goes_on_at_the_step_that_failed(engine: TestEngine, tm
     assert world.calls[4:] == ["reserve the desk after o", "charge o 1", "reserve the desk after o"]
     assert len(set(world.keys)) == 1
     info = await run.info()
-    assert (info.id, info.failure, info.tags) == ("o-1", None, {"team": "a"})
-    (retried,) = [event for event in await run.history() if isinstance(event, RunRetried)]
+    assert (info.id, info.error, info.tags) == ("o-1", None, {"team": "a"})
+    (retried,) = [event for event in await journal_of(run) if isinstance(event, RunRetried)]
     assert retried.reason == "the bank is back"
     path = tmp_path / "o-1.jsonl"
     await run.export(path)
@@ -217,7 +217,7 @@ async def test_what_ran_beside_the_failure_goes_on(engine: TestEngine) -> None:
 
     assert await run.result() == ["hold of a, hold of a again", "parcel of b", "hold of c, hold of c again"]
     assert sorted(world.calls) == ["reserve a", "reserve a again", "reserve c", "reserve c again", "ship b", "ship b"]
-    assert {each.status.value for each in await engine.list()} == {"succeeded"}
+    assert {each.status for each in await engine.list()} == {"succeeded"}
 
 
 @outlive.workflow
@@ -470,9 +470,9 @@ async def test_run_that_was_cancelled_before_a_worker_had_it_begins(tmp_path: Pa
     async with TestEngine(url, worker=False) as client:
         run = await client.start(back_order, "book", id="r")
         await run.cancel(reason="a mistake")
-        assert await run.status() is outlive.RunStatus.CANCELLED
+        assert await run.status() == "cancelled"
         await run.retry()
-        assert await run.status() is outlive.RunStatus.PENDING
+        assert await run.status() == "pending"
         assert await check_store(store_of(client)) == []
     world.is_repaired = True
     async with TestEngine(url) as engine:
@@ -503,10 +503,10 @@ async def test_saga_that_was_rolled_back_is_refused(engine: TestEngine) -> None:
     run = await engine.start(back_trip, "room")
     await fail(run)
     world.is_repaired = True
-    before = await run.history()
+    before = await journal_of(run)
     with pytest.raises(RunNotRetriableError, match=r"saga was rolled back \(1/back_release\).*start a new run"):
         await run.retry()
-    assert await run.history() == before
+    assert await journal_of(run) == before
 
 
 async def test_saga_with_nothing_to_undo_goes_on(engine: TestEngine) -> None:
@@ -564,7 +564,7 @@ async def test_what_has_no_failure_is_refused(engine: TestEngine) -> None:
 
 async def outlive_waits(run: outlive.RunHandle[Any]) -> None:
     """Return when a run waits."""
-    while await run.status() is not outlive.RunStatus.WAITING:  # noqa: ASYNC110
+    while await run.status() != "waiting":  # noqa: ASYNC110
         await asyncio.sleep(0)
 
 
@@ -687,12 +687,12 @@ async def test_retry_survives_every_crash(points: int) -> None:
     """Of the process that retries and of the worker: the run goes on once."""
 
     async def bring_back(engine: TestEngine, run_id: str) -> None:
-        world.is_repaired = any(isinstance(event, RunRetried) for event in await engine.history(run_id))
+        world.is_repaired = any(isinstance(event, RunRetried) for event in await journal_of(engine, run_id))
         with suppress(RunFinishedError):
             await engine.signal(run_id, "go", 1, key="go")
         with suppress(RunFailed):
             await engine.get(run_id).result()
-        if await engine.get(run_id).status() is outlive.RunStatus.FAILED:
+        if await engine.get(run_id).status() == "failed":
             world.is_repaired = True
             await engine.retry(run_id)
 
@@ -710,7 +710,7 @@ async def test_retry_on_every_store(store: str, request: pytest.FixtureRequest, 
         world.is_repaired = True
         await engine.retry("p")
         assert await run.result() == "receipt of deep"
-        assert len([event for event in await run.history() if isinstance(event, StepSucceeded)]) == 5
+        assert len([event for event in await journal_of(run) if isinstance(event, StepSucceeded)]) == 5
         assert await check_store(store_of(engine)) == []
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import outlive
 from outlive import Engine
+from outlive._model import Run
 from outlive.errors import StoreError
 from tests.engine.inside import store_of
 
@@ -95,7 +96,7 @@ async def test_starts_that_come_together_ask_the_store_for_their_ids_together(mo
         store, asked = store_of(engine), []
         find_runs = store.find_runs
 
-        async def note(run_ids: Sequence[str]) -> dict[str, outlive.Run]:
+        async def note(run_ids: Sequence[str]) -> dict[str, Run]:
             asked.append(len(run_ids))
             return await find_runs(run_ids)
 
@@ -117,6 +118,6 @@ async def test_a_look_for_ids_that_fails_fails_its_starts_and_no_other(monkeypat
         assert await (await engine.start(one_counted_step, 1, id="failing-0")).result() == 2
 
 
-async def fail_to_find(run_ids: Sequence[str]) -> dict[str, outlive.Run]:
+async def fail_to_find(run_ids: Sequence[str]) -> dict[str, Run]:
     """A store with a defect."""
     raise StoreError("out of order")

@@ -14,7 +14,7 @@ import pytest
 import outlive
 from outlive._model import WaitKind
 from outlive.errors import InvalidArgumentError, NotBegunError, RunFailed, RunTimedOut
-from tests.engine.inside import crash
+from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, in_time, registry_of, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -92,13 +92,13 @@ async def clock_item(number: int) -> int:
 async def left_of(place: Place, run: outlive.RunHandle[Any], kind: WaitKind = WaitKind.TIMER) -> float:
     """How many seconds are left of what a run waits for."""
     await waits(run)
-    timers = [wait.until_at for wait in (await run.info()).waits if wait.kind is kind and wait.until_at]
+    timers = [wait.until_at for wait in (await row_of(run)).waits if wait.kind is kind and wait.until_at]
     return (min(timers) - place.clock.now()) / 1_000_000
 
 
 async def deadline_of(place: Place, run: outlive.RunHandle[Any]) -> float:
     """How many seconds a run has left."""
-    at = (await run.info()).timeout_at
+    at = (await row_of(run)).timeout_at
     assert at is not None
     return (at - place.clock.now()) / 1_000_000
 
@@ -390,7 +390,7 @@ async def test_time_to_begin_counts_from_when_it_is_due(place: Place) -> None:
     async with place.engine(worker=False) as client:
         run = await client.start(clock_nap, id="r", delay=HOUR, begin_within=60)
         info = await run.info()
-        assert info.begin_by == info.wake_at + 60_000_000 if info.wake_at else False
+        assert info.begin_by == info.wake_at + timedelta(seconds=60) if info.wake_at else False
         with pytest.raises(InvalidArgumentError, match="begin_within"):
             await client.start(clock_nap, begin_within=0)
 

@@ -13,6 +13,7 @@ import pytest
 import outlive
 from outlive.errors import DefinitionError, LocalDefinitionError, UnstorableTypeError
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.engine.support import in_time
 
 
@@ -193,7 +194,7 @@ async def test_steps_over_decorators_on_static_methods_and_with_attributes_are_s
 
         assert [2, 11, 101, 1001, 10_001] == await in_time(run.result())
         assert 10_002 == await in_time(flow.result())
-        assert 5 == len([event for event in await run.history() if type(event).__name__ == "StepSucceeded"])
+        assert 5 == len([event for event in await journal_of(run) if type(event).__name__ == "StepSucceeded"])
 
 
 def test_a_workflow_is_no_method() -> None:

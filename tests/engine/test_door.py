@@ -13,6 +13,7 @@ import pytest
 
 import outlive
 from outlive import Breaker, FixedWindow, Limits, RateLimit, Recovery, Retry, TokenBucket, Tolerance
+from outlive._model import RunStatus
 from outlive.errors import InvalidArgumentError, InvalidRunIdError, OutliveError
 from outlive.testing import TestEngine
 from tests.engine.support import Place, in_time
@@ -107,7 +108,6 @@ VERBS: dict[str, tuple[Callable[[Any, Any], Any], Bad]] = {
     "history run_id": (lambda e, bad: e.history(bad), TEXT),
     "export run_id": (lambda e, bad: e.export(bad), TEXT),
     "recovery limit": (lambda e, bad: e.recovery(limit=bad), WHOLE),
-    "recovery before": (lambda e, bad: e.recovery(before=bad), ["run-1", 5]),
     "list status": (lambda e, bad: e.list(status=bad), ["x", 5, ["x"], [], ("failed", 5), {"failed": 1}]),
     "list workflow": (lambda e, bad: e.list(workflow=bad), OPTIONAL_TEXT),
     "list tags": (lambda e, bad: e.list(tags=bad), TAGS),
@@ -409,7 +409,7 @@ async def test_a_member_of_an_enum_stands_for_its_text(memory: Any) -> None:
     assert "paid" == run.id
     assert {"paid": "late"} == (await run.info()).tags
     assert [run.id] == [
-        each.id for each in await memory.list(tags={Dial.PAID: Reason.LATE}, status=outlive.RunStatus.SUCCEEDED)
+        each.id for each in await memory.list(tags={Dial.PAID: Reason.LATE}, status=RunStatus.SUCCEEDED)
     ]
 
 

@@ -15,7 +15,7 @@ import pytest
 import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded, TimerFired
 from outlive.errors import RunNotFoundError, StoreError
-from tests.engine.inside import store_of
+from tests.engine.inside import journal_of, row_of, store_of
 from tests.engine.support import events_of, until
 
 ROOT = Path(__file__).parents[2]
@@ -87,10 +87,10 @@ async def test_hello(stage: Stage) -> None:
         assert -signal.SIGKILL == killed.returncode
         if stage.kind == "postgres":
             # A dead process is known by its lease, which takes its time.
-            await store_of(engine).retire_worker((await run.info()).owner)
+            await store_of(engine).retire_worker((await row_of(run)).owner)
 
         assert ["Hello, world!"] == stage.play("hello.py")
-        kinds = [type(event) for event in await run.history()]
+        kinds = [type(event) for event in await journal_of(run)]
         assert 1 == kinds.count(StepSucceeded) == kinds.count(TimerFired)
         assert RunClaimed in kinds
     assert ["Hello, world!"] == stage.play("hello.py")

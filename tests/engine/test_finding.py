@@ -15,7 +15,7 @@ from outlive.client.finding import Count, Order, Page
 from outlive.client.fsck import check_store
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
-from tests.engine.inside import store_of
+from tests.engine.inside import journal_of, store_of
 from tests.engine.support import until, waits
 
 
@@ -201,7 +201,7 @@ async def test_a_workflow_sets_its_tags(engine: Any) -> None:
     first = {"tenant": "b", "stage": "first-0"}
     assert await run.result() == [first, {"of": "child"}, {"tenant": "b", "stage": "second"}]
     assert await ids(engine, tags={"stage": "second"}, order="created_at") == ["run-1~gen1", "run-1"]
-    tagged = [event for event in await run.history() if isinstance(event, RunTagged)]
+    tagged = [event for event in await journal_of(run) if isinstance(event, RunTagged)]
     assert [event.run for event in tagged] == [0, 1, 0], "what is set already is no fact"
     assert [] == await check_store(store_of(engine))
 
@@ -311,4 +311,4 @@ async def test_a_run_that_is_busy_is_in_the_inbox_too() -> None:
             return [it.name for it in await engine.approvals()] == ["go"]
 
         await until(is_listed)
-        assert (await engine.get("run-1").status()) is outlive.RunStatus.RUNNING
+        assert (await engine.get("run-1").status()) == "running"

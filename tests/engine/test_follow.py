@@ -9,10 +9,8 @@ import pytest
 
 import outlive
 from outlive._store.contract import Store
-from outlive.client.following import last_position
 from outlive.client.shown import EVENTS_AT_ONCE
 from outlive.errors import RunNotFoundError, RunParkedError
-from outlive.events import in_words
 from outlive.testing import TestEngine
 from tests.engine.inside import wrap_inner
 
@@ -70,18 +68,17 @@ async def test_follower_sees_every_event_once_and_ends_with_the_run() -> None:
         run = await engine.start(followed, "secret")
         entries, positions = [], []
         async for entry in run.follow():
-            entries.append(entry.event)
-            positions.append(entry.position)
-            if "waits for signal" in in_words(entry.event):
+            entries.append(entry)
+            positions.append(entry.seq)
+            if "waits for signal" in entry.words:
                 break
         await run.signal("go", "gone")
         rest = [entry async for entry in run.follow(after=positions[-1])]
-        entries += [entry.event for entry in rest]
-        positions += [entry.position for entry in rest]
+        entries += rest
+        positions += [entry.seq for entry in rest]
 
         assert await run.history() == entries
         assert list(range(len(entries))) == positions
-        assert last_position(entries) == positions[-1]
         assert [] == [entry async for entry in run.follow(after=positions[-1])]
 
 
@@ -90,7 +87,7 @@ async def test_follower_goes_on_with_the_next_generation() -> None:
     async with TestEngine() as engine:
         run = await engine.start(followed_turns, 0, id="turns")
         await run.result()
-        seen = [in_words(entry.event) async for entry in engine.get("turns").follow()]
+        seen = [entry.words async for entry in engine.get("turns").follow()]
 
     assert seen[-1] == "the run succeeded"
 
@@ -101,7 +98,7 @@ async def test_redacted_follower_hides_in_late_events_what_early_ones_showed() -
         run = await engine.start(followed, "unlucky")
         with pytest.raises(outlive.RunFailed):
             await run.result()
-        shown = [str(entry.event) async for entry in run.follow(after=0, redacted=True)]
+        shown = [str(entry.data) async for entry in run.follow(after=0)]
 
     assert shown
     assert not [text for text in shown if "unlucky" in text]
@@ -133,9 +130,9 @@ async def test_redacted_follower_reads_every_event_once() -> None:
         await engine.settle()
         store.reads.clear()
         positions = []
-        async for entry in run.follow(redacted=True):
-            positions.append(entry.position)
-            if "waits for signal" in in_words(entry.event):
+        async for entry in run.follow():
+            positions.append(entry.seq)
+            if "waits for signal" in entry.words:
                 await run.signal("go", "gone")
 
     assert positions == sorted({seq for rows in store.reads for seq in rows})
@@ -156,10 +153,10 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
         shown = await engine.view.run("long")
         read = sum(len(rows) for rows in store.reads)
         listed = await engine.view.runs(order="-created_at", limit=10, after=None)
-        page = await engine.view.events(shown, after=-1, limit=10)
+        page = await engine.view.events(await engine.view.row("long"), after=-1, limit=10)
 
-    assert shown.failure is not None
-    assert "hunter22" not in f"{shown.failure} {listed}"
+    assert shown.error is not None
+    assert "hunter22" not in f"{shown.error} {listed}"
     assert read > 1_000
     assert max(len(rows) for rows in store.reads) <= EVENTS_AT_ONCE
     assert (sum(len(rows) for rows in store.reads) - read, len(page)) == (10, 10)
@@ -187,7 +184,7 @@ async def test_readers_of_one_long_journal_miss_nothing_when_one_overtakes_the_o
     async with engine:
         await engine.start(followed_long, id="long")
         await engine.settle()
-        run = await engine.view.run("long")
+        run = await engine.view.row("long")
         store = wrap_inner(engine, HeldRead)
         slow = asyncio.ensure_future(engine.view.events(run, after=-1, limit=1_000))
         await store.is_held.wait()
@@ -209,17 +206,17 @@ async def test_follower_reads_no_event_again_because_people_look_at_other_runs(
         run = await engine.start(followed, "secret", id="followed")
         await engine.start(followed, "unlucky", id="other")
         await engine.settle()
-        followed_events = run.follow(redacted=True)
+        followed_events = run.follow()
         async for entry in followed_events:
-            if "waits for signal" in in_words(entry.event):
+            if "waits for signal" in entry.words:
                 break
         await engine.view.run("other")
         store.reads.clear()
         await run.signal("go", "gone")
-        rest = [entry.position async for entry in followed_events]
+        rest = [entry.seq async for entry in followed_events]
 
-    assert sorted(seq for rows in store.reads for seq in rows if seq <= entry.position) == []
-    assert rest[0] == entry.position + 1
+    assert sorted(seq for rows in store.reads for seq in rows if seq <= entry.seq) == []
+    assert rest[0] == entry.seq + 1
 
 
 async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +232,7 @@ async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatc
         store.reads.clear()
         shown = [await engine.view.run(run_id) for run_id in ("last", "first")]
 
-    assert not [run for run in shown if "unlucky" in str(run.failure)]
+    assert not [run for run in shown if "unlucky" in str(run.error)]
     assert [bool(rows) for rows in store.reads] == [False, True]
 
 
@@ -254,7 +251,7 @@ async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -
 
 async def _collect(run: outlive.RunHandle[None], seen: list[str]) -> None:
     async for entry in run.follow():
-        seen.append(in_words(entry.event))  # noqa: PERF401 (it raises at the end, and what came before is wanted)
+        seen.append(entry.words)  # noqa: PERF401 (it raises at the end, and what came before is wanted)
 
 
 async def test_why_reads_only_the_journals_of_runs_that_it_names() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 import outlive
 from outlive._journal.event import AskReceived, RunClaimed, RunForked, StepSucceeded
-from outlive.client import retrying
 from outlive.codecs import Encryption
 from outlive.errors import (
     AskNotFoundError,
@@ -25,7 +24,7 @@ from outlive.errors import (
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store
-from tests.engine.inside import store_of
+from tests.engine.inside import journal_of, store_of
 from tests.engine.support import events_of
 
 calls: list[str] = []
@@ -85,7 +84,7 @@ async def test_fork_has_the_history_up_to_a_call(engine: TestEngine, tmp_path: P
     """With another result of a step; the original stays as it is."""
     run = await engine.start(fork_order, "a", id="o", tags={"team": "x"}, timeout=100_000)
     first = await run.result()
-    before = await run.history()
+    before = await journal_of(run)
 
     fork = await engine.fork("o", at="fork_charge", set={"fork_check": True}, id="o-b", reason="a mistake")
 
@@ -94,8 +93,8 @@ async def test_fork_has_the_history_up_to_a_call(engine: TestEngine, tmp_path: P
     assert calls == ["hold a", "check a", "charge a False", "charge a True"]
     # What was drawn before is part of the history, and what comes then is its own.
     assert (second[2] == first[2], second[3] == first[3]) == (True, False)
-    assert await run.history() == before
-    events = await fork.history()
+    assert await journal_of(run) == before
+    events = await journal_of(fork)
     (forked,) = [event for event in events if isinstance(event, RunForked)]
     assert (forked.origin, forked.reason) == ("o", "a mistake")
     info = await fork.info()
@@ -223,7 +222,7 @@ async def test_fork_of_a_tree(engine: TestEngine) -> None:
     assert await run.result() == whole
     calls.clear()
 
-    middle = next(number for number, event in enumerate(await run.history()) if event.run == 3)
+    middle = next(number for number, event in enumerate(await journal_of(run)) if event.run == 3)
     beside = await engine.fork("f", at=middle + 2)
     without = await engine.fork("f", set={"fork_check": True}, id="g")
 
@@ -429,61 +428,12 @@ async def test_fork_on_every_store(store: str, request: pytest.FixtureRequest, t
         await until_waiting(run)
         fork = await engine.fork(run.id, set={"fork_hold": "other"}, id="fork")
         assert [await run.result(), await fork.result()] == ["charged hold of a True", "charged other True"]
-        events = await fork.history()
+        events = await journal_of(fork)
         assert [type(event) for event in events[1:4]] == [StepSucceeded, RunForked, RunClaimed]
         assert await check_store(store_of(engine)) == []
 
 
 async def until_waiting(run: outlive.RunHandle[Any]) -> None:
     """Return when a run waits."""
-    while await run.status() is not outlive.RunStatus.WAITING:  # noqa: ASYNC110
+    while await run.status() != "waiting":  # noqa: ASYNC110
         await asyncio.sleep(0)
-
-
-# -- Verbs that replay ----------------------------------------------------------------------------------------------
-
-IS_WELL: list[bool] = []
-
-
-@outlive.step
-async def last_fails(number: int, last: int) -> int:
-    """Fails at the end, as long as a test says so."""
-    if number == last and not IS_WELL:
-        raise ValueError("not yet")
-    return number
-
-
-@outlive.workflow
-async def long_until_it_fails(steps: int) -> int:
-    """Has an event for each of many steps."""
-    return sum([await last_fails(number, steps) for number in range(1, steps + 1)])
-
-
-@pytest.mark.parametrize("verb", ["fork", "retry"])
-async def test_a_fork_and_a_retry_of_a_long_journal_give_way(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code is replayed for them, several times for a retry, and one who does so all the time stops no one else:
-    the loop turns after so many events. [S33 S35]"""
-    monkeypatch.setattr(retrying, "EVENTS_AT_ONCE", 2)
-    IS_WELL.clear()
-    async with TestEngine() as engine:
-        run = await engine.start(long_until_it_fails, 200, id="long")
-        with pytest.raises(outlive.RunFailed):
-            await run.result()
-        IS_WELL.append(True)
-        turns, is_over = 0, False
-
-        def count() -> None:
-            nonlocal turns
-            turns += 1
-            if not is_over:
-                asyncio.get_running_loop().call_soon(count)
-
-        asyncio.get_running_loop().call_soon(count)
-        if verb == "fork":
-            run = await engine.fork("long", id="forked", at="last_fails#200")
-        else:
-            await engine.retry("long")
-        is_over = True
-
-        assert turns > 100
-        assert await run.result() == 20_100

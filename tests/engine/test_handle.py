@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive._journal.event import RunCreated, RunSucceeded, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import ResultTimeoutError, RunNotFoundError, RunNotParkedError
+from tests.engine.inside import journal_of
 from tests.engine.support import DAY, Place, hold, in_time, note, reaches, stage, waits
 
 pytestmark = pytest.mark.any_store
@@ -127,14 +127,14 @@ async def test_status_follows_the_run(engine: outlive.Engine) -> None:
     """Pending or running, then waiting, then succeeded."""
     run = await engine.start(handled_hold, "a")
     await stage.gate("a").reached()
-    assert await run.status() is RunStatus.RUNNING
+    assert await run.status() == "running"
     stage.gate("a").open()
     await in_time(run.result())
-    assert await run.status() is RunStatus.SUCCEEDED
+    assert await run.status() == "succeeded"
 
     suspended = await engine.start(handled_waits)
     await waits(suspended)
-    assert await suspended.status() is RunStatus.WAITING
+    assert await suspended.status() == "waiting"
 
 
 async def test_why_says_the_step_and_who_runs_it(engine: outlive.Engine) -> None:
@@ -185,19 +185,19 @@ async def test_why_says_how_a_run_ended(engine: outlive.Engine) -> None:
     assert (await good.why()).endswith(": succeeded")
 
     bad = await engine.start(handled_failure, "broken")
-    await reaches(bad, RunStatus.FAILED)
+    await reaches(bad, "failed")
     assert "failed: ValueError: broken" in await bad.why()
 
     cancelled = await engine.start(handled_waits)
     await cancelled.cancel(reason="not needed")
-    await reaches(cancelled, RunStatus.CANCELLED)
+    await reaches(cancelled, "cancelled")
     assert (await cancelled.why()).endswith("cancelled (not needed)")
 
 
 async def test_why_says_why_a_run_is_parked(engine: outlive.Engine) -> None:
     """A run that waits for what can never come is parked and names the line."""
     run = await engine.start(handled_stuck)
-    await reaches(run, RunStatus.PARKED)
+    await reaches(run, "parked")
 
     why = await run.why()
     assert why.startswith("it is parked: ")
@@ -209,8 +209,8 @@ async def test_history_is_the_journal(engine: outlive.Engine) -> None:
     run = await engine.start(handled_bill, 1)
     await in_time(run.result())
 
-    assert [RunCreated, StepSucceeded, RunSucceeded] == [type(event) for event in await run.history()]
-    assert await run.history() == await engine.history(run.id)
+    assert [RunCreated, StepSucceeded, RunSucceeded] == [type(event) for event in await journal_of(run)]
+    assert await journal_of(run) == await journal_of(engine, run.id)
 
 
 async def test_a_value_without_annotation_comes_back_exactly(engine: outlive.Engine) -> None:
@@ -218,7 +218,7 @@ async def test_a_value_without_annotation_comes_back_exactly(engine: outlive.Eng
     run = await engine.start(handled_now)
 
     when = await in_time(run.result())
-    created = (await run.history())[0].at
+    created = (await journal_of(run))[0].at
     assert when.timestamp() == pytest.approx(created / 1_000_000 + DAY)
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry, RunStatus
+from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed
 from outlive._runtime.steps.process_child import Beat, Job, JobStep, Progressed
 from outlive.errors import DefinitionError, HeartbeatTimeoutError
 from outlive.testing import TestEngine
+from tests.engine.inside import row_of
 from tests.engine.support import events_of, gone, in_time, reaches, stage, written
 
 SILENT_SECONDS = 30
@@ -57,12 +58,12 @@ async def test_a_silent_attempt_fails_and_is_tried_again(kind: str) -> None:
         await stage.gate("beats").reached()
         (failed,) = await events_of(run, AttemptFailed)
         assert failed.failure.type.endswith("HeartbeatTimeoutError")
-        begun_at = (await run.info()).created_at
+        begun_at = (await row_of(run)).created_at
         assert (3 * (SILENT_SECONDS - 10) + SILENT_SECONDS) * 1_000_000 == failed.at - begun_at
         if kind == "thread":
             assert last.is_cancelled
         stage.gate("beats").open()
-        await reaches(run, RunStatus.SUCCEEDED)  # Without skipping: a thread may need longer than the patience.
+        await reaches(run, "succeeded")  # Without skipping: a thread may need longer than the patience.
         assert 2 == await run.result()
 
 
@@ -104,7 +105,7 @@ async def test_a_step_that_waits_for_a_thread_is_not_silent() -> None:
         assert [] == await events_of(run, AttemptFailed)
         stage.gate("held").open()
         stage.gate("beats").open()
-        await reaches(run, RunStatus.SUCCEEDED)
+        await reaches(run, "succeeded")
         assert 1 == await run.result()
 
 

@@ -10,6 +10,7 @@ import pytest
 import outlive
 from outlive import events
 from outlive.events import AttemptFailed, RunSuspended, StepFailed, StepSucceeded, in_words
+from tests.engine.inside import journal_of
 from tests.engine.support import waits
 from tests.journal.events import SAMPLES
 
@@ -41,7 +42,7 @@ async def test_a_history_says_when_steps_began_and_ended(engine: Any) -> None:
     """From the event of an attempt: when it ended, and how long it took."""
     run = await engine.start(told_in_words, id="run-1")
     await waits(run)
-    history = await run.history()
+    history = await journal_of(run)
     (failed,) = [event for event in history if isinstance(event, AttemptFailed)]
     (fine,) = [event for event in history if isinstance(event, StepSucceeded)]
     (gone,) = [event for event in history if isinstance(event, StepFailed)]

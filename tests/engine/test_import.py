@@ -321,7 +321,7 @@ async def test_slots_and_lines_of_queues_come_along(place: Place, elsewhere: Pla
     async with elsewhere.engine() as engine:
         await engine.signal("second", "go", "2")
         await turns_of_the_loop(50)
-        assert not (await engine.get("second").status()).is_terminal
+        assert not (await engine.get("second").info()).has_ended
         await engine.signal("first", "go", "1")
         assert ["1", "2"] == [await in_time(engine.get(run_id).result()) for run_id in ("first", "second")]
     assert [] == await problems_of(elsewhere)

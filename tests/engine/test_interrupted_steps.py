@@ -8,7 +8,7 @@ import logging
 import pytest
 
 import outlive
-from outlive import Limits, Recovery, RunStatus
+from outlive import Limits, Recovery
 from outlive._journal import event as journal
 from outlive._journal.words import in_words
 from outlive.testing import TestEngine
@@ -76,7 +76,7 @@ async def test_a_run_that_timed_out_names_it_too() -> None:
         ):
             await in_time(run.result())
         child = await engine.get("o-1~1").info()
-        assert child.status is RunStatus.CANCELLED
+        assert child.status == "cancelled"
         assert child.reason.endswith("; it was in step hold_for_long, for 1 h on w1")
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive._define.intervention import Intervention, intervention_spec
 from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
@@ -28,7 +27,7 @@ from outlive.errors import (
 )
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
-from tests.engine.inside import store_of
+from tests.engine.inside import journal_of, store_of
 from tests.engine.support import Place, registry_of, stage, until
 
 pytestmark = pytest.mark.any_store
@@ -112,10 +111,10 @@ async def test_a_worker_retries_a_run_for_a_program_without_the_code(
 
     assert await run.result() == 4
     assert stage.calls == ["price of lamp", "repaired"]
-    (retried,) = [event for event in await run.history() if isinstance(event, RunRetried)]
+    (retried,) = [event for event in await journal_of(run) if isinstance(event, RunRetried)]
     assert retried.reason == "the bank is back"
     (request,) = await stranger.list(workflow="outlive.intervention:iv_order")
-    assert request.status is RunStatus.SUCCEEDED
+    assert request.status == "succeeded"
     assert stage.values["outlive.intervene"] == "a"
 
 
@@ -210,12 +209,12 @@ async def test_a_request_that_is_not_answered_is_withdrawn(
 
     await owner.resume(all=True)
     (request,) = await stranger.list(workflow="outlive.intervention:iv_order")
-    assert request.status is RunStatus.CANCELLED
+    assert request.status == "cancelled"
     with pytest.raises(RunNotRetriableError, match="it is a request to retry or fork another run"):
         await owner.retry(request.id)
     with pytest.raises(RunNotForkableError, match="it is a request to retry or fork another run"):
         await owner.fork(request.id)
-    assert await owner.get("order-7").status() is RunStatus.FAILED
+    assert await owner.get("order-7").status() == "failed"
 
 
 async def test_a_worker_that_stops_meanwhile_is_missed_by_the_name_of_the_workflow(
@@ -277,16 +276,16 @@ async def test_a_request_survives_every_crash(points: int) -> None:
 
     async def bring_back(engine: TestEngine, run_id: str) -> None:
         run = engine.get(run_id)
-        stage.values["repaired"] = any(isinstance(event, RunRetried) for event in await run.history())
+        stage.values["repaired"] = any(isinstance(event, RunRetried) for event in await journal_of(run))
         with suppress(RunFailed):
             await run.result()
         stage.values["repaired"] = True
         request = await engine.start(again, Intervention(verb="retry", run_id=run_id, at=0), id="request")
         assert await request.result() is None
-        assert 1 == len([event for event in await run.history() if isinstance(event, RunRetried)])
+        assert 1 == len([event for event in await journal_of(run) if isinstance(event, RunRetried)])
 
     await crash_everywhere(iv_mortal, drive=bring_back, max_points=points)
 
 
 async def _has_ended(engine: outlive.Engine, run_id: str) -> bool:
-    return (await engine.get(run_id).status()).is_terminal
+    return (await engine.get(run_id).info()).has_ended

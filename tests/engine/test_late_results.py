@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 import outlive
-from outlive import Retry, RunStatus
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepEndedLate, StepFailed, StepSucceeded
 from outlive.client.handle import RunHandle
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, events_of, in_time, note, reaches, stage, until
 
 SHORT = 0.02
@@ -101,7 +101,7 @@ async def test_a_late_end_is_a_fact(kind: str, how: str) -> None:
         late = await late_end(run)
         stage.gate("end").open()
         assert ("cancelled" if how == "cancelled" else "StepTimeoutError") == await in_time(run.result())
-        history = await run.history()
+        history = await journal_of(run)
     assert 1 == late.attempt
     if kind == "raises":
         assert late.failure is not None
@@ -199,15 +199,15 @@ async def test_the_end_of_a_step_whose_run_has_ended_is_only_logged(caplog: pyte
         stage.gate("end").open()
         run = await engine.start(giving_up, "returns", "thread")
         await in_time(run.result())
-        before = await run.history()
+        before = await journal_of(run)
         stage.gate("late").open()
 
         async def is_logged() -> bool:
             return "attempt 1 of step late_on_a_thread" in caplog.text and "it returned, and that is not" in caplog.text
 
         await until(is_logged)
-        await reaches(run, RunStatus.SUCCEEDED)
-        assert before == await run.history()
+        await reaches(run, "succeeded")
+        assert before == await journal_of(run)
 
 
 @outlive.workflow

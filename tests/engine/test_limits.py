@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, RunStatus
+from outlive import Limits
 from outlive._journal.event import StepSucceeded
+from outlive._model import RunStatus
 from outlive.errors import ConfigurationError, PayloadTooLargeError
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -254,7 +255,7 @@ async def test_a_journal_has_an_end(place: Place, steps: int) -> None:
             assert steps == await in_time(run.result())
             return
         assert "history_events_max is 10" in await parks(run)
-        assert len(await run.history()) <= 12
+        assert len(await journal_of(run)) <= 12
     async with place.engine() as engine:
         await engine.resume("run-1")
         assert steps == await in_time(engine.get("run-1").result())

@@ -14,7 +14,7 @@ from outlive._runtime.session.claimer import reclaiming
 from outlive.engine.url import shown
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, unavailable
-from tests.engine.inside import crash, fence, store_of, wrap_inner
+from tests.engine.inside import crash, fence, row_of, store_of, wrap_inner
 from tests.engine.support import Place, hold, in_time, stage, until
 
 
@@ -234,7 +234,7 @@ async def test_a_worker_that_was_overtaken_says_so(caplog: pytest.LogCaptureFixt
     async with place.engine() as engine:
         run = await engine.start(held_after_trouble, id="a")
         await stage.gate("held").reached()
-        root = await run.info()
+        root = await row_of(run)
         caplog.clear()
         change, _ = reclaiming(root, await store_of(engine).read_journal(root.journal), worker_id="other", at=0)
         await store_of(engine).commit([change])

@@ -14,6 +14,7 @@ from outlive._define.middleware import Next
 from outlive._journal.event import RunCreated
 from outlive.errors import ArgumentTypeError, ConfigurationError, DefinitionError, RunFailed, RunNotFoundError
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.engine.support import stage
 
 TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
@@ -150,7 +151,7 @@ async def test_middleware_carries_a_context_to_steps(tenant: str) -> None:
     async with TestEngine(middleware=[TenantContext()]) as engine:
         run = await engine.start(outer, "lamp")
         assert [tenant, tenant, "nobody"] == await run.result()
-        (created, *_) = [event for event in await run.history() if isinstance(event, RunCreated)]
+        (created, *_) = [event for event in await journal_of(run) if isinstance(event, RunCreated)]
         assert {"tenant": tenant} == created.headers
         assert ["1a", "2a"] == await (await engine.start_batch(tell_row, [1, 2])).results()
         await engine.signal("run-1", "go", start=(waiting,))

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._journal.event import RunClaimed, RunReleased
 from outlive._replay.command import WorkflowSpec
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.inside import crash
+from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, events_of, hold, in_time, note, reaches, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -83,7 +82,7 @@ async def is_declined_by(engine: outlive.Engine) -> None:
     """Return when an engine has let go of the run."""
 
     async def has_let_go() -> bool:
-        return engine.counters.runs_declined > 0 and await engine.get("r").status() is RunStatus.PENDING
+        return engine.counters.runs_declined > 0 and await engine.get("r").status() == "pending"
 
     await until(has_let_go)
 
@@ -131,14 +130,14 @@ async def test_a_run_that_no_worker_can_move_is_left_alone_until_one_can(place: 
             return first.counters.runs_declined + second.counters.runs_declined == 2
 
         await until(have_let_go)
-        epoch = (await run.info()).epoch
+        epoch = (await row_of(run)).epoch
         for number in range(3):
             other = await first.start(workflow_of(OLD), "o-2", id=f"other-{number}")
             await other.signal("sent", "too")
             assert await in_time(other.result()) == ["pack", "send", "too"]
             await first.signal("r", "nobody", "waits for this")
 
-        assert (await run.info()).epoch == epoch
+        assert (await row_of(run)).epoch == epoch
         assert first.counters.runs_declined == second.counters.runs_declined == 1
 
 
@@ -152,7 +151,7 @@ async def test_old_code_looks_again_when_the_run_has_moved(place: Place) -> None
             await waits(new.get("r"))
         assert (await old.get("r").why()).startswith("it waits for")
         await old.signal("r", "other", "wakes it again")
-        await reaches(old.get("r"), RunStatus.PENDING)
+        await reaches(old.get("r"), "pending")
 
         assert "has the change 'label'" in await old.get("r").why()
         assert old.counters.runs_declined == 2
@@ -219,7 +218,7 @@ async def test_what_was_sent_meanwhile_and_a_resume_reach_the_newer_worker(place
 
     async with place.engine(registry=deployed(misfit)) as wrong:
         await wrong.signal("r", "sent", "yes")
-        await reaches(wrong.get("r"), RunStatus.PARKED)
+        await reaches(wrong.get("r"), "parked")
     async with place.engine(registry=OLD) as old:
         await old.resume("r")
         await is_declined_by(old)

@@ -13,7 +13,7 @@ from outlive._journal.event import AttemptFailed, StepFailed, StepIntended, Step
 from outlive.errors import DefinitionError
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty
-from tests.engine.inside import crash, fence
+from tests.engine.inside import crash, fence, journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, turns_of_the_loop, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -154,7 +154,7 @@ async def test_once_step_returns_like_any_other(engine: outlive.Engine) -> None:
     run = await engine.start(sending_once, "a", id="run-1")
 
     assert "sent a" == await in_time(run.result())
-    kinds = [type(event) for event in await run.history() if isinstance(event, StepIntended | StepSucceeded)]
+    kinds = [type(event) for event in await journal_of(run) if isinstance(event, StepIntended | StepSucceeded)]
     assert [StepIntended, StepSucceeded] == kinds
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._replay.command import WorkflowSpec
 from outlive._runtime.tree import replay_notes
-from tests.engine.inside import crash, ring
+from tests.engine.inside import crash, journal_of, ring
 from tests.engine.support import DAY, Place, hold, in_time, note, parks, registry_of, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -102,7 +101,7 @@ async def test_a_run_waits_for_a_worker_that_has_its_workflow(place: Place) -> N
     async with place.engine(registry=registry_of(old_sleeper)) as stranger:
         run = stranger.get("run-1")
         assert "no live worker has old_hold@1; start one that defines it" == await run.why()
-        assert await run.status() is RunStatus.PENDING
+        assert await run.status() == "pending"
         async with place.engine():
             await stage.gate("a").reached()
             stage.gate("a").open()
@@ -264,18 +263,18 @@ async def test_a_resumed_run_that_still_does_not_fit_is_parked_again(place: Plac
         await second.signal("run-1", "go", "on")
         run = second.get("run-1")
         await parks(run)
-        before = len(await run.history())
+        before = len(await journal_of(run))
         await run.resume()
 
         async def is_parked_again() -> bool:
-            return len(await run.history()) > before and await run.status() is RunStatus.PARKED
+            return len(await journal_of(run)) > before and await run.status() == "parked"
 
         await until(is_parked_again)
-        after = len(await run.history())
+        after = len(await journal_of(run))
         for _ in range(3):
             ring(second)
             await asyncio.sleep(0.005)
-        assert after == len(await run.history())
+        assert after == len(await journal_of(run))
     async with place.engine() as third:
         await third.resume("run-1")
         assert "a before on a after" == await in_time(third.get("run-1").result())
@@ -306,7 +305,7 @@ async def test_a_timer_that_was_made_shorter_counts_when_its_run_is_woken(place:
         place.clock.skip(seconds=2 * 3600)
         sleeper: Any = outlive.Workflow(code.workflow("old_sleeper", 1), {})
         await waits(await second.start(sleeper))  # It has looked for what is due.
-        assert await run.status() is RunStatus.WAITING
+        assert await run.status() == "waiting"
         await run.signal("look-again")
 
         assert "slept" == await in_time(run.result())

@@ -159,7 +159,7 @@ async def test_a_handle_in_a_workflow_is_not_durable() -> None:
     async with outlive.Engine("memory:", tune=False) as engine:
         stage.values["handle"] = await engine.start(until_signal, id="waits")
         run = await engine.start(impatient, "waits")
-        await reaches(run, outlive.RunStatus.PARKED)
+        await reaches(run, "parked")
         assert str(NotDurableError("an engine's verb"))[:20] in await run.why()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, RunStatus
+from outlive import Limits
 from outlive._journal.event import RunParked, RunReleased
 from outlive.client.pausing import Pauser
 from outlive.codecs import Encryption
@@ -28,7 +28,7 @@ from outlive.errors import (
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store
-from tests.engine.inside import store_of, trees_of, worker_of
+from tests.engine.inside import journal_of, store_of, trees_of, worker_of
 from tests.engine.support import in_time, reaches, until, waits
 
 calls: list[str] = []
@@ -109,7 +109,7 @@ async def test_running_steps_end_and_nothing_begins(engine: outlive.Engine) -> N
     )
     await until(partial(is_held, engine))
     gate.set()
-    await reaches(run, RunStatus.PARKED)
+    await reaches(run, "parked")
 
     assert (await run.why()).startswith("it is paused by ann: lunch (since 20")
     assert calls == ["slow a"]
@@ -140,7 +140,7 @@ async def test_steps_that_wait_for_a_slot_do_not_begin(engine: outlive.Engine) -
 
     await until(partial(is_held, engine))
     gate.set()
-    await reaches(run, RunStatus.PARKED)
+    await reaches(run, "parked")
     assert len(calls) == 2
     await run.resume()
     assert await in_time(run.result()) == [str(number) for number in range(10)]
@@ -165,7 +165,7 @@ async def test_run_is_parked_whose_steps_were_withdrawn_while_it_was_held(engine
     await run.pause()
     await until(partial(is_held, engine))
     gate.set()
-    await reaches(run, RunStatus.PARKED)
+    await reaches(run, "parked")
     assert len(calls) == 2
 
 
@@ -194,7 +194,7 @@ async def test_pause_that_comes_to_be_while_it_is_taken_back(
     async def read_late(*args: Any, **options: Any) -> Any:
         if asyncio.current_task() is me and not gate.is_set():
             gate.set()
-            await reaches(run, RunStatus.PARKED)
+            await reaches(run, "parked")
         return await read_inbox(*args, **options)
 
     monkeypatch.setattr(store, "read_inbox", read_late)
@@ -211,7 +211,7 @@ async def test_paused_run_cleans_up_when_it_is_cancelled(engine: outlive.Engine)
         if pauses_first:
             await until(partial(is_held, engine))
             gate.set()
-            await reaches(run, RunStatus.PARKED)
+            await reaches(run, "parked")
         await run.cancel(reason="enough")
         gate.set()
         with pytest.raises(RunCancelled, match="enough"):
@@ -231,11 +231,11 @@ async def test_paused_run_is_cancelled_while_another_client_resumes_it(
     await run.pause()
     await until(partial(is_held, engine))
     gate.set()
-    await reaches(run, RunStatus.PARKED)
+    await reaches(run, "parked")
 
     async def resume_late(pauser: Pauser, run_id: str) -> None:
         await resume_run(pauser, run_id)
-        await reaches(run, RunStatus.CANCELLED)
+        await reaches(run, "cancelled")
         await resume_run(pauser, run_id)
 
     monkeypatch.setattr(Pauser, "resume_run", resume_late)
@@ -249,7 +249,7 @@ async def test_run_that_has_no_worker_is_paused_at_once(tmp_path: Path) -> None:
     async with outlive.Engine(url, worker=False) as client:
         run = await client.start(pause_sleeper, 5, id="new")
         await run.pause(by="ann")
-        assert await run.status() is RunStatus.PARKED
+        assert await run.status() == "parked"
         await run.signal("go", "early")
     async with TestEngine(url) as engine:
         await engine.settle()
@@ -307,7 +307,7 @@ async def test_run_that_is_cancelled_after_a_request_that_does_not_fit_is_cancel
     for _ in range(2):  # The second time from the journal alone: nothing of the requests is left.
         async with TestEngine(url) as engine:
             await engine.settle()
-            assert status == (await engine.get("both").status()).value
+            assert status == (await engine.get("both").status())
             assert await check_store(store_of(engine)) == []
 
 
@@ -326,7 +326,7 @@ async def test_run_that_is_cancelled_after_a_request_that_cannot_be_read_is_canc
         await client.cancel("both", reason="no more")
     async with TestEngine(url) as engine:
         await engine.settle()
-        assert await engine.get("both").status() is RunStatus.CANCELLED
+        assert await engine.get("both").status() == "cancelled"
         assert await check_store(store_of(engine)) == []
 
 
@@ -354,7 +354,7 @@ async def pause_stuck() -> None:
 async def test_run_that_is_parked_for_another_reason_is_not_paused(engine: outlive.Engine) -> None:
     """It has stopped already, and says why."""
     run = await engine.start(pause_stuck)
-    await reaches(run, RunStatus.PARKED)
+    await reaches(run, "parked")
     with pytest.raises(RunParkedError, match="is parked: pause_stuck@1 stopped"):
         await run.pause()
 
@@ -371,7 +371,7 @@ async def test_workflow_is_paused_with_the_runs_that_come(engine: outlive.Engine
     gate.set()
     other = await engine.start(pause_wide, 1)
     assert await in_time(other.result()) == ["0"]
-    await reaches(first, RunStatus.PENDING)
+    await reaches(first, "pending")
 
     for run in (first, second):
         assert (await run.why()).startswith("its workflow is paused by bob: deploy (since 20")
@@ -380,7 +380,7 @@ async def test_workflow_is_paused_with_the_runs_that_come(engine: outlive.Engine
     await engine.resume(workflow="pause_line")
     assert [await in_time(each.result()) for each in (first, second)] == ["a", "b"]
     assert calls.count("slow a") == 1
-    left = [type(event) for event in await first.history() if isinstance(event, RunParked | RunReleased)]
+    left = [type(event) for event in await journal_of(first) if isinstance(event, RunParked | RunReleased)]
     assert left == [RunReleased]
 
 
@@ -413,7 +413,7 @@ async def test_worker_of_another_process_learns_of_a_pause(tmp_path: Path) -> No
         await client.pause(workflow="pause_line")
         await until(partial(hears_of_a_pause, worker))
         gate.set()
-        await reaches(run, RunStatus.PENDING)
+        await reaches(run, "pending")
         assert calls == ["slow a"]
         await client.resume(workflow="pause_line")
         assert await in_time(run.result()) == "a"
@@ -455,7 +455,7 @@ async def test_pause_and_resume_survive_every_crash(points: int) -> None:
             await engine.pause(run_id, by="ann")
             await engine.signal(run_id, "go", 1, key="go")
             await engine.settle()
-            assert await engine.get(run_id).status() is RunStatus.PARKED
+            assert await engine.get(run_id).status() == "parked"
             await engine.resume(run_id)
 
     await crash_everywhere(pause_mortal, drive=drive, max_points=points)
@@ -472,7 +472,7 @@ async def test_pause_on_every_store(store: str, request: pytest.FixtureRequest, 
         await run.pause()
         await until(partial(is_held, engine))
         gate.set()
-        await reaches(run, RunStatus.PARKED)
+        await reaches(run, "parked")
         await engine.pause(workflow="pause_line")
         await run.resume()
         assert "its workflow is paused" in await run.why() or "it is paused" in await run.why()

@@ -12,7 +12,7 @@ from outlive import Limits, Retry
 from outlive._journal.event import StepProgressed, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import PayloadTooLargeError, UnserialisableError
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, events_of, in_time, note, stage, until
 
 pytestmark = pytest.mark.any_store
@@ -152,7 +152,7 @@ async def test_heartbeats_in_quick_succession_cost_few_events(engine: outlive.En
     run = await engine.start(progressing_often, 1_000)
 
     assert ["done", "after"] == await in_time(run.result())
-    events = await run.history()
+    events = await journal_of(run)
     succeeded = next(index for index, event in enumerate(events) if isinstance(event, StepSucceeded))
     saved = [index for index, event in enumerate(events) if isinstance(event, StepProgressed)]
     assert 1 <= len(saved) <= 2

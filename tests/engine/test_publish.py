@@ -13,7 +13,7 @@ import outlive
 from outlive import Limits
 from outlive._journal.event import RunPublished
 from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailed
-from tests.engine.inside import crash
+from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -213,7 +213,7 @@ async def test_published_values_go_through_the_payload_codecs(place: Place) -> N
         run = await engine.start(changes_what_it_published)
         await in_time(run.result())
 
-        payload = (await run.info()).published
+        payload = (await row_of(run)).published
         assert payload is not None
         assert payload.via == ("reversed",)
         assert await run.published() == {"seen": [1], "other": 1}
@@ -225,7 +225,7 @@ async def test_a_large_publication_becomes_a_blob(engine: outlive.Engine) -> Non
 
     await in_time(run.result())
 
-    payload = (await run.info()).published
+    payload = (await row_of(run)).published
     assert payload is not None
     assert payload.blob
     assert await run.published() == {"text": "x" * 100_000}

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Queue, RunStatus
+from outlive import Queue
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, QueueNotFoundError
 from outlive.testing import TestEngine, crash_everywhere
+from tests.engine.inside import row_of
 from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -155,7 +156,7 @@ async def test_paused_queue_lets_no_run_begin(engine: outlive.Engine) -> None:
     await engine.queues.pause("open")
 
     run = await engine.start(queued_visit, "second", queue="open")
-    assert (await run.info()).status is RunStatus.PENDING
+    assert (await run.info()).status == "pending"
     await engine.queues.resume("open")
 
     assert await in_time(run.result()) == "second"
@@ -207,7 +208,7 @@ async def test_machine_has_a_queue_like_every_workflow() -> None:
         await engine.settle()
         machine = await engine.start(queued_machine, QueuedGuest("machine"))
         await engine.settle()
-        assert ((await machine.info()).queue, await machine.status()) == ("single", RunStatus.PENDING)
+        assert ((await machine.info()).queue, await machine.status()) == ("single", "pending")
         await engine.signal(holder.id, "go")
         await machine.result()
 
@@ -233,7 +234,7 @@ async def test_waiting_run_keeps_its_slot_or_gives_it_back() -> None:
         last = await engine.start(queued_visit, "last", queue=polite)
 
         assert await last.result() == "last"
-        assert (await second.info()).status is RunStatus.PENDING
+        assert (await second.info()).status == "pending"
         for run in (first, other):
             await engine.signal(run.id, "go")
         assert [await run.result() for run in (first, second, other)] == ["first", "second", "other"]
@@ -325,7 +326,7 @@ async def test_run_in_line_can_be_cancelled(place: Place) -> None:
         late = await engine.start(queued_visit, "never", delay=3600)
         for run in (waiting, late):
             await engine.cancel(run.id)
-            assert (await run.info()).status is RunStatus.CANCELLED
+            assert (await run.info()).status == "cancelled"
         await engine.signal(holder.id, "go")
         await in_time(holder.result())
 
@@ -351,8 +352,8 @@ async def test_worker_takes_from_its_queues_only(place: Place) -> None:
         there = await engine.start(queued_visit, "there", queue=pair)
 
         assert [await in_time(run.result()) for run in (here, plain, there)] == ["here", "plain", "there"]
-        assert (await gone.info()).status is RunStatus.PENDING
-        assert (other.counters.runs_claimed, (await there.info()).epoch) == (1, 1)
+        assert (await gone.info()).status == "pending"
+        assert (other.counters.runs_claimed, (await row_of(there)).epoch) == (1, 1)
 
 
 async def test_limits_are_those_of_the_code_that_was_started_last(place: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import outlive
-from tests.engine.inside import has_reconciled, sessions_of, store_of, worker_of
+from tests.engine.inside import has_reconciled, row_of, sessions_of, store_of, worker_of
 from tests.engine.support import Place, hold, in_time, stage, until
 
 
@@ -33,7 +33,7 @@ async def test_what_is_ours_and_nowhere_here_is_claimed_again(engine: outlive.En
     """A run that was lost in memory goes on, under a claim of its own; nothing is said of the others."""
     await begun(engine, "lost", id="run-1")
     await begun(engine, "held", id="run-2")
-    run = await engine.get("run-1").info()
+    run = await row_of(engine, "run-1")
     worker_of(engine).discard_tree(run.journal)
     stage.gate("lost").open()
 
@@ -104,7 +104,7 @@ async def test_a_worker_compares_now_and_then_without_a_request(place: Place, mo
     monkeypatch.setattr("outlive._runtime.session.claimer.RECONCILE_SECONDS", 0.0)
     async with place.engine() as engine:
         await begun(engine, "lost", id="run-1")
-        run = await engine.get("run-1").info()
+        run = await row_of(engine, "run-1")
         worker_of(engine).discard_tree(run.journal)
         stage.gate("lost").open()
 

@@ -14,6 +14,7 @@ from outlive._journal.recorded import READ_BYTES_MAX, RECORDED_BYTES_MAX, record
 from outlive._journal.redaction import Redaction
 from outlive.cli.runs_show import event_line
 from outlive.codecs import Encryption
+from tests.engine.inside import journal_of
 from tests.engine.support import Place, in_time, stage, waits
 
 pytestmark = pytest.mark.any_store
@@ -47,7 +48,7 @@ async def converse_recorded_twice() -> int:
 
 async def arguments_in(run: Any) -> list[Any]:
     """The arguments that its journal has, in order."""
-    payloads = [getattr(event, "arguments", None) for event in await run.history(redacted=True)]
+    payloads = [getattr(event, "arguments", None) for event in await run.history()]
     return [msgspec.json.decode(bytes(payload.v)) for payload in payloads if payload is not None]
 
 
@@ -60,9 +61,9 @@ async def test_the_arguments_of_each_attempt_are_in_the_history(place: Place) ->
         first, second, third = await arguments_in(run)
         assert first == second == {"messages": [{"role": "user", "content": "0 xxxxxxxxxx"}], "api_key": "[redacted]"}
         assert [each["content"][:3] for each in third["messages"]] == ["0 x", "ans", "1 x"]
-        stored: list[Any] = [event for event in await run.history() if _has(event)]
+        stored: list[Any] = [event for event in await journal_of(run) if _has(event)]
         assert all(b"hunter2" not in bytes(event.arguments.v) for event in stored)
-        lines = [event_line(event, run.id) for event in await run.history(redacted=True)]
+        lines = [event_line(event, run.id) for event in await run.history()]
         assert "step ask_recorded succeeded at attempt 2" in lines[-3]
         assert '(messages=[{"role":"user"' in lines[-3]
 
@@ -97,7 +98,7 @@ async def test_they_are_packed_by_the_codecs(place: Place) -> None:
     async with place.engine(record_arguments=True, codecs=codecs) as engine:
         run = await engine.start(converse_recorded, 2, id="c-1")
         await in_time(run.result())
-        (event, *_) = [each for each in await run.history() if _has(each)]
+        (event, *_) = [each for each in await journal_of(run) if _has(each)]
         assert isinstance(event, journal.AttemptFailed)
         assert event.arguments is not None
         assert event.arguments.via == ("aes256gcm",)

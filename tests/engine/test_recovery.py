@@ -11,10 +11,11 @@ import apsw
 import pytest
 
 import outlive
-from outlive import Limits, RunStatus
+from outlive import Limits
 from outlive._journal.codec import FORMAT, checksum, salt_of
 from outlive._journal.event import RunClaimed, RunReleased, StepSucceeded, TimerFired
-from tests.engine.inside import crash
+from outlive._model import RunStatus
+from tests.engine.inside import crash, journal_of, row_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
 pytestmark = pytest.mark.every_store
@@ -137,16 +138,16 @@ async def test_a_crash_between_two_commits_loses_nothing(place: Place) -> None:
     engine = await place.engine(limits=limits).__aenter__()
     await engine.start(recovering, 2, "held", id="run-1")
     lives = 1
-    while not (await engine.get("run-1").status()).is_terminal:
-        seen = len(await engine.history("run-1"))
+    while not (await engine.get("run-1").info()).has_ended:
+        seen = len(await journal_of(engine, "run-1"))
         await crash(engine)
         stage.gate("held").open()
         lives += 1
         engine = await place.engine(limits=limits).__aenter__()
 
         async def has_moved(engine: outlive.Engine = engine, seen: int = seen) -> bool:
-            is_over = (await engine.get("run-1").status()).is_terminal
-            return is_over or len(await engine.history("run-1")) > seen
+            is_over = (await engine.get("run-1").info()).has_ended
+            return is_over or len(await journal_of(engine, "run-1")) > seen
 
         await until(has_moved)
     result = await in_time(engine.get("run-1").result())
@@ -311,7 +312,7 @@ async def test_a_remembered_run_that_another_engine_moved_is_rebuilt(place: Plac
         await first.signal("run-1", "go", "two")
 
         assert ["one", "two"] == await in_time(run.result())
-        assert await run.status() is RunStatus.SUCCEEDED
+        assert await run.status() == "succeeded"
 
 
 async def until_signals(*engines: outlive.Engine, signals: int) -> None:
@@ -319,7 +320,7 @@ async def until_signals(*engines: outlive.Engine, signals: int) -> None:
     and any of them may be the one."""
 
     async def is_so() -> bool:
-        run = await engines[0].get("run-1").info()
+        run = await row_of(engines[0], "run-1")
         taken = sum(engine.counters.signals_taken for engine in engines)
         return taken >= signals and run.status is RunStatus.WAITING and not run.owner
 
@@ -337,7 +338,7 @@ async def test_a_remembered_run_is_rebuilt_if_its_store_has_other_events(tmp_pat
     async with outlive.Engine(f"sqlite:{file}") as engine:
         run = await engine.start(recovering_cached, "a")
         await waits(run)
-        info = await run.info()
+        info = await row_of(run)
         with closing(apsw.Connection(str(file))) as connection:
             rows = list(connection.execute("SELECT seq, body FROM outlive_events WHERE journal = ?", (info.journal,)))
             for seq, body in rows:

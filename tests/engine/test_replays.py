@@ -222,7 +222,7 @@ async def test_run_that_is_cancelled_during_its_replay_is_cancelled_after_it(pla
     async with replaying(place) as (engine, store):
         await engine.cancel("talk")
         store.gate.set()
-        await in_time(reaches(engine.get("talk"), outlive.RunStatus.CANCELLED))
+        await in_time(reaches(engine.get("talk"), "cancelled"))
 
 
 async def test_store_that_is_away_during_a_replay_costs_another_one(place: Place) -> None:

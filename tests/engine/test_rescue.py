@@ -82,7 +82,7 @@ async def test_timeline_says_which_worker_was_lost(place: Place) -> None:
         await stage.gate("a").reached()
         stage.gate("a").open()
         await in_time(second.get("run-1").result())
-        lines = Timeline(await second.get("run-1").history()).lines()
+        lines = Timeline(await second.history("run-1")).lines()
         workers = [worker.name for worker in await store_of(second).list_workers()]
     assert "worker orders-1 was lost; worker orders-2 took over" in [line.name for line in lines]
     assert workers == ["orders-2"]

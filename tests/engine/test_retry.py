@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry, RunStatus
+from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import ConfigurationError
@@ -123,7 +123,7 @@ async def has_failed(run: RunHandle[Any], attempts: int) -> None:
     """Return when a run waits after this many failed attempts."""
 
     async def is_so() -> bool:
-        return len(await events_of(run, AttemptFailed)) == attempts and await run.status() is RunStatus.WAITING
+        return len(await events_of(run, AttemptFailed)) == attempts and await run.status() == "waiting"
 
     await until(is_so)
 

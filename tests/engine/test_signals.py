@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, RunStatus
+from outlive import Limits
 from outlive._journal.event import SignalReceived
 from outlive.client.handle import RunHandle
 from outlive.errors import (
@@ -130,7 +130,7 @@ async def has_taken(run: RunHandle[Any], signals: int) -> None:
 
     async def is_so() -> bool:
         taken = await events_of(run, SignalReceived)
-        return len(taken) == signals and await run.status() is RunStatus.WAITING
+        return len(taken) == signals and await run.status() == "waiting"
 
     await until(is_so)
 
@@ -207,7 +207,7 @@ async def test_a_finished_run_refuses_signals(engine: outlive.Engine) -> None:
     run = await engine.start(listening_parent, id="run-1")
     await waits(run)
     await engine.signal("run-1~1", "said", 1)
-    await reaches(engine.get("run-1~1"), RunStatus.SUCCEEDED)
+    await reaches(engine.get("run-1~1"), "succeeded")
     with pytest.raises(RunFinishedError, match="succeeded"):
         await engine.signal("run-1~1", "said", 2)
     await engine.signal("run-1~2", "said", 1)

@@ -13,6 +13,7 @@ import pytest
 import outlive
 from outlive import Limits
 from outlive._journal.event import StepFailed
+from tests.engine.inside import journal_of
 from tests.engine.support import Place, events_of, in_time, note, stage
 from tests.interrupts import keyboard, press_ctrl_c
 
@@ -235,7 +236,7 @@ async def test_a_step_called_in_a_step_is_a_plain_function(engine: outlive.Engin
     run = await engine.start(isolated_steps_in_steps)
 
     assert "innerfrom a workflow" == await in_time(run.result())
-    told: list[Any] = [type(event).__name__ for event in await run.history()]
+    told: list[Any] = [type(event).__name__ for event in await journal_of(run)]
     assert ["RunCreated", "StepSucceeded", "RunSucceeded"] == told
 
 

@@ -11,6 +11,7 @@ import outlive
 from outlive import Limits, Retry
 from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.errors import DefinitionError, StepTimeoutError
+from tests.engine.inside import journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until
 
 pytestmark = pytest.mark.any_store
@@ -156,10 +157,10 @@ async def test_the_late_result_of_a_timed_out_thread_is_ignored(engine: outlive.
     run = await engine.start(timing_out_on_thread)
 
     assert "timed out" == await in_time(run.result())
-    before = await run.history()
+    before = await journal_of(run)
     stage.gate("thread").open()
     await in_time(asyncio.to_thread(stage.values["late"].wait))
-    assert before == await run.history()
+    assert before == await journal_of(run)
     assert 1 == len(await events_of(run, StepFailed))
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive._journal.event import RunClaimed, RunCreated
 from outlive._store.contract import Beat, Store
 from tests.engine.dying import DyingStore
 from tests.engine.faults import FaultyStore, faulty, unavailable
-from tests.engine.inside import claimer_of, crash, has_stopped, ring, store_of
+from tests.engine.inside import claimer_of, crash, has_stopped, journal_of, ring, row_of, store_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, stage, until, waits
 
 
@@ -104,7 +103,7 @@ async def test_end_whose_commit_was_not_answered_is_an_end(place: Place) -> None
 
     async with place.engine() as second:
         run = second.get("run-1")
-        assert await run.status() is RunStatus.SUCCEEDED
+        assert await run.status() == "succeeded"
         assert "a" == await in_time(run.result())
         assert "a" == await in_time((await second.start(swept_at_once, "b", id="run-1")).result())
         assert (0, 0) == (second.counters.runs_claimed, second.counters.steps_started)
@@ -117,7 +116,7 @@ async def test_run_that_was_taken_and_never_moved_begins_at_its_beginning(place:
         run = await client.start(swept_alone, "a", id="run-1")
         first = await place.engine().__aenter__()
         await stage.gate("a").reached()
-        assert [RunCreated, RunClaimed] == [type(event) for event in await run.history()]
+        assert [RunCreated, RunClaimed] == [type(event) for event in await journal_of(run)]
         await crash(first)
 
         stage.gate("a").open()
@@ -147,7 +146,7 @@ async def test_run_that_sleeps_is_left_alone_until_its_time(place: Place) -> Non
         assert 0 == await look(engine)
         again = await engine.start(swept_sleeper, id="run-1")
         info = await again.info()
-        assert (RunStatus.WAITING, "") == (info.status, info.owner)
+        assert ("waiting", "") == (info.status, info.worker)
         assert 0 == await look(engine)
 
         place.clock.skip(seconds=DAY)
@@ -164,7 +163,7 @@ async def test_run_that_cannot_be_laid_to_rest_at_once_is_so_later(place: Place)
         stores[0].before["commit"].extend([unavailable(), unavailable()])
         run = await engine.start(swept_then_sleeper)
         await waits(run)
-        assert "" == (await run.info()).owner
+        assert "" == (await row_of(run)).owner
         assert not stores[0].before["commit"]
         place.clock.skip(seconds=DAY)
         assert "slept" == await in_time(run.result())
@@ -187,7 +186,7 @@ async def test_worker_that_stops_takes_nothing_new(place: Place) -> None:
         late = await client.start(swept_at_once, "late")
         stage.gate("last").open()
         await in_time(stopping)
-        assert await late.status() is RunStatus.PENDING
+        assert await late.status() == "pending"
         assert ["last"] == stage.calls
         async with place.engine():
             assert "late" == await in_time(late.result())

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 import outlive
-from outlive import RunStatus
+from outlive._model import RunStatus
 from outlive.client.handle import RunHandle
 from outlive.engine.sync import Blocking, Bridge, Host, SyncEngine
 from outlive.errors import (

@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive._define.in_step import CURRENT_STEP
 from outlive._journal.event import SignalReceived, StepSucceeded
 from outlive._runtime.steps.process_child import JobStep
@@ -314,7 +313,7 @@ async def test_the_end_is_heard_by_a_run_that_is_not_in_memory(place: Place) -> 
         await second.signal("other-1", "end", "one")
         await second.signal("other-1", "end", "seven")
         assert Receipt(5) == await in_time(second.get("other-1").result())
-        assert await second.get("waits-1").status() is RunStatus.WAITING
+        assert await second.get("waits-1").status() == "waiting"
     async with place.engine(registry=registry_of(typed_waiter)) as third:
         assert "Receipt(total=5)" == await in_time(third.get("waits-1").result())
 

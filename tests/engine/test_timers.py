@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive._journal.event import RunSuspended, TimerFired
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of, row_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 
 pytestmark = pytest.mark.any_store
@@ -74,7 +73,7 @@ async def test_no_timer_fires_early(engine: outlive.Engine) -> None:
     run = await engine.start(sleeping, SHORT)
     await in_time(run.result())
 
-    created, *_ = await run.history()
+    created, *_ = await journal_of(run)
     (fired,) = await events_of(run, TimerFired)
     assert fired.at - created.at >= SHORT * 1_000_000
 
@@ -85,7 +84,7 @@ async def test_a_run_with_a_long_timer_is_suspended(place: Place) -> None:
         run = await engine.start(sleeping, 30 * DAY)
         await waits(run)
         assert "a timer at 20" in await run.why()
-        assert (await run.info()).owner == ""
+        assert (await row_of(run)).owner == ""
 
         place.clock.skip(seconds=30 * DAY)
         assert "after" == await in_time(run.result())
@@ -100,7 +99,7 @@ async def test_a_timer_waits_for_its_time_after_a_restart(place: Place) -> None:
 
     async with place.engine() as second:
         run = second.get("run-1")
-        assert await run.status() is RunStatus.WAITING
+        assert await run.status() == "waiting"
         place.clock.skip(seconds=DAY)
         assert "after" == await in_time(run.result())
     assert ["before", "after"] == stage.calls
@@ -129,7 +128,7 @@ async def test_a_short_timer_survives_a_crash(place: Place) -> None:
     run = await first.start(sleeping, 0.5, id="run-1")
 
     await until_calls("before")
-    assert await run.status() is RunStatus.RUNNING
+    assert await run.status() == "running"
     await crash(first)
     place.clock.skip(seconds=1)
 

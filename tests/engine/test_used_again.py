@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive import RunStatus
 from outlive.errors import RunExistsError, RunFailed
 from outlive.testing import TestEngine
 from outlive.testing.fsck import check_store
@@ -77,4 +76,4 @@ async def test_run_that_was_retried_is_open() -> None:
         assert [each.id for each in await engine.list()] == ["s"]
         with pytest.raises(RunExistsError, match="a run of workflow again_sync"):
             await engine.start(again_other, id="s", on_conflict="attach_open")
-        assert await run.status() is not RunStatus.CANCELLED
+        assert await run.status() != "cancelled"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._model import RunStatus
 from outlive._store.contract import Store
 from outlive.client import waiters
 from outlive.errors import CorruptJournalError, RunNotFoundError
@@ -39,7 +40,7 @@ class Shelf:
 
 def open_run(run_id: str) -> Any:
     """A root run that goes on."""
-    return SimpleNamespace(id=run_id, root_id=run_id, number=0, status=outlive.RunStatus.RUNNING, hold=None)
+    return SimpleNamespace(id=run_id, root_id=run_id, number=0, status=RunStatus.RUNNING, hold=None)
 
 
 async def test_run_that_has_gone_is_missed_at_the_second_look() -> None:
@@ -69,7 +70,7 @@ async def test_run_that_was_never_there_may_be_on_its_way() -> None:
             await callers.poll_once()
         assert not end.done()
         shelf.runs["run-1"] = open_run("run-1")
-        shelf.runs["run-1"].status = outlive.RunStatus.SUCCEEDED
+        shelf.runs["run-1"].status = RunStatus.SUCCEEDED
         await callers.poll_once()
         assert await in_time(end) is shelf.runs["run-1"]
     callers.close()

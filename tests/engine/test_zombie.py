@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive._journal.event import RunClaimed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty, unknown
-from tests.engine.inside import committer_of, go_silent, queued_in, transactions_in, worker_of
+from tests.engine.inside import committer_of, go_silent, journal_of, queued_in, transactions_in, worker_of
 from tests.engine.ledger import entries, ledger_credit_slowly, open_ledger
 from tests.engine.support import Place, hold, in_time, stage, until, waits
 
@@ -48,13 +48,13 @@ async def test_nothing_is_appended_behind_the_claim_of_another(place: Place, *, 
             stores[1].gates["commit"] = asyncio.Event()
 
             async def is_claimed() -> bool:
-                return isinstance((await second.history(run.id))[-1], RunClaimed)
+                return isinstance((await journal_of(second, run.id))[-1], RunClaimed)
 
             await until(is_claimed)
             del stores[0].gates["commit"]
             blocked.set()
             assert await committer.drain(outage_seconds_max=1)
-            appended = [event for event in await second.history(run.id) if isinstance(event, StepSucceeded)]
+            appended = [event for event in await journal_of(second, run.id) if isinstance(event, StepSucceeded)]
             stores[1].gates.pop("commit").set()
             stage.gate("c").open()
             assert [] == appended
@@ -91,10 +91,10 @@ async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Pl
             stores[1].gates |= {"commit": asyncio.Event(), "begin": asyncio.Event()}
 
             async def is_claimed() -> bool:
-                return isinstance((await second.history(run.id))[-1], RunClaimed)
+                return isinstance((await journal_of(second, run.id))[-1], RunClaimed)
 
             await until(is_claimed)
-            before = len(await second.history(run.id))
+            before = len(await journal_of(second, run.id))
             unbegun.set()
             stage.gate("ann").open()
 
@@ -102,7 +102,7 @@ async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Pl
                 return stores[0].calls["end"] == 2 and not transactions_in(committer)
 
             await until(is_over)
-            after = len(await second.history(run.id))
+            after = len(await journal_of(second, run.id))
             for event in (stores[1].gates.pop("commit"), stores[1].gates.pop("begin"), blocked):
                 event.set()
             stores[0].gates.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from outlive._journal.event import RunClaimed, RunReleased, RunSucceeded, StepSucceeded
+from tests.engine.inside import journal_of
 from tests.engine.support import in_time
 from tests.fleet.world import World
 
@@ -80,7 +81,7 @@ async def test_worker_that_comes_back_from_a_standstill_writes_nothing(world: Wo
     await world.reached("third")
 
     async with world.client() as client:
-        before = await client.history("run-1")
+        before = await journal_of(client, "run-1")
         zombie.go_on()
         first.thaw()
         await world.stop(second)
@@ -90,7 +91,7 @@ async def test_worker_that_comes_back_from_a_standstill_writes_nothing(world: Wo
         assert visit.call.epoch > 2
         world.open("third")
         assert ["first", "second", "third"] == await in_time(client.get("run-1").result())
-        after = (await client.history("run-1"))[len(before) :]
+        after = (await journal_of(client, "run-1"))[len(before) :]
     # Nothing of what it had to say: only that the other one let go, the claim, and what came of that.
     said = [type(event) for event in after if not isinstance(event, RunClaimed)]
     assert [RunReleased, StepSucceeded, RunSucceeded] == said

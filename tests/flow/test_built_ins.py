@@ -14,6 +14,7 @@ from outlive import flow
 from outlive._journal.event import RunCreated, StepSucceeded
 from outlive.errors import RunFailed
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.flow import shop
 
 ENDS_PROGRAMS = [
@@ -192,7 +193,7 @@ output: ["${{ steps.named }}", "${{ steps.used }}", "${{ steps.plain }}"]
         run = await engine.start(parsed, id="outer-1")
 
         assert await run.result() == [15, 40, 20]
-        calls = [event.call for event in await run.history() if isinstance(event, RunCreated)]
+        calls = [event.call for event in await journal_of(run) if isinstance(event, RunCreated)]
     assert calls == ["", "named/built-in-inner", "used", "plain"]
 
 
@@ -251,7 +252,7 @@ async def test_map_calls_a_step_for_each_item() -> None:
     async with TestEngine() as engine:
         run = await engine.start(parsed)
         found = await run.result()
-        calls = [event.call for event in await run.history() if isinstance(event, StepSucceeded)]
+        calls = [event.call for event in await journal_of(run) if isinstance(event, StepSucceeded)]
 
     assert found == {"results": ["no10", "no21", "no32", "no43"], "successful": 4, "failed": 0, "errors": []}
     assert sorted(calls) == [f"fan.{index}/shop.say" for index in range(4)]
@@ -313,7 +314,7 @@ output: "${{ steps.fan.results }}"
     async with TestEngine() as engine:
         run = await engine.start(parsed)
         assert await run.result() == [203, 103]
-        calls = [event.call for event in await run.history() if isinstance(event, StepSucceeded)]
+        calls = [event.call for event in await journal_of(run) if isinstance(event, StepSucceeded)]
     assert {"fan.0.inner.1/shop.say", "fan.1/total"} <= set(calls)
 
 

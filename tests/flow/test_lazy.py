@@ -13,6 +13,7 @@ from outlive._define.flow.driver import LAZY
 from outlive._journal.event import PatchTaken, StepSucceeded
 from outlive.errors import RunFailed
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.flow import shop
 from tests.flow.test_running import output_of
 from tests.golden.flow_stories import golden_flow
@@ -202,7 +203,7 @@ async def test_a_run_has_the_mark_of_its_rule_only_where_the_rule_matters() -> N
             run = await engine.start(each)
             await run.signal("go", True)
             await run.result()
-            assert [event.call for event in await run.history() if isinstance(event, PatchTaken)] == marks
+            assert [event.call for event in await journal_of(run) if isinstance(event, PatchTaken)] == marks
 
 
 async def test_a_run_that_began_under_the_rule_before_keeps_it() -> None:
@@ -212,11 +213,11 @@ async def test_a_run_that_began_under_the_rule_before_keeps_it() -> None:
         await run.signal("paid", {"cents": 500})
 
         assert await run.result() == {"way": "hold of express", "boxes": ["hold of small 1", "hold of large 2"]}
-        done = [event.call for event in await run.history() if isinstance(event, StepSucceeded)]
+        done = [event.call for event in await journal_of(run) if isinstance(event, StepSucceeded)]
         again = await engine.start(golden_flow, {"order": "c"})
         await again.signal("paid", {"cents": 500})
         await again.result()
-        lazily = [event.call for event in await again.history() if isinstance(event, StepSucceeded)]
+        lazily = [event.call for event in await journal_of(again) if isinstance(event, StepSucceeded)]
 
     boxes = [f"boxes.{number}/{size}" for number in (0, 1) for size in ("large", "small")]
     assert sorted(done) == sorted(["hold", "express", "slow", "bill", *boxes])

@@ -7,11 +7,12 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from outlive import RunStatus, flow
+from outlive import flow
 from outlive._define.flow.document import Document
 from outlive._define.flow.graph import Node, StepState, StepView, nodes_of
 from outlive._define.flow.picture import lines, mermaid, said, svg
 from outlive._define.flow.plan import Plan
+from outlive._model import RunStatus
 from outlive.client.flows.progress import Progress, step_of
 from outlive.client.handle import RunHandle
 from outlive.testing import TestEngine
@@ -32,8 +33,8 @@ output: "${{ steps.last }}"
 
 async def states(run: RunHandle[Any], document: Document) -> dict[str, str]:
     """Where each step of a run is."""
-    progress = Progress(nodes_of(Plan(document)))
-    progress.read(await run.history(redacted=True))
+    progress = Progress(nodes_of(Plan(document)), run.id)
+    progress.read(await run.history())
     return {id: view.state.value for id, view in progress.views(await run.info()).items()}
 
 
@@ -163,8 +164,8 @@ output: "${{ steps.asked }}"
     async with TestEngine() as engine:
         run = await engine.start(parsed)
         await engine.settle()
-        progress = Progress(nodes_of(Plan(parsed.document)))
-        progress.read(await run.history(redacted=True))
+        progress = Progress(nodes_of(Plan(parsed.document)), run.id)
+        progress.read(await run.history())
         info = await run.info()
         assert "waiting for approval 'door' (\"Let eve in?\")" == said(progress.views(info)["asked"])
         for status in (RunStatus.PENDING, RunStatus.PARKED):

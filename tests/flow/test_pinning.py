@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive import RunStatus, flow
+from outlive import flow
 from outlive._define.registry import Registry
 from outlive.errors import RunFailed
 from outlive.testing import TestEngine
@@ -83,7 +83,7 @@ async def test_a_worker_that_has_only_the_new_document_leaves_the_run_alone(tmp_
         run = await new.start(second, id="new")
         await new.signal("new", "paid")
         assert await in_time(run.result()) == "second"
-        assert await new.get("old").status() is RunStatus.WAITING
+        assert await new.get("old").status() == "waiting"
 
     async with outlive.Engine(store, registry=having(first, second)) as both:
         assert await in_time(both.get("old").result()) == "first"

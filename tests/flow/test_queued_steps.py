@@ -12,6 +12,7 @@ from outlive import flow
 from outlive._journal.event import DetachedStarted
 from outlive.errors import RunFailed, WrongArgumentsError
 from outlive.testing import TestEngine, crash_everywhere
+from tests.engine.inside import journal_of
 from tests.flow import shop
 
 
@@ -44,7 +45,7 @@ async def test_a_step_runs_in_its_queue() -> None:
         run = await engine.start(orders, {"cents": 5}, id="q-1")
 
         assert await run.result() == "hold-7:5"
-        (started,) = [each for each in await run.history() if isinstance(each, DetachedStarted)]
+        (started,) = [each for each in await journal_of(run) if isinstance(each, DetachedStarted)]
         own = await engine.get(started.run_id).info()
     assert started.call == "charge"
     assert (own.workflow, own.version, own.queue, own.parent_id) == ("queued-orders", orders.version, "bank", "q-1")

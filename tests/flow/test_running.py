@@ -12,6 +12,7 @@ from outlive import flow
 from outlive._journal.event import RunCreated, StepSucceeded, TimerFired
 from outlive.errors import RunFailed
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.flow import shop
 
 
@@ -78,7 +79,7 @@ steps:
     async with TestEngine() as engine:
         run = await engine.start(names)
         await run.result()
-        events = await run.history()
+        events = await journal_of(run)
 
     steps = {event.call for event in events if isinstance(event, StepSucceeded)}
     assert steps == {"one", "two", "shop.say"}

@@ -21,6 +21,7 @@ from outlive._define.flow.known import Known, shape_of
 from outlive._define.flow.settings import HttpSettings, Settings
 from outlive.errors import RunFailed
 from outlive.testing import Survivor, TestEngine, crash_everywhere
+from tests.engine.inside import journal_of
 from tests.flow.web import Asked, answer, serving
 
 CANARY = "canary-7d1f-s3cret+/="
@@ -96,7 +97,7 @@ async def test_no_trace_of_a_secret_is_left(tmp_path: Path, caplog: pytest.LogCa
         with pytest.raises(RunFailed) as caught:
             await failed.result()
         exported = await engine.export("canary-1") + await engine.export("canary-2")
-        shown = repr(await engine.history("canary-1")) + repr(await engine.history("canary-2"))
+        shown = repr(await journal_of(engine, "canary-1")) + repr(await journal_of(engine, "canary-2"))
 
     assert web.asked[0].headers["x-token"] == f"t {CANARY}"
     assert json.loads(web.asked[0].body) == {"deep": [{"token": CANARY, "text": "hello"}]}

@@ -109,7 +109,7 @@ async def fill(url: str) -> None:
         await engine.ask("asked", "add", 1, start=(fsck_asked,), key="key-3")
         runs: list[outlive.RunHandle[Any]] = [failing, *waiting]
         for run, status in zip(runs, ("failed", "waiting", "waiting"), strict=True):
-            while (await run.status()).value != status:  # noqa: ASYNC110 (a store has no event)
+            while (await run.status()) != status:  # noqa: ASYNC110 (a store has no event)
                 await asyncio.sleep(0.005)
         while "again" not in await waiting[0].why():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

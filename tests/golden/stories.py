@@ -14,6 +14,7 @@ import outlive
 from outlive import Limits, Retry
 from outlive.errors import RunFailed
 from outlive.testing import SkipClock, TestEngine
+from tests.engine.inside import journal_of
 
 is_held = False
 """Whether `pick` waits: only while the first engine of a story is about to stop."""
@@ -111,7 +112,7 @@ async def tell_order(url: str) -> str:
     is_held = True
     async with TestEngine(url, clock=clock, grace_seconds=0.05) as engine:
         run = await engine.start(order, "o-1", id="golden-order", tags={"team": "shop"})
-        while not any(type(event).__name__ == "StepProgressed" for event in await run.history()):  # noqa: ASYNC110
+        while not any(type(event).__name__ == "StepProgressed" for event in await journal_of(run)):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     is_held = False
     async with TestEngine(url, clock=clock) as engine:

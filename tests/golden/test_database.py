@@ -53,7 +53,7 @@ async def test_runs_that_had_ended_are_as_they_were(engine: TestEngine) -> None:
         await engine.get("failed").result()
     assert await engine.get("generations").result() == "hold of number 0"
     assert await engine.get("replaced~old1").result() == "hold of box of first"
-    generations = [(await engine.get(f"generations~gen{number}").status()).value for number in (1, 2)]
+    generations = [(await engine.get(f"generations~gen{number}").status()) for number in (1, 2)]
     assert generations == ["continued", "continued"]
 
 

@@ -25,7 +25,7 @@ REPLAY = JOURNAL | {"_replay"}
 CONTRACTS = JOURNAL | {"_store", "_lease"}
 BACKENDS = {"_store.memory", "_store.sqlite", "_store.postgres", "_lease.etcd"}
 DEFINE = REPLAY | {"_define"}
-CLIENT = DEFINE | {"_store", "client"}
+CLIENT = DEFINE | {"_store", "_values", "client"}
 MOTION = CLIENT | CONTRACTS | {"_runtime"}
 RUNTIME = MOTION | {f"_runtime.{room}" for room in ("commit", "gate", "tree", "steps", "session", "services")}
 ENGINE = RUNTIME | {"engine"}
@@ -51,6 +51,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": JOURNAL,
     "facts": MODEL,
     "config": MODEL,
+    # What users hold: rooms below the client know of none of it.
+    "_values": JOURNAL,
     "_store": JOURNAL,
     "_lease": JOURNAL | {"_store"},
     "_store.tables": JOURNAL | {"_store"},
@@ -61,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_define.flow": DEFINE | {"config"},
     "flow": DEFINE | {"_define.flow"},
     # The library of a store keeps flows, and its workers load them; below that, no room knows of them.
-    "client": DEFINE | {"_store", "_define.flow"},
+    "client": DEFINE | {"_store", "_values", "_define.flow"},
     "_runtime": CLIENT | CONTRACTS,
     "_runtime.commit": MOTION,
     "_runtime.gate": MOTION,

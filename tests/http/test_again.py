@@ -133,7 +133,7 @@ async def test_a_request_for_many_runs_is_for_the_same_ones_again(api: Caller, e
 
     assert (200, first.body) == (again.status, again.body)
     assert ["p-1", "p-2"] == [it["id"] for it in first.data["items"] if it["done"]]
-    assert "waiting" == (await engine.view.run("p-3")).status.value
+    assert "waiting" == (await engine.view.run("p-3")).status
 
 
 async def test_runs_are_purged_once(api: Caller, engine: TestEngine) -> None:

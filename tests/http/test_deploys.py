@@ -14,6 +14,7 @@ from outlive._journal.codec import open_journal
 from outlive.client import open_runs
 from outlive.http import Api
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.http import shop
 from tests.http.caller import Caller
 
@@ -27,7 +28,7 @@ async def test_journals_are_as_they_lie_in_the_store() -> None:
         await (await engine.start(shop.api_order, 5, id="ended-1")).result()
         await engine.settle()
         answer = await Caller(Api(engine)).post(PATH, {"run_ids": ["ended-1", "open-1", "none"]})
-        history = await engine.get("open-1").history(redacted=False)
+        history = await journal_of(engine, "open-1")
 
     (found,) = answer.data["items"]
     rows = [(seq, format_, crc, b64decode(body)) for seq, format_, crc, body in found["rows"]]

@@ -250,7 +250,7 @@ async def test_promises_are_settled_once(api: Caller, engine: TestEngine) -> Non
     assert [True, False] == [first.data["is_new"], again.data["is_new"]]
     assert 7 == await good.result()
     assert (200, "failed") == (failed.status, (await api.get("/api/v1/runs/pr-2/result?wait=9")).data["status"])
-    assert "Late: no" in repr((await api.get("/api/v1/runs/pr-2")).data["failure"])
+    assert "Late: no" in repr((await api.get("/api/v1/runs/pr-2")).data["error"])
     assert (404, "PromiseNotFoundError") == (unknown.status, unknown.error)
 
 
@@ -324,7 +324,7 @@ async def test_batches_are_started_by_name_and_their_items_paged(api: Caller, en
     assert ("api_fussy", 5, 3, 2) == tuple(whole.data[name] for name in ("work", "total", "succeeded", "failed"))
     assert [0, 1, 2, 3, 4] == [it["index"] for page in pages for it in page.data["items"]]
     assert [1, 3] == [it["index"] for it in failed.data["items"]]
-    assert "odd: 1" in failed.data["items"][0]["failure"]["message"]
+    assert "odd: 1" in failed.data["items"][0]["error"]["message"]
     assert [201, 201, "again"] == [retried[0].status, retried[1].status, retried[1].data["id"]]
     assert (422, 404) == (unfit.status, no_batch.status)
 

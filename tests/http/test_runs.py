@@ -8,6 +8,7 @@ import pytest
 
 from outlive.http import Api
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.http import shop
 from tests.http.caller import Caller
 
@@ -188,11 +189,11 @@ async def test_asks_are_answered_once_for_each_key(api: Caller) -> None:
     await start(api, "api_polite", id="none")
     failed = await api.post(f"{RUNS}/none/asks/add")
 
-    assert {"key": "k", "answer": 2, "failure": None} == first.data == again.data == known.data
+    assert {"key": "k", "answer": 2, "error": None} == first.data == again.data == known.data
     assert (202, "j") == (open_ask.status, open_ask.data["key"])
     assert ("ValueError", "nothing to add") == (
-        failed.data["failure"]["type"],
-        failed.data["failure"]["message"],
+        failed.data["error"]["type"],
+        failed.data["error"]["message"],
     )
     unknown = await api.get(f"{RUNS}/sum/asks/add/x")
     assert (404, "AskNotFoundError") == (unknown.status, unknown.error)
@@ -245,7 +246,7 @@ async def test_a_failed_run_is_retried_and_forked(api: Caller, engine: TestEngin
     not_failed = await api.post(f"{RUNS}/f/retry")
     taken = await api.post(f"{RUNS}/f/fork", {"id": "f"})
 
-    assert ("failed", "no 3 today") == (failed.data["status"], failed.data["failure"]["message"][-10:])
+    assert ("failed", "no 3 today") == (failed.data["status"], failed.data["error"]["message"][-10:])
     assert (201, forks[0].body) == (forks[1].status, forks[1].body)
     assert (200, "succeeded") == (retried.status, again.data["status"])
     assert (409, "RunNotRetriableError") == (not_failed.status, not_failed.error)
@@ -326,7 +327,7 @@ async def test_a_run_is_in_the_trace_of_the_request_that_starts_it(
     other = await api.post(RUNS, body | {"headers": {"traceparent": "mine"}}, headers={"traceparent": parent})
 
     is_good = parent.startswith("00-")
-    headers = [getattr((await engine.history(each.data["id"]))[0], "headers", {}) for each in (found, other)]
+    headers = [getattr((await journal_of(engine, each.data["id"]))[0], "headers", {}) for each in (found, other)]
     assert headers[0] == {"tenant": "a"} | ({"traceparent": parent, "tracestate": "vendor=1"} if is_good else {})
     assert headers[1] == {"traceparent": "mine"}
 

@@ -544,7 +544,7 @@ async def test_a_secret_that_a_model_gives_to_a_tool_is_nowhere_in_what_comes_ou
         await ended[0].approve("wire", by="ann", request=entry.id)
         await engine.settle()
         found |= await looked_at(api)
-        assert ["succeeded", "failed"] == [(await each.info()).status.value for each in ended]
+        assert ["succeeded", "failed"] == [(await each.info()).status for each in ended]
         found["counters"] = repr(engine.counters)
     found["spans"] = "\n".join(span.to_json() for span in exporter.get_finished_spans())
     found["log"] = caplog.text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, CircuitOpenError, FixedWindow, Limits, RateLimit, Retry, RunFailed, RunStatus, TokenBucket
+from outlive import Breaker, CircuitOpenError, FixedWindow, Limits, RateLimit, Retry, RunFailed, TokenBucket
 from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
 from outlive._runtime.gate import breakers
 from outlive._runtime.gate.cells import STORE_RETRY_SECONDS
@@ -210,7 +210,7 @@ async def test_an_open_breaker_uses_up_no_retry(world: World, step: str) -> None
         await engine.settle()
 
         assert [("rent", 0), ("rent", 0)] == noted()
-        assert RunStatus.WAITING is await run.status()
+        assert "waiting" == await run.status()
         assert f"breaker {'own' if step == 'pay' else 'shared'}, for breakers.{step} at" in await run.why()
 
         away(is_away=False)
@@ -248,7 +248,7 @@ async def test_while_the_trial_runs_no_other_attempt_is_called(world: World, ste
         await engine.skip(seconds=300)
 
         assert [("trial", 60)] == noted()
-        assert RunStatus.WAITING is await other.status()
+        assert "waiting" == await other.status()
 
         stage.gate("trial").open()
         assert ["trial", "other"] == [await trial.result(), await other.result()]
@@ -268,7 +268,7 @@ async def test_who_waits_for_a_slot_when_it_opens_is_not_called(world: World, st
         await engine.settle()
 
         assert [("first", 0), ("no answer", 0), ("no answer", 0)] == noted()
-        assert [RunStatus.WAITING] * 3 == [await run.status() for run in runs[2:]]
+        assert ["waiting"] * 3 == [await run.status() for run in runs[2:]]
         for run in runs[2:]:
             await give_up(run, engine)
 
@@ -370,7 +370,7 @@ async def test_a_call_that_is_cancelled_counts_as_a_failure(world: World, step: 
         for what in ("slow 1", "slow 2"):
             run = await engine.start(paying, step, what)
             await stage.gate(what).reached()
-            assert RunStatus.CANCELLED is await give_up(run, engine)
+            assert "cancelled" == await give_up(run, engine)
 
         assert 1 == engine.counters.breakers_opened
 
@@ -383,7 +383,7 @@ async def test_a_step_that_is_cancelled_while_it_waits_for_a_thread_says_nothing
         for what in ("a", "b"):
             run = await engine.start(paying_on_thread, what)
             await engine.settle()
-            assert RunStatus.CANCELLED is await give_up(run, engine)
+            assert "cancelled" == await give_up(run, engine)
         late = await engine.start(paying_on_thread_soon, "late")
         with pytest.raises(RunFailed, match="StepTimeoutError"):
             await late.result()
@@ -400,7 +400,7 @@ async def test_a_step_that_is_cancelled_while_it_waits_says_nothing(world: World
         await break_it(engine)
         waiting = await engine.start(paying, "pay", "waiting")
         await engine.settle()
-        assert RunStatus.CANCELLED is await give_up(waiting, engine)
+        assert "cancelled" == await give_up(waiting, engine)
         await engine.skip(seconds=60)
 
         await (await engine.start(paying, "pay", "next")).result()
@@ -538,7 +538,7 @@ async def test_the_next_question_comes_behind_what_was_reported_before(world: Wo
         await engine.settle()
 
         assert [("rent", 0)] == noted()
-        assert RunStatus.WAITING is await run.status()
+        assert "waiting" == await run.status()
 
 
 @pytest.mark.parametrize("error", [StoreUnavailableError, CommitUnknownError])
@@ -650,7 +650,7 @@ async def test_who_is_cancelled_while_the_store_is_away_is_cancelled_at_once(wor
         await run.cancel()
 
         async def is_cancelled() -> bool:
-            return await run.status() is RunStatus.CANCELLED
+            return await run.status() == "cancelled"
 
         await until(is_cancelled)
         assert moody.errors

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outlive import RunStatus
-from outlive._model import RunFilter
+from outlive._model import RunFilter, RunStatus
 from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive.testing.fsck import check_store

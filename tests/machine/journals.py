@@ -10,14 +10,14 @@ from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import AnyEvent, RunClaimed, RunCreated
 from outlive._journal.fold import Fold
 from outlive._store.contract import Change, Outcome
-from tests.engine.inside import store_of
+from tests.engine.inside import row_of, store_of
 from tests.engine.support import Place
 
 
 async def put_run(place: Place, machine: outlive.Machine[Any, Any], data: Any, events: Sequence[AnyEvent]) -> None:
     """A run `run-1` that has these events behind its creation, in one change, of a worker that is gone."""
     async with place.engine(worker=False) as client:
-        run = await (await client.start(machine, data, id="run-1")).info()
+        run = await row_of(await client.start(machine, data, id="run-1"))
         fold = Fold("run-1")
         fold.runs[0] = run
         prior = (await store_of(client).read_journal(run.journal))[0][2]

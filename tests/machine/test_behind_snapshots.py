@@ -14,7 +14,7 @@ from outlive._journal.event import Event, RunCreated, SnapshotTaken
 from outlive._runtime.tree import live as live_trees
 from outlive.errors import RunFailed, RunNotFoundError
 from outlive.testing import TestEngine
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, in_time, parks, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -70,7 +70,7 @@ async def crash_behind_snapshot(place: Place, machine: outlive.Machine[S, Data],
     engine = await place.engine().__aenter__()
     run = await engine.start(machine, Data(), id=id)
     await waits(run)
-    assert isinstance((await run.history())[0], SnapshotTaken)
+    assert isinstance((await journal_of(run))[0], SnapshotTaken)
     await crash(engine)
 
 
@@ -124,7 +124,7 @@ async def test_the_clock_of_a_run_does_not_go_back_at_a_snapshot(place: Place) -
 
     await until(has_looked)
     await waits(run)
-    assert isinstance((await run.history())[0], SnapshotTaken)
+    assert isinstance((await journal_of(run))[0], SnapshotTaken)
     await crash(engine)
 
     async with place.engine() as last:
@@ -185,7 +185,7 @@ async def test_a_detached_run_that_sent_its_end_before_a_snapshot_sends_it_again
         run = await engine.start(asks, Data(), id="asks")
         result = await in_time(run.result())
 
-        assert isinstance((await run.history())[0], SnapshotTaken)
+        assert isinstance((await journal_of(run))[0], SnapshotTaken)
         assert result.data.log == ["job", *["turn"] * 5, "job"]
         assert stage.calls == ["job"]
 
@@ -225,7 +225,7 @@ async def test_a_client_that_waits_for_a_child_gets_its_end_when_a_snapshot_puts
         await engine.signal("parents~1", "end", "well")
 
         assert await in_time(waiting) == "well"
-        assert isinstance((await run.history())[0], SnapshotTaken)
+        assert isinstance((await journal_of(run))[0], SnapshotTaken)
         assert engine.counters.runs_ended == 1
         await run.cancel()
 
@@ -312,7 +312,7 @@ async def test_an_undo_has_the_options_behind_a_snapshot_that_it_was_given_for_o
     first = await place.engine().__aenter__()
     run = await first.start(own, Data(), id="own")
     await waits(run)
-    taken = (await run.history())[0]
+    taken = (await journal_of(run))[0]
     assert isinstance(taken, SnapshotTaken)
     assert bytes(taken.payload.v).count(b'"effort":[5,') == 1  # type: ignore[arg-type]
     await crash(first)
@@ -351,7 +351,7 @@ async def test_what_cannot_be_put_into_a_snapshot_is_not_tried_at_every_turn(mon
         run = await engine.start(rounds, Data())
         await run.result()
 
-        assert not isinstance((await run.history())[0], SnapshotTaken)
+        assert not isinstance((await journal_of(run))[0], SnapshotTaken)
         assert 2 <= len(tries) <= 10
 
 
@@ -372,7 +372,7 @@ async def test_nothing_is_forgotten_for_a_snapshot_that_cannot_be_written(
     async with place.engine() as engine:
         run = await engine.start(rounds, Data(), id="rounds")
         assert "no room for it" in await parks(run)
-        assert isinstance((await run.history())[0], RunCreated)
+        assert isinstance((await journal_of(run))[0], RunCreated)
         monkeypatch.undo()
         await run.resume()
         result = await in_time(run.result())

@@ -10,7 +10,7 @@ import pytest
 
 import outlive
 from outlive.testing.fsck import check_store
-from tests.engine.inside import store_of
+from tests.engine.inside import journal_of, store_of
 from tests.machine.test_snapshots import Data
 
 TRANSITIONS = 100_000
@@ -41,7 +41,7 @@ async def go(url: str, transitions: int) -> int:
         run = await engine.start(endless, Data(until=transitions), id=f"endless-{transitions}")
         assert (await run.result()).data.turns == transitions
         assert await check_store(store_of(engine)) == []
-        return len(await run.history())
+        return len(await journal_of(run))
 
 
 @pytest.mark.slow

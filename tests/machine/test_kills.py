@@ -13,6 +13,7 @@ import pytest
 
 from outlive._journal.event import StepSucceeded
 from outlive.testing.fsck import check_store
+from tests.engine.inside import journal_of
 from tests.engine.support import Place
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +130,7 @@ async def test_processes_on_their_own_ids_do_not_meet(world: World, place: Place
     assert set(Counter(world.ledger).values()) == {3}
     async with place.engine(worker=False) as engine:
         for number in range(3):
-            events = await engine.get(f"run-{number}").history()
+            events = await journal_of(engine, f"run-{number}")
             calls = [event.call for event in events if isinstance(event, StepSucceeded)]
             assert len(calls) == len(set(calls)) == 5
     await check_whole(place)

@@ -13,6 +13,7 @@ from outlive import Any as AnyOf
 from outlive._journal.event import ApprovalRequested, SnapshotTaken
 from outlive.client.handle import RunHandle
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 from tests.engine.support import in_time, until
 
 TURNS = 120
@@ -109,7 +110,7 @@ async def test_names_of_approvals_do_not_add_up_in_a_snapshot() -> None:
         for turn in range(TURNS):
             for name in (f"order-{turn}", "order"):
                 await in_time(is_asked(run, name))
-                history = await run.history()
+                history = await journal_of(run)
                 calls += [event.call for event in history if isinstance(event, ApprovalRequested)][-1:]
                 if isinstance(history[0], SnapshotTaken):
                     taken[turn] = len(bytes(history[0].payload.v))  # type: ignore[arg-type]
@@ -136,7 +137,7 @@ async def test_what_failed_is_not_remembered_for_its_undo(made: outlive.Machine[
     async with TestEngine() as engine:
         run = await engine.start(made, Data())
         assert (await in_time(run.result())).data.turns == TURNS
-        history = await run.history()
+        history = await journal_of(run)
 
     assert isinstance(history[0], SnapshotTaken)
     assert len(history) < 3 * AFTER

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunStatus, facts
+from outlive import facts
 from outlive._define.machine.observer import HOOKS
+from outlive._model import RunStatus
 from outlive._runtime.tree import observer_calls
 from outlive.errors import DefinitionError, RunCancelled, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine

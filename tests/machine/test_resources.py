@@ -16,7 +16,7 @@ from outlive._define import live_resources
 from outlive._journal.event import AttemptFailed
 from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
 from outlive.testing import TestEngine
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, in_time, stage
 
 pytestmark = pytest.mark.any_store
@@ -215,7 +215,7 @@ async def test_a_run_that_goes_on_keeps_its_journal_when_a_set_up_fails(place: P
     first = await place.engine().__aenter__()
     run = await first.start(kept, [], id="run-1")
     await stage.gate("wait").reached()
-    before = await run.history()
+    before = await journal_of(run)
     await crash(first)
     stage.gate("wait").open()
     stage.gate("items").open()
@@ -223,7 +223,7 @@ async def test_a_run_that_goes_on_keeps_its_journal_when_a_set_up_fails(place: P
 
     async with place.engine() as second:
         assert (await in_time(second.get("run-1").result())).state is Short.DONE
-        after = await second.get("run-1").history()
+        after = await journal_of(second, "run-1")
     assert after[: len(before)] == before
     assert 1 == len([event for event in after if isinstance(event, AttemptFailed)])
     assert stage.calls == ["read", "open pool", "open pool", "items", "close pool"]

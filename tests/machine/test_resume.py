@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Recovery, RunStatus
+from outlive import Recovery
 from outlive.errors import RunNotFoundError, RunNotParkedError
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, reaches, registry_of, stage, until
@@ -178,7 +178,7 @@ async def until_reason(run: outlive.RunHandle[Any], reason: str) -> None:
 
     async def is_so() -> bool:
         info = await run.info()
-        return info.status is RunStatus.PARKED and reason in info.reason
+        return info.status == "parked" and reason in info.reason
 
     await until(is_so)
 
@@ -225,5 +225,5 @@ async def test_a_machine_that_was_cancelled_before_it_was_taken_over_runs_nothin
         await client.cancel("run-1", reason="enough")
 
     async with place.engine() as second:
-        await reaches(second.get("run-1"), RunStatus.CANCELLED)
+        await reaches(second.get("run-1"), "cancelled")
     assert [1, 1] == [stage.count("WORK"), stage.count("undo BOOK")]

@@ -19,7 +19,7 @@ from outlive.client.handle import RunHandle
 from outlive.errors import RunCancelled, RunFailed, RunTimedOut
 from outlive.testing import RecordingObserver, TestEngine, replay
 from outlive.testing.fsck import check_store
-from tests.engine.inside import crash, store_of
+from tests.engine.inside import crash, journal_of, row_of, store_of
 from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 
 
@@ -95,7 +95,7 @@ async def test_the_journal_of_an_endless_machine_stays_short(place: Place) -> No
         run = await engine.start(wheel, Data(until=300))
         result = await in_time(run.result())
 
-        events = await run.history()
+        events = await journal_of(run)
         assert result.data.turns == 300
         assert isinstance(events[0], SnapshotTaken)
         assert len(events) <= 23
@@ -122,7 +122,7 @@ async def test_a_machine_goes_on_from_its_snapshot_in_another_process(place: Pla
 
     async with place.engine() as second:
         found = second.get("wheel")
-        events = await found.history()
+        events = await journal_of(found)
         assert isinstance(events[0], SnapshotTaken)
         assert not any(isinstance(event, RunCreated) and event.run in (0, 1) for event in events)
         await in_time(second.signal("wheel", "answer", "three"))
@@ -268,8 +268,8 @@ async def test_states_that_never_end_are_put_into_snapshots_too() -> None:
         assert [call for call in stage.calls if call.startswith("poll")] == [f"poll {n}" for n in range(12)]
         assert sum(call.startswith("write") for call in stage.calls) == 12
         assert set(stage.values["keys"].values()) == {1}
-        assert len(await run.history()) <= 12
-        assert isinstance((await run.history())[0], SnapshotTaken)
+        assert len(await journal_of(run)) <= 12
+        assert isinstance((await journal_of(run))[0], SnapshotTaken)
 
 
 async def test_every_kind_of_state_goes_on_from_a_snapshot(place: Place) -> None:
@@ -294,11 +294,11 @@ async def rests(run: RunHandle[Any], *, epoch: int) -> bool:
     """Return when a run that was claimed so often waits, or has ended; whether it waits."""
 
     async def is_still() -> bool:
-        info = await run.info()
+        info = await row_of(run)
         return info.epoch == epoch and not info.owner
 
     await until(is_still)
-    return await run.status() is outlive.RunStatus.WAITING
+    return await run.status() == "waiting"
 
 
 # -- What is owed ------------------------------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ async def test_what_was_done_before_a_snapshot_is_undone_after_it(place: Place, 
     first = await place.engine().__aenter__()
     run = await first.start(debt, Data(until=6), id="debt", timeout=3_600)
     await waits(run)
-    assert isinstance((await run.history())[0], SnapshotTaken)
+    assert isinstance((await journal_of(run))[0], SnapshotTaken)
     await crash(first)
 
     async with place.engine() as second:
@@ -448,7 +448,7 @@ async def test_observers_hear_of_each_state_once_over_snapshots(place: Place) ->
     await crash(first)
     async with place.engine() as second:
         run = second.get("heard")
-        assert isinstance((await run.history())[0], SnapshotTaken)
+        assert isinstance((await journal_of(run))[0], SnapshotTaken)
         await run.signal("answer", "go")
         await run.signal("answer", "go")
         await in_time(run.result())
@@ -468,13 +468,13 @@ async def test_a_journal_with_a_snapshot_is_exported_and_replayed(tmp_path: Any)
         await waits(run)
         path = tmp_path / "wheel.jsonl"
         path.write_text(await engine.export(run.id))
-        shown = await engine.history(run.id, redacted=True)
+        shown = await engine.history(run.id)
 
     assert replay(path) == [path]
     first = shown[0]
-    assert isinstance(first, SnapshotTaken)
-    assert b"secret" not in repr(first).encode()
-    assert b'"[redacted]"' in bytes(first.created.input.v)  # type: ignore[arg-type]
+    assert first.type == "SnapshotTaken"
+    assert "secret" not in str(first.data)
+    assert "[redacted]" in str(first.data["created"]["input"])
 
 
 async def test_a_run_with_a_snapshot_can_be_replaced(place: Place) -> None:
@@ -504,7 +504,7 @@ async def test_settings_may_change_while_a_run_is_open(place: Place, monkeypatch
         result = await in_time(found.result())
 
         assert result.data.turns == 75
-        assert len(await found.history()) <= 14
+        assert len(await journal_of(found)) <= 14
         assert set(stage.values["keys"].values()) == {1}
 
 

@@ -15,7 +15,7 @@ from outlive import Retry
 from outlive._journal.event import AttemptFailed, CancelRequested, StepSucceeded
 from outlive.errors import DefinitionError, RunCancelled, RunFailed
 from outlive.testing import crash_everywhere
-from tests.engine.inside import crash
+from tests.engine.inside import crash, journal_of
 from tests.engine.support import DAY, Place, events_of, in_time, reaches, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -208,14 +208,14 @@ async def test_a_cancel_reaches_the_process_that_takes_over(place: Place) -> Non
     await run.cancel()
 
     async def is_cancelled() -> bool:
-        return any(type(event).__name__ == "CancelRequested" for event in await run.history())
+        return any(type(event).__name__ == "CancelRequested" for event in await journal_of(run))
 
     await until(is_cancelled)
     await crash(first)
     stage.gate("item").open()
 
     async with place.engine() as second:
-        await reaches(second.get("run-1"), outlive.RunStatus.CANCELLED)
+        await reaches(second.get("run-1"), "cancelled")
     assert flushed() == [(1, 2, 3)]
 
 
@@ -227,7 +227,7 @@ async def test_a_cancel_does_not_wait_for_the_next_attempt_of_a_window(place: Pl
         await waits(run)
         await run.cancel()
 
-        await reaches(run, outlive.RunStatus.CANCELLED)
+        await reaches(run, "cancelled")
     assert (flushed(), stage.count("open None")) == ([], 1)
 
 
@@ -244,7 +244,7 @@ async def test_a_cancelled_window_that_fails_is_not_tried_again(place: Place) ->
 
         await until(is_cancelled)
         stage.gate("item").open()
-        await reaches(run, outlive.RunStatus.CANCELLED)
+        await reaches(run, "cancelled")
         assert len(await events_of(run, AttemptFailed)) == 1
     assert (flushed(), stage.count("open None")) == ([], 1)
 

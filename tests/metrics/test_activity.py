@@ -25,7 +25,7 @@ async def ended_runs(engine: TestEngine) -> None:
     for number in (1, 2, 3):
         run = await engine.start(activity_nap.bind(seconds=number, fails=number == 3))
         await engine.skip(seconds=number)
-        assert (await run.info()).status.is_terminal
+        assert (await run.info()).has_ended
         await engine.skip(seconds=60 - number)
     await engine.start(activity_nap.bind(seconds=7200))
 

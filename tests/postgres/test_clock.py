@@ -8,6 +8,7 @@ import pytest
 
 import outlive
 from outlive._runtime.clock import SystemClock
+from tests.engine.inside import row_of
 from tests.engine.support import in_time
 
 HOUR = 3600 * 1_000_000
@@ -30,6 +31,6 @@ async def test_a_worker_with_a_wrong_clock_wakes_its_runs_in_time(
         run = await engine.start(sleeper)
 
         assert await in_time(run.result()) == "awake"
-        created_at = (await run.info()).created_at
+        created_at = (await row_of(run)).created_at
     monkeypatch.undo()
     assert abs(created_at - SystemClock().now()) < HOUR / 60

@@ -10,10 +10,12 @@ import pytest
 
 import outlive
 from outlive._journal.event import StepSucceeded
+from outlive._model import RunStatus
 from outlive.testing.fsck import check_store
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
 from proof.storm.places import opened
+from tests.engine.inside import journal_of
 from tests.postgres.support import in_time, through
 
 REQUESTS_MAX = 60
@@ -70,12 +72,12 @@ async def test_a_cut_at_any_request_of_a_run_loses_nothing_and_repeats_nothing(
         for number in range(1, runs + 1):
             run_row = await store.find_run(f"journey-{number}")
             assert run_row is not None
-            assert run_row.status is outlive.RunStatus.SUCCEEDED
+            assert run_row.status is RunStatus.SUCCEEDED
     async with outlive.Engine(url, worker=False) as engine:
         for number in range(1, runs + 1):
             done = Counter(
                 (event.run, event.call)
-                for event in await engine.history(f"journey-{number}")
+                for event in await journal_of(engine, f"journey-{number}")
                 if isinstance(event, StepSucceeded)
             )
             assert len(done) == 5

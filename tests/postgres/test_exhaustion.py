@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._model import RunStatus
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.testing.fsck import check_store
@@ -107,7 +108,7 @@ async def check(url: str, server: PostgresServer, database: str) -> None:
         for number in range(RUNS):
             run = await store.find_run(f"load-{number}")
             assert run is not None
-            assert run.status is outlive.RunStatus.SUCCEEDED
+            assert run.status is RunStatus.SUCCEEDED
     assert server.execute(COUNT, database=database) == [(3 * RUNS, 3 * RUNS)]
 
 

@@ -117,7 +117,7 @@ async def test_engine_goes_on_for_another(accounts: PostgresServer, pgbouncer_ur
     """One after the other."""
     async with outlive.Engine(pgbouncer_url, poll_seconds=0.02) as engine:
         await engine.start(deposit, "a-1", 5_000, id="big")
-        while await engine.get("big").status() is not outlive.RunStatus.WAITING:  # noqa: ASYNC110
+        while await engine.get("big").status() != "waiting":  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     async with outlive.Engine(pgbouncer_url, poll_seconds=0.02) as engine:

@@ -294,7 +294,7 @@ async def test_run_can_be_signalled_right_after_the_commit(postgres_url: str) ->
         async with with_asyncpg(plain(postgres_url)) as connection:
             await engine.start(hear, id="hearing", connection=connection)
         await engine.signal("hearing", "go", "now")
-        assert (await engine.get("hearing").info()).status is outlive.RunStatus.PENDING
+        assert (await engine.get("hearing").info()).status == "pending"
 
     async with outlive.Engine(postgres_url) as engine:
         assert await in_time(engine.get("hearing").result()) == "now"

@@ -18,6 +18,7 @@ from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import begin, stepped
 from outlive.testing.proxy import Proxy
+from tests.engine.inside import journal_of
 from tests.postgres.conftest import Opener
 from tests.postgres.support import in_time, through
 
@@ -227,7 +228,7 @@ async def test_session_that_is_lost_in_the_middle_of_a_step_fails_no_attempt(pos
         run = await engine.start(workflow, id="lost")
 
         assert await in_time(run.result()) == 2
-        kinds = [type(event).__name__ for event in await run.history()]
+        kinds = [type(event).__name__ for event in await journal_of(run)]
 
     assert "AttemptFailed" not in kinds
 

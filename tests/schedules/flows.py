@@ -67,7 +67,7 @@ def registry_with(workflow: outlive.Workflow[..., Any], *schedules: outlive.Sche
 async def hours_of(engine: TestEngine, name: str) -> list[tuple[int, str]]:
     """The hours of the ticks of all runs of a schedule, and their statuses."""
     page = await engine.list(tags={"schedule": name}, limit=200)
-    return sorted((hour_in(run.id), run.status.value) for run in page)
+    return sorted((hour_in(run.id), run.status) for run in page)
 
 
 def hour_in(run_id: str) -> int:

@@ -18,7 +18,7 @@ from outlive.client.fsck import Kind, check_store
 from outlive.errors import StoreUnavailableError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
-from tests.engine.inside import client_of, give_store, store_of, wrap_inner
+from tests.engine.inside import client_of, give_store, row_of, store_of, wrap_inner
 from tests.engine.support import stage
 from tests.limits.world import World, die
 from tests.schedules.flows import (
@@ -114,7 +114,7 @@ async def test_a_run_that_a_person_started_is_no_overlap(world: World) -> None:
         await engine.skip(hours=1)
 
         assert [(FIRST, "waiting")] == await hours_of(engine, "slow")
-        assert "waiting" == (await engine.get("by-hand").info()).status.value
+        assert "waiting" == (await engine.get("by-hand").info()).status
 
 
 @pytest.mark.any_store
@@ -127,7 +127,7 @@ async def test_runs_of_a_schedule_wait_in_the_queue_of_their_workflow(world: Wor
         await engine.skip(hours=2)
         runs = await engine.list(tags={"schedule": "slow"})
 
-    assert [("ticks", "waiting")] * 2 == [(run.queue, run.status.value) for run in runs]
+    assert [("ticks", "waiting")] * 2 == [(run.queue, run.status) for run in runs]
 
 
 @pytest.mark.any_store
@@ -383,7 +383,10 @@ async def test_runs_of_a_schedule_have_its_key_and_priority_in_their_queue(world
         await engine.skip(hours=1)
         await engine.schedules.set("digest", outlive.every(hours=1))
         await engine.skip(hours=1)
-        runs = {run.id: (run.queue, run.queue_key, run.lead) for run in await engine.list(workflow="tick_queued")}
+        runs = {
+            run.id: (run.queue, run.queue_key, (await row_of(engine, run.id)).lead)
+            for run in await engine.list(workflow="tick_queued")
+        }
 
     first, second = "2023-11-14T23:00:00Z", "2023-11-15T00:00:00Z"
     assert [runs[f"digest@{first}"], runs[f"named@{first}"]] == [("ticks", "ann", 20_000_000)] * 2

@@ -111,7 +111,7 @@ async def test_triggering_respects_the_overlap_policy(world: World) -> None:
         third = await engine.schedules.trigger("slow", overlap="terminate_previous")
         await engine.settle()
 
-        statuses = [(await run.info()).status.value for run in (first, second, third)]
+        statuses = [(await run.info()).status for run in (first, second, third)]
         assert ["cancelled", "cancelled", "waiting"] == statuses
 
 

@@ -16,6 +16,7 @@ from outlive._store.sqlite.connection import LockWait, Role, connect
 from outlive.cli import main
 from outlive.errors import OutliveError
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +83,7 @@ async def test_a_hostile_file_is_an_error_and_no_crash(tmp_path: Path, seed: int
     try:
         async with outlive.Engine(f"sqlite:{file}", worker=False) as engine:
             await engine.list()
-            await engine.history("run-1")
+            await journal_of(engine, "run-1")
     except OutliveError:
         pass
 

@@ -29,7 +29,7 @@ from outlive.errors import (
 )
 from outlive.testing import TestEngine
 from outlive.testing.fsck import check_store
-from tests.engine.inside import store_of
+from tests.engine.inside import row_of, store_of
 
 DAY = timedelta(days=1)
 KEEP = outlive.Keep(succeeded=7 * DAY, failed=90 * DAY)
@@ -130,9 +130,9 @@ async def test_runs_go_when_they_were_kept_long_enough() -> None:
 async def test_id_means_the_same_run_until_it_is_deleted() -> None:
     """A start that is repeated within the span attaches; after that it starts another run."""
     async with TestEngine(retention=[KEEP]) as engine:
-        first = await (await engine.start(kept_order, "a", id="order-7")).info()
+        first = await row_of(await engine.start(kept_order, "a", id="order-7"))
         await engine.skip(6 * DAY)
-        assert (await (await engine.start(kept_order, "b", id="order-7")).info()).nonce == first.nonce
+        assert (await row_of(await engine.start(kept_order, "b", id="order-7"))).nonce == first.nonce
         await engine.skip(2 * DAY)
         assert await (await engine.start(kept_order, "b", id="order-7")).result() == "b"
 
@@ -153,7 +153,7 @@ async def test_start_whose_run_is_deleted_at_that_moment_starts_it(monkeypatch: 
 
         monkeypatch.setattr(store, "find_run", find_deleted, raising=False)
         await engine.start(kept_order, "b", id="order-7")
-        assert (await run.status()).value == "pending"
+        assert (await run.status()) == "pending"
 
 
 async def test_earlier_generations_go_and_the_run_stays() -> None:
@@ -412,7 +412,7 @@ async def test_tree_that_the_database_refuses_to_delete_does_not_keep_the_others
 ) -> None:
     """They are deleted one by one."""
     async with TestEngine() as engine:
-        runs = [await (await engine.start(kept_order, name, id=name)).info() for name in ("a", "b")]
+        runs = [await row_of(await engine.start(kept_order, name, id=name)) for name in ("a", "b")]
         await engine.skip(DAY)
         store = store_of(engine)
 

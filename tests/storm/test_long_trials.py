@@ -15,6 +15,7 @@ from proof.storm import effects
 from proof.storm.evidence import Evidence, collect_streams
 from proof.storm.steps import need_repair
 from proof.storm.trial import Trial
+from tests.engine.inside import row_of
 
 
 @outlive.workflow
@@ -55,7 +56,7 @@ async def test_stream_of_a_stuck_run_is_not_waited_for(tmp_path: Path) -> None:
     evidence = Evidence(Trial(folder=tmp_path, url=url, store="sqlite", seed=1, kills=0, workers=0))
     async with outlive.Engine(url) as engine:
         run = await engine.start(speaking_for_ever, id="stuck")
-        evidence.runs["stuck"] = await run.info()
+        evidence.runs["stuck"] = await row_of(run)
         await collect_streams(evidence, [("stuck", "words")])
 
     assert {} == evidence.streams

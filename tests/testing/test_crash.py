@@ -133,7 +133,7 @@ async def test_the_world_can_be_driven() -> None:
 
     async def approve(engine: TestEngine, run_id: str) -> None:
         run = engine.get(run_id)
-        if not (await run.status()).is_terminal:
+        if not (await run.info()).has_ended:
             await run.signal("approved", "ann", key="a")
 
     report = await crash_everywhere(refund, "o-1", signals=[("paid", 7)], drive=approve)
@@ -420,7 +420,7 @@ async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytes
     def hasty(self: Worker, live: Any) -> None:
         draft = live.draft
         if draft is not None and live.journal:
-            self._run_effects(live, draft.effects)
+            self._run_effects(live, draft)
             draft.effects.clear()
         honest(self, live)
 

@@ -90,7 +90,7 @@ async def test_a_run_goes_on_in_the_next_engine(url: str) -> None:
         run = await engine.start(refund, "o-1")
         await engine.signal(run.id, "paid", 7)
         await engine.skip(hours=1)
-        assert await run.status() is outlive.RunStatus.WAITING
+        assert await run.status() == "waiting"
     async with TestEngine(url) as engine:
         if url == "memory:":
             assert await engine.list() == []

@@ -21,6 +21,7 @@ import outlive
 from outlive._define.middleware import NO_HOOKS, hooks_of
 from outlive.cli.worker import worker
 from outlive.testing import TestEngine
+from tests.engine.inside import journal_of
 
 REQUEST = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = REQUEST.removesuffix("01") + "00"
@@ -326,7 +327,7 @@ async def test_until_the_program_has_set_a_provider_nothing_is_traced() -> None:
     async with TestEngine(middleware=[outlive.Tracing()]) as engine:
         run = await engine.start(starter)
         await run.result()
-        history = await engine.history(run.id)
+        history = await journal_of(engine, run.id)
 
     assert getattr(history[0], "headers", None) == {}
 

@@ -18,6 +18,7 @@ from outlive._journal.arguments import Signature
 from outlive._journal.event import RunForked, RunRetried
 from outlive._journal.failure import failure_of
 from outlive._model import Failure, Retry
+from outlive._model.instant import instant_of
 from outlive._replay.ask import run_step, this_execution
 from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
 from outlive.errors import (
@@ -114,12 +115,11 @@ async def _carry_out(wanted: Intervention) -> Answer:
 
 async def _is_done(verbs: Any, wanted: Intervention) -> bool:
     """Whether the run says that it has happened since it was asked for."""
-    events = await verbs.history(wanted.new_id or wanted.run_id)
+    since = instant_of(wanted.at)
+    events = [event for event in await verbs.history(wanted.new_id or wanted.run_id) if event.at >= since]
     if wanted.verb == "retry":
-        return any(isinstance(event, RunRetried) and event.at >= wanted.at for event in events)
-    return any(
-        isinstance(event, RunForked) and event.origin == wanted.run_id and event.at >= wanted.at for event in events
-    )
+        return any(event.type == RunRetried.__name__ for event in events)
+    return any(event.type == RunForked.__name__ and event.data["origin"] == wanted.run_id for event in events)
 
 
 _STEP = StepSpec(

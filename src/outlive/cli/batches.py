@@ -48,7 +48,7 @@ def list_(
         print_json({"batches": [_plain(it) for it in page], "next": page.next})
         return
     if page:
-        rows = [[it.id, it.work, it.status.value, *map(str, (it.succeeded, it.failed, it.total))] for it in page]
+        rows = [[it.id, it.work, it.status, *map(str, (it.succeeded, it.failed, it.total))] for it in page]
         print_table(["batch", "each row", "status", "succeeded", "failed", "rows"], rows)
     else:
         click.echo("no batch fits", err=True)
@@ -61,7 +61,7 @@ def _plain(it: BatchInfo) -> dict[str, Any]:
         "id": it.id,
         "work": it.work,
         "version": it.version,
-        "status": it.status.value,
+        "status": it.status,
         "rows": it.total,
         "succeeded": it.succeeded,
         "failed": it.failed,

@@ -49,7 +49,7 @@ def run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
     async def served(server: Server) -> list[Offer]:
         found = await server.view.runs(id_prefix=incomplete or None, roots_only=True, limit=OFFERED_MAX)
-        return [(run.id, f"{run.workflow} {run.status.value}") for run in found]
+        return [(run.id, f"{run.workflow} {run.status}") for run in found]
 
     return _offered(ctx, stored, served)
 

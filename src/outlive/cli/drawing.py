@@ -71,7 +71,8 @@ def named(line: Line) -> str:
         parts.append(line.note)
     text = ", ".join(parts)
     if line.failure is not None and line.kind is not LineKind.MARK:
-        error = f"{line.failure.error}: {line.failure.message}" if line.failure.message else line.failure.error
+        failure = line.failure
+        error = f"{failure.type}: {failure.message}" if failure.message else failure.type
         return f"{text}: {' '.join(error.split())}"
     return " ".join(text.split())
 

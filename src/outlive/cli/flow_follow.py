@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ from outlive.client.flows.progress import Progress
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
     from outlive._define.flow.graph import StepView
-    from outlive._model import Run
+    from outlive._values.run import Run
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
 
@@ -45,14 +46,15 @@ class Follower:
         """Return when the run has ended, or stands still until a person comes."""
         if self._says:
             click.echo(f"run {self._handle.id}", err=True)
-        pause, quiet, seen = LOOK_SECONDS_MIN, 0.0, -1
+        pause, quiet = LOOK_SECONDS_MIN, 0.0
+        seen: datetime | None = None
         while True:
             run = await self._handle.info()
             if run.updated_at != seen:
                 seen, pause = run.updated_at, LOOK_SECONDS_MIN
             if await self._show(run):
                 pause, quiet = LOOK_SECONDS_MIN, 0.0
-            if run.status.is_terminal or run.status.value in ("parked", "damaged"):
+            if run.has_ended or run.status in ("parked", "damaged"):
                 return
             if quiet >= QUIET_SECONDS:
                 await self._say_why()
@@ -61,8 +63,8 @@ class Follower:
 
     async def _show(self, run: Run) -> bool:
         """Look at the journal; whether something has changed."""
-        progress = Progress(self._nodes, run.number)
-        progress.read(await self._engine.history(run.id, redacted=True))
+        progress = Progress(self._nodes, run.id)
+        progress.read(await self._engine.history(run.id))
         before, self._views = self._views, progress.views(run)
         if before == self._views:
             return False

@@ -193,7 +193,7 @@ class _Started:
         except OutliveError as failed:
             error = str(failed)
         if self._as_json:
-            plain = {"id": handle.id, "status": info.status.value, "output": output, "error": error}
+            plain = {"id": handle.id, "status": info.status, "output": output, "error": error}
             print_json(plain | {"steps": follower.plain()})
         elif error is None:
             print_json(output)

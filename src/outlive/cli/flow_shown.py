@@ -70,9 +70,9 @@ async def _of_run(engine: Engine, run_id: str) -> Shown:
 
     run = await engine.get(run_id).info()
     document, text = await engine.flows.document_of(run)
-    shown = shown_of(document, text, f"{run.workflow}, run {run_id}: {run.status.value}")
-    progress = Progress(shown.nodes, run.number)
-    progress.read(await engine.history(run_id, redacted=True))
+    shown = shown_of(document, text, f"{run.workflow}, run {run_id}: {run.status}")
+    progress = Progress(shown.nodes, run_id)
+    progress.read(await engine.history(run_id))
     return shown._replace(views=progress.views(run), why=as_typed(await engine.get(run_id).why()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import datetime
 
 import click
 
@@ -52,8 +53,6 @@ def span(seconds: float) -> str:
     return f"{seconds / size:.2g} {unit}" if unit != "s" and seconds < 10 * size else f"{seconds / size:.0f} {unit}"
 
 
-def clock(at: int) -> str:
-    """An instant of a journal for people, in UTC."""
-    from outlive._model.instant import instant_of
-
-    return f"{instant_of(at):%Y-%m-%d %H:%M:%S}"
+def clock(at: datetime) -> str:
+    """An instant for people, in UTC."""
+    return f"{at:%Y-%m-%d %H:%M:%S}"

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from outlive.engine import Engine
 
 PAGE = 500
-MICROSECONDS = 1_000_000
 
 
 @click.group(cls=Group)
@@ -42,11 +41,11 @@ def recovery() -> None:
 
 
 async def _each(engine: Engine) -> AsyncIterator[Incomplete]:
-    before = None
+    before: str | None = None
     while page := await engine.recovery(limit=PAGE, before=before):
         for found in page:
             yield found
-        before = page[-1].run
+        before = page[-1].run.id
 
 
 @recovery.command("list")
@@ -67,7 +66,7 @@ def list_(*, url: str, limit: int, as_json: bool) -> None:
     if not found:
         click.echo("every run is moving, waiting for something, or has ended")
         return
-    rows = [[it.run.id, it.run.definition_shown, it.kind.value, as_typed(it.reason)] for it in found]
+    rows = [[it.run.id, it.run.definition, it.kind, as_typed(it.reason)] for it in found]
     print_table(["run", "workflow", "kind", "why"], rows)
     if not is_all:
         click.echo(f"... and more; --limit {limit * 10} shows them")
@@ -88,12 +87,12 @@ def _plain(it: Incomplete) -> dict[str, Any]:
         "run_id": it.run.id,
         "workflow": it.run.workflow,
         "version": it.run.version,
-        "kind": it.kind.value,
+        "kind": it.kind,
         "reason": it.reason,
         "attempts": it.run.attempts,
-        "owner": it.run.owner or None,
-        "created_at": it.run.created_at / MICROSECONDS,
-        "updated_at": it.run.updated_at / MICROSECONDS,
+        "worker": it.run.worker or None,
+        "created_at": it.run.created_at,
+        "updated_at": it.run.updated_at,
     }
 
 
@@ -128,13 +127,12 @@ def retry(*, run_id: str, url: str, as_json: bool) -> None:
 
 
 async def _resume_all(url: str) -> int:
-    from outlive.client.recovery import IncompleteKind
     from outlive.errors import OutliveError, RunFinishedError, RunNotFoundError, RunNotParkedError
 
     number = 0
     async with open_engine(url) as engine:
         async for it in _each(engine):
-            if it.kind is IncompleteKind.PARKED:
+            if it.kind == "parked":
                 try:
                     await engine.resume(it.run.id)
                 except (RunNotParkedError, RunFinishedError, RunNotFoundError):

@@ -27,7 +27,7 @@ from outlive.dev.place import store_beside
 
 if TYPE_CHECKING:
     from outlive._define.workflow import Workflow
-    from outlive._journal.event import AnyEvent
+    from outlive._values.event import Event
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
 
@@ -201,7 +201,7 @@ class Started:
         self._id = run_id or id_of(workflow.spec.name, arguments)
         # An id that was made up stands for what the command does now; one that a person gave stands for one run.
         self._on_conflict = "attach" if run_id else "attach_open"
-        self._last: AnyEvent | None = None
+        self._last: Event | None = None
         self.store_option = ""
         """What other commands need to find the run."""
 
@@ -259,7 +259,7 @@ class Started:
             why = error.wanted.partition("; give the arguments")[0]
             raise Mistake(f"{self._spec.name} cannot be given {given}: {why}; it takes '{{{example}}}'") from error
 
-    def _say(self, event: AnyEvent) -> None:
+    def _say(self, event: Event) -> None:
         from outlive.cli.runs_show import event_line
 
         self._last = event
@@ -267,16 +267,17 @@ class Started:
             click.echo(event_line(event, self._id), err=True)
 
     async def _end(self, handle: RunHandle[Any], code: int) -> None:
-        from outlive.cli.runs_show import print_failure, value_of
+        from outlive.cli.runs_show import print_failure
 
-        result, failure = getattr(self._last, "result", None), getattr(self._last, "failure", None)
+        last = self._last
+        result, failure = (None, None) if last is None else (last.data.get("result"), last.failure)
         if self._as_json:
-            status = (await handle.info()).status.value
-            error = None if failure is None else f"{failure.error}: {failure.message}"
+            status = await handle.status()
+            error = None if failure is None else f"{failure.type}: {failure.message}"
             why = as_typed(await handle.why())
-            print_json({"id": handle.id, "status": status, "result": value_of(result), "error": error, "why": why})
+            print_json({"id": handle.id, "status": status, "result": result, "error": error, "why": why})
         elif code == 0:
-            print_json(value_of(result))
+            print_json(result)
         elif failure is not None:
             print_failure(failure, err=True)
         else:

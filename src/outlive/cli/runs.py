@@ -5,7 +5,6 @@ Exit codes are those of all commands; 3 says that a run which is followed is par
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -56,7 +55,7 @@ def steps(*, run_id: str, url: str, as_json: bool) -> None:
     """
     import msgspec
 
-    found = ask(url, lambda engine: engine.steps(run_id, arguments=True, redacted=True))
+    found = ask(url, lambda engine: engine.steps(run_id, arguments=True))
     if as_json:
         print_json({"id": run_id, "steps": msgspec.to_builtins(found)})
         return
@@ -106,8 +105,8 @@ def list_(
         for run in page:
             click.echo(run.id)
     elif page:
-        now_at = int(time.time() * 1_000_000)
-        print_table(TITLES, [row_of(run, now_at=now_at) for run in page])
+        now = datetime.now(UTC)
+        print_table(TITLES, [row_of(run, now=now) for run in page])
     else:
         click.echo("no run fits", err=True)
     if page.next is not None:

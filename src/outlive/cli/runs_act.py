@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ from outlive.cli.run_view import TITLES, row_of
 from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
-    from outlive._model import Run
+    from outlive._values.run import Run
     from outlive.client.bulk_operations import BulkProgress
     from outlive.engine import Engine
 
@@ -147,14 +148,14 @@ async def _find(engine: Engine, choice: Choice, act: Act) -> list[Run]:
 
 def _preview(found: list[Run], choice: Choice, act: Act) -> None:
     if choice.as_json:
-        outcomes = [{"id": it.id, "workflow": it.workflow, "status": it.status.value} for it in found]
+        outcomes = [{"id": it.id, "workflow": it.workflow, "status": it.status} for it in found]
         print_json({"done": 0, "refused": 0, "preview": True, "runs": outcomes})
         return
     if not found:
         click.echo("no run fits", err=True)
         return
-    now_at = int(time.time() * 1_000_000)
-    print_table(TITLES, [row_of(it, now_at=now_at) for it in found])
+    now = datetime.now(UTC)
+    print_table(TITLES, [row_of(it, now=now) for it in found])
     more = f", and perhaps more after them: --limit is {choice.limit:,}" if len(found) == choice.limit else ""
     click.echo(f"{counted(len(found), 'run')} would be {act.done}{more}; say --yes to do it", err=True)
 
@@ -173,12 +174,14 @@ async def _do_in_background(engine: Engine, choice: Choice, act: Act) -> int:
     """Let workers do it to all that fit, and follow how far they come; Ctrl-C ends only the following."""
     import asyncio
 
+    from outlive._values.run import ENDED
+
     wanted = {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
     verb: Any = act.operation
     operation = await engine.bulk.start(verb, limit=choice.limit, **act.options, **wanted)
     click.echo(f"operation {operation.id}; it goes on without this command: outlive runs operations", err=True)
     shown = ""
-    while not (progress := await operation.progress()).status.is_terminal:
+    while (progress := await operation.progress()).status not in ENDED:
         line = f"{progress.done:,} {act.done}, {progress.refused:,} refused"
         if line != shown and sys.stderr.isatty():
             click.echo(line, err=True)
@@ -359,12 +362,12 @@ def operations(*, operation_id: str | None, url: str, as_json: bool) -> None:
 
     found = ask(url, look)
     if as_json:
-        print_json([asdict(it) | {"status": it.status.value, "refusals": to_builtins(it.refusals)} for it in found])
+        print_json([to_builtins(it) for it in found])
         return
     if not found:
         click.echo("no operations yet", err=True)
         return
-    rows = [[it.id, it.verb, it.status.value, *map(str, (it.done, it.refused)), it.by, it.reason] for it in found]
+    rows = [[it.id, it.verb, it.status, *map(str, (it.done, it.refused)), it.by, it.reason] for it in found]
     print_table(["operation", "verb", "status", "done", "refused", "by", "reason"], rows)
     if operation_id is not None:
         for refusal in found[0].refusals:

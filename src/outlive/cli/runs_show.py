@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,18 @@ from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
 from outlive.cli.edge import ask, counted, json_option, place_option, print_json
 from outlive.cli.paint import clock, painted, span, strong
-from outlive.cli.run_view import MICROSECONDS, plain_run, when
+from outlive.cli.run_view import plain_run, when
 
 if TYPE_CHECKING:
-    from outlive._journal.event import AnyEvent
-    from outlive._model import Failure, Run
+    from outlive._values.event import Event
+    from outlive._values.failure import Failure
+    from outlive._values.run import Run
     from outlive.client.timeline import Line
     from outlive.engine import Engine
 
 LINES = 100
 """How many lines of a timeline are shown unless more are wanted; the last ones."""
+MICROSECONDS = 1_000_000
 BAR_MIN, BAR_MAX = 16, 40
 FRAMES_MAX = 6
 CAUSES_MAX = 5
@@ -42,7 +45,7 @@ class Seen:
 
     run: Run
     why: str
-    events: list[AnyEvent]
+    events: list[Event]
 
 
 @click.command()
@@ -71,73 +74,60 @@ def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool)
 
 async def _look(engine: Engine, run_id: str) -> Seen:
     handle = engine.get(run_id)
-    return Seen(await engine.view.run(run_id), as_typed(await handle.why()), await handle.history(redacted=True))
+    return Seen(await engine.view.run(run_id), as_typed(await handle.why()), await handle.history())
 
 
 # -- What the journal says of this run ---------------------------------------------------------------------------------
 
 
-def _created(seen: Seen) -> Any:
-    from outlive._journal.event import RunCreated, SnapshotTaken
-
+def _created(seen: Seen) -> dict[str, Any] | None:
     for event in seen.events:
-        if isinstance(event, SnapshotTaken) and seen.run.number == 0:
-            return event.created
-        if isinstance(event, RunCreated) and event.run == seen.run.number:
-            return event
+        if event.type == "SnapshotTaken" and seen.run.number == 0:
+            created: dict[str, Any] = event.data["created"]
+            return created
+        if event.type == "RunCreated" and event.run_id == seen.run.id:
+            return event.data
     return None
 
 
-def _end(seen: Seen) -> Any:
-    from outlive._journal.event import Ending
+def _end(seen: Seen) -> Event | None:
+    from outlive.client.timeline import ENDS
 
-    if not seen.run.status.is_terminal:
+    if not seen.run.has_ended:
         return None
-    own = (it for it in reversed(seen.events) if it.run == seen.run.number and isinstance(it, Ending))
-    return next(own, None)
+    return next((it for it in reversed(seen.events) if it.run_id == seen.run.id and it.type in ENDS), None)
 
 
 def _published(seen: Seen) -> Any:
     """What it shows of itself now: each event has only what changed."""
-    from outlive._journal.event import RunPublished
-
     found: dict[str, Any] = {}
     for event in seen.events:
-        if isinstance(event, RunPublished) and event.run == seen.run.number:
-            fields = value_of(event.payload)
-            if isinstance(fields, dict):
-                found |= fields
+        if event.type == "RunPublished" and event.run_id == seen.run.id and isinstance(event.data["payload"], dict):
+            found |= event.data["payload"]
     return found or None
-
-
-def value_of(payload: Any) -> Any:
-    """The plain value of a payload of a redacted history, or None."""
-    import msgspec
-
-    return None if payload is None or payload.v is msgspec.UNSET else msgspec.json.decode(payload.v)
 
 
 # -- For people --------------------------------------------------------------------------------------------------------
 
 
 def _print_head(seen: Seen) -> None:
-    run, now_at = seen.run, int(time.time() * MICROSECONDS)
+    run, now = seen.run, datetime.now(UTC)
     facts = [
         ("run", strong(run.id)),
         ("workflow", f"{run.workflow}, version {run.version}"),
-        ("status", painted(run.status.value.replace("_", " "), run.status.value)),
+        ("status", painted(run.status.replace("_", " "), run.status)),
         ("why", seen.why),
-        ("created", f"{clock(run.created_at)} UTC, {span(max(0, now_at - run.created_at) / MICROSECONDS)} ago"),
+        ("created", f"{clock(run.created_at)} UTC, {span(max(0.0, (now - run.created_at).total_seconds()))} ago"),
     ]
     if run.finished_at is not None:
-        took = span((run.finished_at - run.created_at) / MICROSECONDS)
+        took = span((run.finished_at - run.created_at).total_seconds())
         facts.append(("ended", f"{clock(run.finished_at)} UTC, after {took}"))
-    if run.begin_by is not None and not run.status.is_terminal:
+    if run.begin_by is not None and not run.has_ended:
         facts.append(("begin by", f"{clock(run.begin_by)} UTC"))
-    if run.timeout_at is not None and not run.status.is_terminal:
+    if run.timeout_at is not None and not run.has_ended:
         facts.append(("deadline", f"{clock(run.timeout_at)} UTC"))
-    if run.owner:
-        facts.append(("worker", run.owner))
+    if run.worker:
+        facts.append(("worker", run.worker))
     if run.parent_id is not None:
         facts.append(("parent", run.parent_id))
     if run.queue:
@@ -148,17 +138,17 @@ def _print_head(seen: Seen) -> None:
     for name, text in facts:
         click.echo(f"{name:<10} {_whole(text) if name == 'why' else _cut(text, INDENT)}")
     end = _end(seen)
-    if end is not None and getattr(end, "failure", None) is not None:
+    if end is not None and end.failure is not None:
         print_failure(end.failure)
 
 
 def _values(seen: Seen) -> list[tuple[str, Any]]:
     created, end, published = _created(seen), _end(seen), _published(seen)
-    values = [] if created is None else [("input", _arguments(value_of(created.input)))]
+    values = [] if created is None else [("input", _arguments(created["input"]))]
     if published is not None:
         values.append(("published", published))
-    if end is not None and getattr(end, "result", None) is not None:
-        values.append(("result", value_of(end.result)))
+    if end is not None and "result" in end.data:
+        values.append(("result", end.data["result"]))
     return values
 
 
@@ -202,7 +192,7 @@ def _print_timeline(seen: Seen, limit: int) -> None:
     timeline = Timeline(seen.events)
     lines = timeline.lines()
     shown = lines[-limit:]
-    now_at = timeline.last_at if seen.run.status.is_terminal else max(timeline.last_at, int(time.time() * MICROSECONDS))
+    now_at = timeline.last_at if seen.run.has_ended else max(timeline.last_at, int(time.time() * MICROSECONDS))
     click.echo()
     if len(lines) > len(shown):
         click.echo(f"... {counted(len(lines) - len(shown), 'line')} before these; --limit {len(lines)} shows them")
@@ -223,16 +213,14 @@ def _print_history(seen: Seen, limit: int) -> None:
         click.echo(_cut(event_line(event, seen.run.root_id), 0))
 
 
-def event_line(event: AnyEvent, root_id: str) -> str:
+def event_line(event: Event, root_id: str) -> str:
     """One event for people: when, in which run of the tree, and what."""
-    from outlive._model import child_id
     from outlive._model.under_way import arguments_shown
-    from outlive.client.timeline import described
 
-    whose = f"{child_id(root_id, event.run)}: " if event.run else ""
-    at = f"{clock(event.at)}.{event.at % MICROSECONDS // 1_000:03}"
-    arguments = arguments_shown(value_of(getattr(event, "arguments", None)))
-    return f"{at}  {whose}{' '.join(described(event).split())}{arguments and f' {arguments}'}"
+    whose = f"{event.run_id}: " if event.run_id != root_id else ""
+    at = f"{clock(event.at)}.{event.at.microsecond // 1_000:03}"
+    arguments = arguments_shown(event.data.get("arguments"))
+    return f"{at}  {whose}{' '.join(event.words.split())}{arguments and f' {arguments}'}"
 
 
 def _json(value: Any) -> str:
@@ -274,7 +262,7 @@ def _plain(seen: Seen, *, with_history: bool) -> dict[str, Any]:
     from outlive.client.timeline import Timeline
 
     end = _end(seen)
-    failure = None if end is None else getattr(end, "failure", None)
+    failure = None if end is None else end.failure
     plain: dict[str, Any] = {"run": plain_run(seen.run), "why": seen.why, **dict(_values(seen))}
     plain["errors"] = [
         {"type": each.type, "message": each.message, "frames": frames_of(each)} for each in _chain(failure)
@@ -289,7 +277,7 @@ def _plain_line(line: Line) -> dict[str, Any]:
     return {
         "kind": line.kind.value,
         "name": line.name,
-        "run": line.run,
+        "run_id": line.run_id,
         "depth": line.depth,
         "began_at": when(line.began_at),
         "ended_at": when(line.ended_at),
@@ -307,16 +295,8 @@ def _plain_line(line: Line) -> dict[str, Any]:
     }
 
 
-def plain_event(event: AnyEvent) -> dict[str, Any]:
-    """An event for programs: its kind, its fields with payloads as plain values, and what it says in words."""
+def plain_event(event: Event) -> Any:
+    """An event for programs: as the HTTP API shows it."""
     import msgspec
 
-    from outlive._model import Payload
-    from outlive.client.timeline import described
-
-    plain: dict[str, Any] = {"kind": type(event).__name__, "at": when(event.at), "run": event.run}
-    for name in event.__struct_fields__:
-        value = getattr(event, name)
-        if name not in plain:
-            plain[name] = value_of(value) if isinstance(value, Payload) else msgspec.to_builtins(value)
-    return plain | {"words": described(event)}
+    return msgspec.to_builtins(event)

@@ -36,12 +36,10 @@ async def _tail(url: str, run_id: str, lines: int, *, as_json: bool) -> int:
         handle = engine.get(run_id)
         info = await handle.info()
         say = _print_json if as_json else lambda event: click.echo(event_line(event, info.root_id))
-        from outlive.client.following import last_position
-
-        before = await handle.history(redacted=True)
+        before = await handle.history()
         for event in before[len(before) - min(lines, len(before)) :]:
             say(event)
-        code = await follow(handle, say, after=last_position(before))
+        code = await follow(handle, say, after=before[-1].seq)
         if not as_json:
             click.echo(as_typed(await handle.why()), err=True)
         return code
@@ -49,15 +47,14 @@ async def _tail(url: str, run_id: str, lines: int, *, as_json: bool) -> int:
 
 async def follow(handle: RunHandle[Any], say: Callable[[Any], None], *, after: int = -1) -> int:
     """Say every event behind a position until the run has ended; the exit code."""
-    from outlive._model import RunStatus
     from outlive.errors import RunDamagedError, RunParkedError
 
     try:
-        async for entry in handle.follow(after=after, redacted=True):
-            say(entry.event)
+        async for event in handle.follow(after=after):
+            say(event)
     except (RunParkedError, RunDamagedError):
         return STUCK
-    return 0 if (await handle.info()).status in (RunStatus.SUCCEEDED, RunStatus.CONTINUED) else REFUSED
+    return 0 if await handle.status() in ("succeeded", "continued") else REFUSED
 
 
 def _print_json(event: Any) -> None:

@@ -22,12 +22,13 @@ from outlive._journal.codec import creation_in
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import mail_mark
 from outlive._journal.value import TAGGED, ValueCodec
-from outlive._model import Failure, Run, RunStatus, given
+from outlive._model import Failure, Run, given
 from outlive._model.instant import instant_of
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.ending import failed_error
 from outlive._store.contract import ItemResult, Store
 from outlive._tasks import own_task
+from outlive._values.run import Status
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
 from outlive.client.why import is_stopped
@@ -63,21 +64,22 @@ class BatchItem(Generic[R]):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class BatchInfo:
+class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How far a batch has come."""
 
     id: str
     work: str
     """The workflow or step that is called for each row."""
     version: int
-    status: RunStatus
+    status: Status
     total: int
     succeeded: int
     failed: int
     concurrency: int
     created_at: datetime
     finished_at: datetime | None
+    why: str = ""
+    """What it waits for, or how it ended; empty in lists."""
 
 
 class Placed(Protocol):
@@ -128,6 +130,10 @@ class Reader:
         assert isinstance(plan, Plan)
         return plan
 
+    async def row(self, batch_id: str) -> Run:
+        """The row of the run that looks after a batch."""
+        return await self._access.info(batch_id)
+
     async def info_of(self, run: Run) -> BatchInfo:
         """How far a batch has come.
 
@@ -140,7 +146,7 @@ class Reader:
             id=run.id,
             work=plan.item.rpartition(":")[2],
             version=plan.version,
-            status=run.status,
+            status=run.status.value,
             total=plan.total,
             succeeded=int(found.get("succeeded", 0)),
             failed=int(found.get("failed", 0)),
@@ -240,13 +246,14 @@ class Batch(Generic[R]):
         """The run that looks after the batch: `why()`, `info()`, `published()`."""
         self._reader = reader
 
-    async def status(self) -> RunStatus:
+    async def status(self) -> Status:
         """Where the batch is in its life."""
         return await self.run.status()
 
     async def info(self) -> BatchInfo:
         """How many rows there are, how many have ended, and how."""
-        return await self._reader.info_of(await self.run.info())
+        found = await self._reader.info_of(await self._reader.row(self.id))
+        return msgspec.structs.replace(found, why=await self.run.why())
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask the batch to stop; the request is durable when this returns. Items that have ended keep their outcome."""
@@ -302,7 +309,7 @@ class Batch(Generic[R]):
             # A store that is away is waited for: so does who waits for the end.
             with suppress(StoreUnavailableError):
                 if chunks is None:
-                    chunks = _Chunks(self.id, await reader.plan_of(await self.run.info()))
+                    chunks = _Chunks(self.id, await reader.plan_of(await reader.row(self.id)))
                 rows = await reader.store.find_runs(chunks.ids())
                 _refuse_parked(rows.values())
                 for run in rows.values():
@@ -318,7 +325,7 @@ class Batch(Generic[R]):
             RunParkedError: it cannot end before the run that it names is resumed.
         """
         await self._end()
-        plan = await self._reader.plan_of(await self.run.info())
+        plan = await self._reader.plan_of(await self._reader.row(self.id))
         results: list[R | BaseException] = []
         for number in range(1, len(plan.chunks) + 1):
             page = await self._reader.read(plan, chunk_id(self.id, number), after=len(results) - 1)
@@ -333,7 +340,7 @@ class Batch(Generic[R]):
             RunParkedError: it cannot end before the run that it names is resumed.
         """
         await self._end()
-        plan = await self._reader.plan_of(await self.run.info())
+        plan = await self._reader.plan_of(await self._reader.row(self.id))
         seen = -1
         for number in range(1, len(plan.chunks) + 1):
             for item in await self._reader.read(plan, chunk_id(self.id, number), after=seen):

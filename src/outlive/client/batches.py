@@ -171,7 +171,7 @@ class Batches:
     async def _attach(self, run_id: str, chunk: tuple[str, int]) -> Batch[Any]:
         """The batch of this id, if it is one with chunks of this name and version."""
         batch = self.get(run_id)
-        run = await batch.run.info()
+        run = await self._client.info(run_id)
         plan = await self._reader.plan_of(run)
         if (plan.item, plan.version) != chunk:
             item_name = plan.item.rpartition(":")[2]

@@ -15,6 +15,8 @@ from typing import Any, TypedDict, TypeVar, Unpack
 from msgspec.structs import replace
 
 from outlive._model import Run, RunStatus, given
+from outlive._values.run import Run as ShownRun
+from outlive._values.run import Status
 from outlive.client.finding import Finder, Statuses, filter_of
 from outlive.errors import InvalidArgumentError, StoreUnavailableError
 
@@ -27,6 +29,7 @@ OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
 
 T = TypeVar("T")
 R = TypeVar("R")
+AnyRun = TypeVar("AnyRun", Run, ShownRun)
 
 
 class BulkFilters(TypedDict, total=False):
@@ -65,7 +68,7 @@ class RunOutcome:
 
     id: str
     workflow: str
-    status: RunStatus
+    status: Status
     """What it was before."""
     done: bool = False
     """Whether the verb has succeeded; False in a preview."""
@@ -137,13 +140,13 @@ async def side_by_side(items: Sequence[T], do: Callable[[T], Awaitable[R]]) -> A
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def acted_on(found: Iterable[Run], *, is_for_trees: bool) -> list[Run]:
+def acted_on(found: Iterable[AnyRun], *, is_for_trees: bool) -> list[AnyRun]:
     """The runs that a verb is called for, of those that fit: no child whose root is one of them, because the verb
     reaches it there; and of a verb that is for trees only one run of each."""
     # Earlier runs of an id, and chunks of a batch, are not meant.
     runs = [run for run in found if "~" not in run.root_id]
     roots = {run.id for run in runs if run.number == 0}
-    chosen: list[Run] = []
+    chosen: list[AnyRun] = []
     trees: set[str] = set()
     for run in runs:
         if run.number == 0 or not (run.root_id in roots or (is_for_trees and run.root_id in trees)):
@@ -161,4 +164,4 @@ async def _done(run: Run, verb: Callable[[str], Awaitable[Any]]) -> RunOutcome:
 
 
 def _outcome(run: Run, *, done: bool = False, error: Exception | None = None) -> RunOutcome:
-    return RunOutcome(run.id, run.workflow, run.status, done, error)
+    return RunOutcome(run.id, run.workflow, run.status.value, done, error)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Unpack, get_args
 
@@ -24,6 +23,7 @@ from outlive._model import TERMINAL, Run, RunStatus, check_run_id, definition_ke
 from outlive._model.instant import instant_of
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.run import definition_shown
+from outlive._values.run import Status
 from outlive.client.acting import ACTING, TOGETHER, Commits, acting, own_bounds
 from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, TreeFilters, acted_on, side_by_side
@@ -57,13 +57,12 @@ _STATUSES: dict[BulkVerb, tuple[RunStatus, ...]] = {
 _MICROSECONDS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class BulkProgress:
+class BulkProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far an operation has come."""
 
     id: str
     verb: BulkVerb
-    status: RunStatus
+    status: Status
     """The status of the run that carries the operation out."""
     created_at: datetime
     by: str
@@ -202,7 +201,7 @@ class BulkOperations:
         return BulkProgress(
             id=run.id,
             verb=request.verb,
-            status=run.status,
+            status=run.status.value,
             created_at=instant_of(run.created_at),
             by=request.by,
             reason=request.reason,

@@ -31,6 +31,7 @@ from outlive._model.remote import remote_step_of
 from outlive._model.under_way import StepUnderWay, timed_out
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
+from outlive._values.event import Event, event_of
 from outlive.client.access import STORE_WAIT_SECONDS, Access, OwnWorker
 from outlive.client.acting import doing
 from outlive.client.admission import Admission
@@ -202,10 +203,14 @@ class Client:
 
     # -- What a run has done ---------------------------------------------------------------------------------
 
-    async def history(self, run_id: str, *, redacted: bool = False) -> list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified. See `Engine.history`."""
-        events = await self.access.events(await self.info(run_id))
-        return await self.shown.events(events) if redacted else events
+    async def journal(self, run_id: str) -> builtins.list[AnyEvent]:
+        """The journal of the tree that a run belongs to, verified, as it is stored."""
+        return await self.access.events(await self.info(run_id))
+
+    async def history(self, run_id: str) -> builtins.list[Event]:
+        """The journal of the tree that a run belongs to, as people may see it. See `Engine.history`."""
+        run = await self.info(run_id)
+        return [event_of(it.position, it.event, run.root_id) for it in await self.journals.read(run, -1)]
 
     async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
         """Messages that a run could not read. See `Engine.set_aside`."""
@@ -228,20 +233,18 @@ class Client:
         root_id = copy.root.id if id is None else check_run_id(id)
         await check_copy(copy, scratch)
         async with self.access.admission.start(root_id):
-            # First: the run must not be here without the document that it goes on with. It stays if the id is taken.
-            for document in copy.documents:
-                with doing("flow.bring", document.name):
-                    await bring_documents(self.library, [document], source="the exported run")
             with doing("import", root_id):
+                # First: the run must not be here without the document that it goes on with.
+                await bring_documents(self.library, copy.documents, source="the exported run")
                 await write_copy(store, copy, root_id=root_id)
         self.access.ring()
         return root_id
 
-    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> list[Incomplete]:
+    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move, and why. See `Engine.recovery`."""
         given.whole("engine.recovery", "limit", limit, most=PAGE_SIZE_MAX)
-        _cursor("engine.recovery", before)
-        return await find_incomplete(self.access.store, limit=limit, before=before, shown=self.shown.run)
+        last = None if before is None else await self.info(before)
+        return await find_incomplete(self.access.store, limit=limit, before=last, shown=self.shown.run)
 
     async def published(self, run_id: str) -> dict[str, Any]:
         """What a run shows of itself. See `RunHandle.published`."""
@@ -289,12 +292,10 @@ class Client:
         first, *_ = await read(run.journal, limit=1)
         return advice if await read(run.journal, after=first[0] + events_max - 1, limit=1) else ""
 
-    async def steps(
-        self, run_id: str, *, arguments: bool = False, redacted: bool = False
-    ) -> builtins.list[StepUnderWay]:
+    async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
         """The steps of a run that are under way. See `RunHandle.steps`."""
         given.flag("run.steps", "arguments", arguments)
-        return await self._under_way.steps(await self.info(run_id), arguments=arguments, redacted=redacted)
+        return await self._under_way.steps(await self.info(run_id), arguments=arguments)
 
     # -- Its end ---------------------------------------------------------------------------------------------
 
@@ -573,11 +574,3 @@ def _is_of(run: Run, root: Run, bounds: Bounds) -> bool:
 
 def _reason(where: str, reason: str) -> str:
     return given.text(where, "reason", reason, like="out of stock", least=0, most=given.TEXT_CHARACTERS_MAX)
-
-
-def _cursor(where: str, before: Run | None) -> tuple[int, str] | None:
-    """Where a page begins: behind the last run of the page before it."""
-    if before is None:
-        return None
-    last = given.instance(where, "before", before, Run, like="page[-1], the last run of the page before")
-    return last.created_at, last.id

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from outlive._journal.codec import Row, open_rows
-from outlive._journal.event import AnyEvent, SnapshotTaken
+from outlive._journal.event import AnyEvent
 from outlive._model import Run, given
+from outlive._values.event import Event, event_of
 from outlive.client.access import Access
 from outlive.client.followers import Followers
 from outlive.client.shown import KnownSecrets, Shown
@@ -28,17 +29,8 @@ class JournalEntry:
     """An event of a journal, and where it stands there."""
 
     position: int
-    """0 for the first; `run.follow(after=entry.position)` goes on behind it."""
     event: AnyEvent
-    """As `run.history()` has it."""
-
-
-def last_position(events: Sequence[AnyEvent]) -> int:
-    """Where the last event of a whole journal stands: `run.follow(after=...)` goes on behind it."""
-    first = events[0]
-    # What stands for others that were before it says how many they were.
-    before = first.events if isinstance(first, SnapshotTaken) else getattr(first, "before", 0)
-    return int(before) + len(events) - 1
+    """With its payloads in their public form."""
 
 
 class JournalReader:
@@ -47,11 +39,13 @@ class JournalReader:
     def __init__(self, access: Access, *, shown: Shown, followers: Followers, new_rest: Callable[[], Rest]) -> None:
         self._access, self._shown, self._followers, self._new_rest = access, shown, followers, new_rest
 
-    async def entries(self, run_id: str, *, after: int, redacted: bool) -> AsyncIterator[JournalEntry]:
+    async def whole(self, run_id: str) -> list[JournalEntry]:
+        """The journal of the tree that a run belongs to, as people may see it."""
+        return await self.read(await self._access.info(run_id), -1)
+
+    async def entries(self, run_id: str, *, after: int) -> AsyncIterator[Event]:
         """Events behind a position, until the run has ended. See `RunHandle.follow`."""
-        where = "run.follow"
-        position = given.whole(where, "after", after, least=-1)
-        given.flag(where, "redacted", redacted)
+        position = given.whole("run.follow", "after", after, least=-1)
         run = await self._access.info(run_id)
         journal, rest, followers = run.journal, self._new_rest(), self._followers
         with followers.following(run_id) as bell:
@@ -63,8 +57,7 @@ class JournalReader:
                     root = await self._access.root_of(run)
                     if run.journal != journal:
                         journal, position = run.journal, -1
-                    known = self._shown.known_of(run) if redacted else None
-                    found = await self.read(run, position, redacted=redacted, known=known)
+                    found = await self.read(run, position, known=self._shown.known_of(run))
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
@@ -72,7 +65,7 @@ class JournalReader:
                     continue
                 for entry in found:
                     position = entry.position
-                    yield entry
+                    yield event_of(position, entry.event, run.root_id)
                 if root.status.is_terminal:
                     return
                 if is_stopped(root):
@@ -81,17 +74,16 @@ class JournalReader:
                 followers.check_open()
 
     async def read(
-        self, run: Run, after: int, *, redacted: bool, limit: int | None = None, known: KnownSecrets | None = None
+        self, run: Run, after: int, *, limit: int | None = None, known: KnownSecrets | None = None
     ) -> list[JournalEntry]:
-        """At most `limit` events behind a position that are there now.
+        """At most `limit` events behind a position that are there now, as people may see them.
 
         What is hidden in one event is blacked out in others. So the whole journal is looked at to show a part of it,
         but for events that were looked at before. A reader that comes again holds what is `known` of the journal.
         """
-        if not redacted or not self._shown.hides:
+        if not self._shown.hides:
             rows, events = await self._open(run, after, limit)
-            shown = await self._shown.events(events) if redacted else events
-            return _entries(rows, shown)
+            return _entries(rows, await self._shown.events(events))
         known = self._shown.known_of(run) if known is None else known
         begin = known.position
         found: list[tuple[Row, AnyEvent]] = []

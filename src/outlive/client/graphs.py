@@ -15,6 +15,8 @@ from outlive._define.flow.reading import read
 from outlive._define.flow.validating import document_of
 from outlive._model import Run
 from outlive._model.run import HASHES_FROM
+from outlive._values.event import event_of
+from outlive._values.run import run_of
 from outlive.client.beside import Beside, at_once
 from outlive.client.flows.progress import Progress
 from outlive.client.flows.reading import check_document
@@ -24,11 +26,11 @@ from outlive.errors import ExpressionError, FlowDamagedError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
-    from outlive._journal.event import AnyEvent
     from outlive._model.state_graph import StateGraph
     from outlive.client.client import Client
+    from outlive.client.following import JournalEntry
 
-ReadJournal = Callable[[], Awaitable["Sequence[AnyEvent]"]]
+ReadJournal = Callable[[], Awaitable["Sequence[JournalEntry]"]]
 """Gives the journal of a run with its payloads as JSON. Only runs that have a graph are read."""
 
 
@@ -116,7 +118,7 @@ async def graph_of_run(
     if graph is None:
         return None
     states = StateProgress(run.workflow, graph, run.number)
-    states.read(await read_journal())
+    states.read(entry.event for entry in await read_journal())
     views = states.views(run)
     return MachineGraph(run.workflow, graph, views, frozenset(states.taken))
 
@@ -127,6 +129,6 @@ async def _graph_of_flow_run(client: Client, run: Run, read_journal: ReadJournal
     except FlowDamagedError:  # It was started from a file, and is in no library.
         return None
     found = await beside(partial(graph_of_document, document, text))
-    progress = Progress(found.nodes, run.number)
-    progress.read(await read_journal())
-    return found._replace(views=progress.views(run))
+    progress = Progress(found.nodes, run.id)
+    progress.read(event_of(entry.position, entry.event, run.root_id) for entry in await read_journal())
+    return found._replace(views=progress.views(run_of(run)))

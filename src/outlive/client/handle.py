@@ -8,14 +8,14 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 from msgspec import UNSET
 
-from outlive._journal.event import AnyEvent
-from outlive._model import Run, RunStatus, given
+from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.under_way import StepUnderWay
 from outlive._platform import open_private
+from outlive._values.event import Event
+from outlive._values.run import Run, Status, run_of
 from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
-from outlive.client.following import JournalEntry
 from outlive.client.set_aside import SetAside
 from outlive.client.streams import StreamItem
 
@@ -41,50 +41,54 @@ class RunHandle(Generic[R]):
         result: R = await self._client.result(self.id, timeout)
         return result
 
-    async def status(self) -> RunStatus:
-        """Where it is in its life."""
-        return (await self._client.info(self.id)).status
+    async def status(self) -> Status:
+        """Where it is in its life: `pending`, `running`, `waiting`, `parked`, or how it ended."""
+        status: Status = (await self._client.info(self.id)).status.value
+        return status
 
     async def info(self) -> Run:
-        """The run as its row says it."""
-        return await self._client.info(self.id)
+        """The run as it is now. See `types.Run`.
+
+        Raises:
+            RunNotFoundError: no run has this id.
+        """
+        return run_of(await self._client.info(self.id))
 
     async def why(self) -> str:
         """One sentence: what it waits for, or how it ended."""
         return await self._client.why(self.id)
 
-    async def steps(self, *, arguments: bool = False, redacted: bool = False) -> list[StepUnderWay]:
+    async def steps(self, *, arguments: bool = False) -> list[StepUnderWay]:
         """The steps that run now, the oldest first; for a root, the steps of its whole tree. Remote steps too.
 
         The steps of a run that this process moves are all known. A worker in another process tells of steps that have
         lasted for some seconds.
 
         Args:
-            arguments: with the arguments, by the names of the parameters. Another process tells only short ones.
-            redacted: as people may see it: see `Engine.history`.
+            arguments: with the arguments, by the names of the parameters and without what the engine redacts. Another
+                process tells only short ones.
 
         Raises:
             RunNotFoundError: no run has this id.
         """
-        return await self._client.steps(self.id, arguments=arguments, redacted=redacted)
+        return await self._client.steps(self.id, arguments=arguments)
 
-    async def history(self, *, redacted: bool = False) -> list[AnyEvent]:
-        """The journal of its tree, verified; `redacted`, as people may see it: see `Engine.history`."""
-        return await self._client.history(self.id, redacted=redacted)
+    async def history(self) -> list[Event]:
+        """The journal of its tree, oldest first, without what the engine redacts. See `types.Event`."""
+        return await self._client.history(self.id)
 
-    async def follow(self, *, after: int = -1, redacted: bool = False) -> AsyncIterator[JournalEntry]:
+    async def follow(self, *, after: int = -1) -> AsyncIterator[Event]:
         """The journal of its tree, event by event, from the first one on and as it grows; ends with the tree.
 
         Args:
-            after: the position of the last event that is known already.
-            redacted: as people may see it: see `Engine.history`.
+            after: the `seq` of the last event that is known already.
 
         Raises:
             RunNotFoundError: no run has this id.
             RunParkedError: nothing more comes before it is resumed.
         """
-        async for entry in self._client.follow(self.id, after=after, redacted=redacted):
-            yield entry
+        async for event in self._client.follow(self.id, after=after):
+            yield event
 
     async def published(self) -> dict[str, Any]:
         """What it last showed of itself with `outlive.publish`; empty if nothing."""

@@ -77,9 +77,7 @@ class NewsReader:
                     if run.journal != position.journal:
                         position = Position(run.journal)
                     known = self._shown.known_of(run)
-                    entries = await self._journals.read(
-                        run, position.seq, redacted=True, limit=EVENTS_READ_MAX, known=known
-                    )
+                    entries = await self._journals.read(run, position.seq, limit=EVENTS_READ_MAX, known=known)
                     fields = await self._fields(run) if run.published != published else None
                 except StoreMovedError:
                     raise

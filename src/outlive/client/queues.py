@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from outlive._model import Run, RunStatus, given
+from outlive._model import Run, given
 from outlive._model.pause import Pause
 from outlive._model.queue import (
     Queue,
@@ -25,6 +25,7 @@ from outlive._model.queue import (
     queue_name,
 )
 from outlive._store.contract import KEY_RUNS_MAX, WorkerInfo
+from outlive._values.run import Status
 from outlive.client.acting import doing
 from outlive.client.bulk import BulkFilters
 from outlive.client.client import Client
@@ -42,7 +43,7 @@ class Holder:
 
     id: str
     key: str
-    status: RunStatus
+    status: Status
     worker: str
     """The name of the worker that runs it; empty while it waits."""
 
@@ -242,7 +243,7 @@ def _since(instant: int, now_at: int) -> timedelta:
 
 def _holder(run: Run, workers: dict[str, WorkerInfo]) -> Holder:
     worker = workers.get(run.owner)
-    return Holder(run.id, run.queue_key, run.status, run.owner if worker is None else worker.name)
+    return Holder(run.id, run.queue_key, run.status.value, run.owner if worker is None else worker.name)
 
 
 def only_queue(run_id: str | None, workflow: str | None, filters: BulkFilters) -> str | None:

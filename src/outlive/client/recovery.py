@@ -7,36 +7,35 @@ worker is gone and which wait for another; and those that are due while no live 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Literal
 
 import msgspec
 
 from outlive._model import Run, RunFilter, RunStatus
 from outlive._store.contract import PAGE_SIZE_MAX, Store, WorkerInfo
+from outlive._values.run import Run as ShownRun
+from outlive._values.run import run_of
 from outlive.client.why import has_definition, why
 
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 
 
-class IncompleteKind(enum.Enum):
-    """Why a run does not move."""
+IncompleteKind = Literal["parked", "interrupted", "damaged", "undefined"]
+"""Why a run does not move:
 
-    PARKED = "parked"
-    """It stopped with a reason; `resume`, `skip_step` or `cancel` decide."""
-    INTERRUPTED = "interrupted"
-    """Its worker is gone, and no other has taken it over yet."""
-    DAMAGED = "damaged"
-    """Its row in the store cannot be read, so no worker takes it; `outlive fsck --repair` writes it again."""
-    UNDEFINED = "undefined"
-    """It is due, and no live worker has its workflow in its version."""
+- `parked`: it stopped with a reason; `resume`, `skip_step` or `cancel` decide.
+- `interrupted`: its worker is gone, and no other has taken it over yet.
+- `damaged`: its row in the store cannot be read, so no worker takes it; `outlive fsck --repair` writes it again.
+- `undefined`: it is due, and no live worker has its workflow in its version.
+"""
 
 
 class Incomplete(msgspec.Struct, frozen=True, kw_only=True):
     """A run that does not move, and why."""
 
-    run: Run
-    """Its row; a root run, for its whole tree."""
+    run: ShownRun
+    """A root run, for its whole tree."""
     kind: IncompleteKind
     reason: str
     """One sentence for a person, the same that `why` says."""
@@ -59,7 +58,13 @@ async def find_incomplete(
             kind = _kind_of(run, live, now_at=now_at)
             if kind is not None:
                 seen = await shown(run)
-                found.append(Incomplete(run=seen, kind=kind, reason=why(seen, seen, workers, now_at=now_at)))
+                found.append(
+                    Incomplete(
+                        run=run_of(seen, with_traceback=False),
+                        kind=kind,
+                        reason=why(seen, seen, workers, now_at=now_at),
+                    )
+                )
                 if len(found) == limit:
                     return found
     return found
@@ -75,11 +80,11 @@ async def _open_roots(store: Store, before: Run | None) -> AsyncIterator[list[Ru
 
 def _kind_of(run: Run, live: list[WorkerInfo], *, now_at: int) -> IncompleteKind | None:
     if run.status is RunStatus.DAMAGED:
-        return IncompleteKind.DAMAGED
+        return "damaged"
     if run.status is RunStatus.PARKED:
-        return IncompleteKind.PARKED
+        return "parked"
     if any(worker.id == run.owner for worker in live):
         return None
     if run.wake_at is not None and run.wake_at <= now_at and not has_definition(live, run):
-        return IncompleteKind.UNDEFINED
-    return IncompleteKind.INTERRUPTED if run.owner else None
+        return "undefined"
+    return "interrupted" if run.owner else None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from outlive._store.contract import Store
+from outlive._values.run import Status
 
 CELL = "outlive.requests"
 PLANS_MAX = 20
@@ -25,7 +26,7 @@ class PlannedRun(msgspec.Struct, frozen=True, array_like=True):
 
     id: str
     workflow: str
-    status: str
+    status: Status
     finished_at: int = 0
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal import event as journal
-from outlive._journal.event import AnyEvent, Ending
-from outlive._journal.words import in_words
-from outlive._model import Failure, RunStatus, WaitKind
+from outlive._model import child_id
+from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.worker import name_in
-from outlive.client.why import wait_shown
+from outlive._values.event import Event, compact
+from outlive._values.failure import Failure
+from outlive._values.run import Wait
 
 
 class LineKind(enum.Enum):
@@ -60,8 +60,8 @@ class Line(msgspec.Struct, kw_only=True):
     kind: LineKind
     name: str
     """The call of the step, the workflow of the child, or what is waited for; of a mark what happened, in words."""
-    run: int = 0
-    """The number of the run in its tree."""
+    run_id: str
+    """The run that it is of."""
     depth: int = 0
     """0 for the root."""
     began_at: int
@@ -74,245 +74,222 @@ class Line(msgspec.Struct, kw_only=True):
     failure: Failure | None = None
 
 
-_ENDED = {
-    RunStatus.SUCCEEDED: LineState.DONE,
-    RunStatus.CONTINUED: LineState.DONE,
-    RunStatus.FAILED: LineState.FAILED,
+_ENDED = {"succeeded": LineState.DONE, "continued": LineState.DONE, "failed": LineState.FAILED}
+_OF_STEP = frozenset({"StepSucceeded", "StepFailed", "AttemptFailed", "StepDelayed", "StepProgressed", "StepIntended"})
+ENDS = {
+    "RunSucceeded": "succeeded",
+    "RunFailed": "failed",
+    "RunCancelled": "cancelled",
+    "RunTimedOut": "timed_out",
+    "RunContinued": "continued",
 }
-_OF_STEP = (
-    journal.StepSucceeded,
-    journal.StepFailed,
-    journal.AttemptFailed,
-    journal.StepDelayed,
-    journal.StepProgressed,
-    journal.StepIntended,
-)
+"""The events with which a run ends, each with the status that it has then."""
 
 
 class Timeline:
-    """Folds a journal, as `history(redacted=True)` gives it, into lines."""
+    """Folds a history into lines."""
 
-    def __init__(self, events: Iterable[AnyEvent]) -> None:
+    def __init__(self, events: Iterable[Event]) -> None:
         self.began_at = 0
         """When the root began its life."""
         self.last_at = 0
         """The last event."""
-        self._lines: dict[int, list[Line]] = {}
-        """By the number of the run."""
-        self._steps: dict[tuple[int, str], Line] = {}
-        self._children: dict[int, Line] = {}
+        self._root_id = ""
+        self._lines: dict[str, list[Line]] = {}
+        """By the id of the run."""
+        self._steps: dict[tuple[str, str], Line] = {}
+        self._children: dict[str, Line] = {}
         self._others: dict[str, Line] = {}
-        self._approvals: dict[tuple[int, str], Line] = {}
+        self._approvals: dict[tuple[str, str], Line] = {}
         self._rest: Line | None = None
         """While no worker owns the tree."""
         self._timers: frozenset[str] = frozenset()
         """Those that the last wait was for: their line says what there is to say."""
         self._owner = ""
         for event in events:
+            self._root_id = self._root_id or event.run_id
             self._take(event)
-            self.last_at = event.at
+            self.last_at = microseconds_of(event.at)
 
     def lines(self) -> list[Line]:
         """All lines: those of a run by their beginning, and those of a child below its own line."""
         ordered: list[Line] = []
-        heads = {id(line): number for number, line in self._children.items()}
-        stack = self._of_run(0)  # No recursion: a tree may be deep.
+        heads = {id(line): run_id for run_id, line in self._children.items()}
+        stack = self._of_run(self._root_id)  # No recursion: a tree may be deep.
         while stack:
             line = stack.pop()
             ordered.append(line)
-            if (number := heads.get(id(line))) is not None:
-                stack += self._of_run(number)
+            if (run_id := heads.get(id(line))) is not None:
+                stack += self._of_run(run_id)
         return ordered
 
-    def _of_run(self, number: int) -> list[Line]:
+    def _of_run(self, run_id: str) -> list[Line]:
         """The lines of one run, the last one first."""
-        return sorted(self._lines.get(number, []), key=lambda line: line.began_at)[::-1]
+        return sorted(self._lines.get(run_id, []), key=lambda line: line.began_at)[::-1]
 
     # -- Events ----------------------------------------------------------------------------------------------
 
-    def _take(self, event: AnyEvent) -> None:
+    def _take(self, event: Event) -> None:
         if self._rest is not None:
-            self._rest.ended_at, self._rest.state, self._rest = event.at, LineState.DONE, None
-        if isinstance(event, _OF_STEP):
+            self._close(self._rest, event, LineState.DONE)
+            self._rest = None
+        if event.type in _OF_STEP:
             self._take_step(event)
-        elif isinstance(event, Ending):
+        elif event.type in ENDS:
             self._end(event)
         else:
             self._take_other(event)
 
-    def _take_other(self, event: AnyEvent) -> None:
-        match event:
-            case journal.RunCreated() if event.run == 0:
-                self.began_at, self._owner = event.at, event.worker
-                self._mark(event, note=f"on worker {name_in(event.worker)}" if event.worker else "")
-            case journal.RunCreated():
+    def _take_other(self, event: Event) -> None:
+        data = event.data
+        match event.type:
+            case "RunCreated" if event.run_id == self._root_id:
+                self.began_at, self._owner = microseconds_of(event.at), data["worker"]
+                self._mark(event, note=f"on worker {name_in(data['worker'])}" if data["worker"] else "")
+            case "RunCreated":
                 self._begin_child(event)
-            case journal.SnapshotTaken():
-                self.began_at, self._owner = event.created.at, event.worker
+            case "SnapshotTaken":
+                self.began_at, self._owner = data["created"]["at"], data["worker"]
                 self._mark(event)
-            case journal.RunClaimed():
+            case "RunClaimed":
                 self._claim(event)
-            case journal.RunSuspended() | journal.RunReleased() | journal.RunParked():
+            case "RunSuspended" | "RunReleased" | "RunParked":
                 self._begin_rest(event)
-            case journal.TimerFired() if event.call in self._timers:
+            case "TimerFired" if data["call"] in self._timers:
                 """The line of the wait has ended here."""
-            case journal.DetachedStarted():
-                line = self._add(event, LineKind.OTHER, f"run {event.run_id}")
-                self._others[event.run_id] = line
-            case journal.DetachedEnded() if event.run_id in self._others:
-                line = self._others.pop(event.run_id)
-                line.note = event.status.value.replace("_", " ")
-                self._close(line, event.at, _ENDED.get(event.status, LineState.STOPPED), event.failure)
-            case journal.ApprovalRequested():
-                line = self._add(event, LineKind.APPROVAL, f"approval {event.name!r}")
-                self._approvals[event.run, event.call] = line
-            case journal.ApprovalDecided() | journal.ApprovalClosed():
+            case "DetachedStarted":
+                self._others[data["run_id"]] = self._add(event, LineKind.OTHER, f"run {data['run_id']}")
+            case "DetachedEnded" if data["run_id"] in self._others:
+                line = self._others.pop(data["run_id"])
+                line.note = data["status"].replace("_", " ")
+                self._close(line, event, _ENDED.get(data["status"], LineState.STOPPED), event.failure)
+            case "ApprovalRequested":
+                line = self._add(event, LineKind.APPROVAL, f"approval {data['name']!r}")
+                self._approvals[event.run_id, data["call"]] = line
+            case "ApprovalDecided" | "ApprovalClosed":
                 self._end_approval(event)
             case _:
                 self._mark(event)
 
-    def _claim(self, event: journal.RunClaimed) -> None:
-        if event.interrupted:
+    def _claim(self, event: Event) -> None:
+        worker = event.data["worker"]
+        if event.data["interrupted"]:
             lost = f"worker {name_in(self._owner)} was lost" if self._owner else "its worker was lost"
-            line = self._add(event, LineKind.LOST, f"{lost}; worker {name_in(event.worker)} took over")
+            line = self._add(event, LineKind.LOST, f"{lost}; worker {name_in(worker)} took over")
             line.began_at = self.last_at
-            self._close(line, event.at, LineState.FAILED)
-        elif event.worker != self._owner:
+            self._close(line, event, LineState.FAILED)
+        elif worker != self._owner:
             self._mark(event)
-        self._owner = event.worker
+        self._owner = worker
 
-    def _begin_rest(self, event: journal.RunSuspended | journal.RunReleased | journal.RunParked) -> None:
-        if isinstance(event, journal.RunSuspended):
-            shown = list(dict.fromkeys(wait_shown(wait) for wait in event.waits))
+    def _begin_rest(self, event: Event) -> None:
+        data = event.data
+        if event.type == "RunSuspended":
+            waits = [_wait_in(fields) for fields in data["waits"]]
+            shown = list(dict.fromkeys(wait.describe() for wait in waits))
             name = "waits for " + (" or ".join(shown) or "a message")
-            self._timers = frozenset(wait.name for wait in event.waits if wait.kind is WaitKind.TIMER)
-        elif isinstance(event, journal.RunReleased):
-            name = "released by its worker" + (f": {event.reason}" if event.reason else "")
+            self._timers = frozenset(wait.name for wait in waits if wait.kind == "timer")
+        elif event.type == "RunReleased":
+            name = "released by its worker" + (f": {data['reason']}" if data["reason"] else "")
         else:
-            name = f"parked: {event.reason}"
+            name = f"parked: {data['reason']}"
         self._rest = self._add(event, LineKind.WAIT, name)
 
-    def _begin_child(self, event: journal.RunCreated) -> None:
-        name = f"{event.workflow}, version {event.version}"
-        self._children[event.run] = self._add(event, LineKind.CHILD, name, run=event.parent)
+    def _begin_child(self, event: Event) -> None:
+        name = f"{event.data['workflow']}, version {event.data['version']}"
+        parent_id = child_id(self._root_id, event.data["parent"])
+        self._children[event.run_id] = self._add(event, LineKind.CHILD, name, run_id=parent_id)
 
-    def _end_approval(self, event: journal.ApprovalDecided | journal.ApprovalClosed) -> None:
-        line = self._approvals.pop((event.run, event.approval), None)
+    def _end_approval(self, event: Event) -> None:
+        line = self._approvals.pop((event.run_id, event.data["approval"]), None)
         if line is None:
             self._mark(event)
-        elif isinstance(event, journal.ApprovalClosed):
+        elif event.type == "ApprovalClosed":
             line.note = "no longer waited for"
-            self._close(line, event.at, LineState.STOPPED)
+            self._close(line, event, LineState.STOPPED)
         else:
-            decision = _plain(event.payload)
+            decision = event.data.get("payload")
             if isinstance(decision, dict):
                 line.note = f"{'approved' if decision.get('approved') else 'rejected'} by {decision.get('by', '?')}"
-            self._close(line, event.at, LineState.DONE)
+            self._close(line, event, LineState.DONE)
 
-    def _end(self, event: Ending) -> None:
-        status = _STATUS[type(event)]
+    def _end(self, event: Event) -> None:
+        status = ENDS[event.type]
         state = _ENDED.get(status, LineState.STOPPED)
-        failure = event.failure if isinstance(event, journal.RunFailed) else None
-        for line in [it for it in self._lines.get(event.run, ()) if it.ended_at is None]:
-            self._close(line, event.at, LineState.STOPPED)
-        if event.run in self._children:
-            line = self._children[event.run]
-            line.note = status.value.replace("_", " ")
-            self._close(line, event.at, state, failure)
+        for line in [it for it in self._lines.get(event.run_id, ()) if it.ended_at is None]:
+            self._close(line, event, LineState.STOPPED)
+        if event.run_id in self._children:
+            line = self._children[event.run_id]
+            line.note = status.replace("_", " ")
+            self._close(line, event, state, event.failure)
         else:
             line = self._mark(event)
-            line.state, line.failure = state, failure
+            line.state, line.failure = state, event.failure
 
     # -- Steps -----------------------------------------------------------------------------------------------
 
-    def _take_step(self, event: Any) -> None:
-        key = event.run, event.call
+    def _take_step(self, event: Event) -> None:
+        data = event.data
+        key = event.run_id, data["call"]
         line = self._steps.get(key)
-        if line is None or (line.ended_at is not None and not isinstance(event, journal.StepProgressed)):
+        if line is None or (line.ended_at is not None and event.type != "StepProgressed"):
             # After a retry of the run the same call comes again, on a line of its own.
-            line = self._steps[key] = self._add(event, LineKind.STEP, event.call)
-            took = getattr(event, "took", 0)
-            line.began_at = event.at - took if took else event.at
-        match event:
-            case journal.StepSucceeded():
-                self._attempt(line, event, None)
-                line.note = "skipped by a person, who gave its result" if event.skipped else ""
-                self._close(line, event.at, LineState.STOPPED if event.skipped else LineState.DONE)
-            case journal.StepFailed():
-                self._attempt(line, event, event.failure)
-                self._close(line, event.at, LineState.FAILED, event.failure)
-            case journal.AttemptFailed():
-                self._attempt(line, event, event.failure)
+            line = self._steps[key] = self._add(event, LineKind.STEP, data["call"])
+            line.began_at -= data.get("took", 0)
+        match event.type:
+            case "StepSucceeded":
+                self._attempt(line, event)
+                line.note = "skipped by a person, who gave its result" if data["skipped"] else ""
+                self._close(line, event, LineState.STOPPED if data["skipped"] else LineState.DONE)
+            case "StepFailed":
+                self._attempt(line, event)
+                self._close(line, event, LineState.FAILED, event.failure)
+            case "AttemptFailed":
+                self._attempt(line, event)
                 line.failure = event.failure
-            case journal.StepDelayed():
-                line.note = f"had to wait for {event.by}"
-            case journal.StepIntended() if not event.attempt:
-                self._close(line, event.at, LineState.STOPPED)
-            case journal.StepProgressed():
-                line.note = f"came to {_compact(_plain(event.progress))}"
+            case "StepDelayed":
+                line.note = f"had to wait for {data['by']}"
+            case "StepIntended" if not data["attempt"]:
+                self._close(line, event, LineState.STOPPED)
+            case "StepProgressed":
+                line.note = f"came to {compact(data.get('progress'))}"
             case _:
                 """It begins."""
 
-    def _attempt(
-        self,
-        line: Line,
-        event: journal.StepSucceeded | journal.StepFailed | journal.AttemptFailed,
-        failure: Failure | None,
-    ) -> None:
-        began_at = event.at - event.took if event.took else max(line.began_at, _last_end(line))
-        line.attempts.append(Attempt(began_at, event.at, failure))
+    def _attempt(self, line: Line, event: Event) -> None:
+        at, took = microseconds_of(event.at), event.data["took"]
+        began_at = at - took if took else max(line.began_at, _last_end(line))
+        line.attempts.append(Attempt(began_at, at, event.failure))
         # Earlier attempts may have been on a worker that was lost, which no event says.
         line.began_at = min(line.began_at, began_at)
 
     # -- Lines -----------------------------------------------------------------------------------------------
 
-    def _add(self, event: AnyEvent, kind: LineKind, name: str, *, run: int | None = None) -> Line:
-        number = event.run if run is None else run
-        parent = self._children.get(number)
+    def _add(self, event: Event, kind: LineKind, name: str, *, run_id: str = "") -> Line:
+        run_id = run_id or event.run_id
+        parent = self._children.get(run_id)
         depth = 0 if parent is None else parent.depth + 1
-        line = Line(kind=kind, name=name, run=number, depth=depth, began_at=event.at, attempts=[])
-        self._lines.setdefault(number, []).append(line)
+        began_at = microseconds_of(event.at)
+        line = Line(kind=kind, name=name, run_id=run_id, depth=depth, began_at=began_at, attempts=[])
+        self._lines.setdefault(run_id, []).append(line)
         return line
 
-    def _mark(self, event: AnyEvent, *, note: str = "") -> Line:
-        line = self._add(event, LineKind.MARK, described(event))
-        line.ended_at, line.state, line.note = event.at, LineState.DONE, note
+    def _mark(self, event: Event, *, note: str = "") -> Line:
+        line = self._add(event, LineKind.MARK, event.words)
+        line.ended_at, line.state, line.note = line.began_at, LineState.DONE, note
         return line
 
-    def _close(self, line: Line, at: int, state: LineState, failure: Failure | None = None) -> None:
-        line.ended_at, line.state = at, state
+    def _close(self, line: Line, event: Event, state: LineState, failure: Failure | None = None) -> None:
+        line.ended_at, line.state = microseconds_of(event.at), state
         line.failure = failure
-
-
-_STATUS: dict[type, RunStatus] = {
-    journal.RunSucceeded: RunStatus.SUCCEEDED,
-    journal.RunFailed: RunStatus.FAILED,
-    journal.RunCancelled: RunStatus.CANCELLED,
-    journal.RunTimedOut: RunStatus.TIMED_OUT,
-    journal.RunContinued: RunStatus.CONTINUED,
-}
-SHOWN_CHARACTERS_MAX = 120
-"""How much of a value is shown on a line."""
-
-
-def described(event: AnyEvent) -> str:
-    """What happened, in words; with the value, where people follow a run by it."""
-    if isinstance(event, journal.RunClaimed):
-        return in_words(msgspec.structs.replace(event, worker=name_in(event.worker)))
-    if isinstance(event, journal.RunPublished):
-        return f"published {_compact(_plain(event.payload))}"
-    return in_words(event)
 
 
 def _last_end(line: Line) -> int:
     return line.attempts[-1].ended_at if line.attempts else 0
 
 
-def _plain(payload: Any) -> Any:
-    """The JSON value of a payload of a redacted journal."""
-    return None if payload.v is msgspec.UNSET else msgspec.json.decode(payload.v)
-
-
-def _compact(value: Any) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
+def _wait_in(fields: dict[str, Any]) -> Wait:
+    """A wait in the data of an event."""
+    until_at = fields.get("until_at")
+    until = None if until_at is None else instant_of(until_at)
+    return Wait(fields["kind"], fields["name"], until, fields.get("detail", ""))

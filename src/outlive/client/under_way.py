@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from outlive._journal.event import RunCreated
-from outlive._journal.readable import public_of
 from outlive._journal.redaction import black_out
 from outlive._model import Payload, Run, RunFilter, RunStatus, WaitKind
 from outlive._model.instant import instant_of
@@ -44,15 +43,12 @@ class UnderWay:
         self._access = access
         self._shown = shown
 
-    async def steps(self, run: Run, *, arguments: bool, redacted: bool) -> list[StepUnderWay]:
+    async def steps(self, run: Run, *, arguments: bool) -> list[StepUnderWay]:
         """The steps of a run that are under way, the oldest first; for a root, the steps of its whole tree."""
         root = await self._access.root_of(run)
         report = await self._report_of(root)
-        found = await self._steps_in(report, run, root, arguments=arguments, redacted=redacted)
-        found += [
-            await self._step_of_task(task, arguments=arguments, redacted=redacted)
-            for task in await self._tasks_of(run, root)
-        ]
+        found = await self._steps_in(report, run, root, arguments=arguments)
+        found += [await self._step_of_task(task, arguments=arguments) for task in await self._tasks_of(run, root)]
         return sorted(found, key=lambda step: step.since)
 
     async def sentence(self, run: Run, root: Run, *, now_at: int) -> str:
@@ -61,7 +57,7 @@ class UnderWay:
         report = await self._report_of(root)
         if report.replays:
             return f"{replay_shown(report.replays[0])}, by worker {name_in(root.owner)}"
-        steps = await self._steps_in(report, run, root, arguments=True, redacted=True)
+        steps = await self._steps_in(report, run, root, arguments=True)
         return f"in {steps_shown(steps, instant_of(now_at), run_id=run.id)}" if steps else ""
 
     async def _report_of(self, root: Run) -> Report:
@@ -73,29 +69,25 @@ class UnderWay:
             return NOTHING
         return report_in(await self._access.store.read_cell(cell_of(root.owner))).of(root.id)
 
-    async def _steps_in(
-        self, report: Report, run: Run, root: Run, *, arguments: bool, redacted: bool
-    ) -> list[StepUnderWay]:
+    async def _steps_in(self, report: Report, run: Run, root: Run, *, arguments: bool) -> list[StepUnderWay]:
         notes = [note for note in report.steps if run.number in (0, note.run)]
         secrets: set[str] | None = set()
-        if redacted and any(note.failure for note in notes):
+        if any(note.failure for note in notes):
             secrets = await self._shown.secrets_of(root.id)
-        return [await self._step(note, root, arguments=arguments, redacted=redacted, secrets=secrets) for note in notes]
+        return [await self._step(note, root, arguments=arguments, secrets=secrets) for note in notes]
 
-    async def _step(
-        self, note: StepNote, root: Run, *, arguments: bool, redacted: bool, secrets: set[str] | None
-    ) -> StepUnderWay:
+    async def _step(self, note: StepNote, root: Run, *, arguments: bool, secrets: set[str] | None) -> StepUnderWay:
         step = step_of(
             note,
             session=root.owner,
-            progress=await self._plain(note.progress, redacted=redacted),
-            arguments=await self._plain(note.arguments, redacted=redacted) if arguments else None,
+            progress=await self._plain(note.progress),
+            arguments=await self._plain(note.arguments) if arguments else None,
         )
         if secrets and step.last_failure:
             return msgspec.structs.replace(step, last_failure=black_out(step.last_failure, secrets))
         return step if secrets is not None else msgspec.structs.replace(step, last_failure=HIDDEN)
 
-    async def _plain(self, payload: Payload | None, *, redacted: bool) -> Any:
+    async def _plain(self, payload: Payload | None) -> Any:
         """A value as plain JSON; None if it cannot be read here."""
         if payload is None:
             return None
@@ -103,7 +95,7 @@ class UnderWay:
             stored = msgspec.json.decode(await self._access.unpack(payload))
         except OutliveError:
             return None
-        return self._shown.plain(stored) if redacted else public_of(stored)
+        return self._shown.plain(stored)
 
     # -- Tasks of remote steps ---------------------------------------------------------------------------------------
 
@@ -117,7 +109,7 @@ class UnderWay:
             found |= await store.find_runs(names[:STEPS_MAX]) if names else {}
         return [task for task in found.values() if remote_step_of(task.workflow) and task.owner]
 
-    async def _step_of_task(self, task: Run, *, arguments: bool, redacted: bool) -> StepUnderWay:
+    async def _step_of_task(self, task: Run, *, arguments: bool) -> StepUnderWay:
         # A claim sets when the run was last due, and a heartbeat with progress does not.
         since_at = task.wake_at or task.updated_at
         return StepUnderWay(
@@ -129,12 +121,12 @@ class UnderWay:
             since=instant_of(since_at),
             worker=name_in(task.owner),
             heartbeat_at=instant_of(task.updated_at) if task.updated_at > since_at else None,
-            progress=await self._plain(task.published, redacted=redacted),
-            arguments=await self._input_of(task, redacted=redacted) if arguments else None,
+            progress=await self._plain(task.published),
+            arguments=await self._input_of(task) if arguments else None,
             task=task.id,
         )
 
-    async def _input_of(self, task: Run, *, redacted: bool) -> Mapping[str, Any] | None:
+    async def _input_of(self, task: Run) -> Mapping[str, Any] | None:
         created = (await self._access.events(task))[0]
-        value = await self._plain(created.input, redacted=redacted) if isinstance(created, RunCreated) else None
+        value = await self._plain(created.input) if isinstance(created, RunCreated) else None
         return {"input": value[0]} if isinstance(value, list) and value else None

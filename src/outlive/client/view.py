@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 
 from outlive._define.batch import Plan, chunk_id
-from outlive._journal.codec import open_journal
 from outlive._journal.event import AnyEvent, RunForked
 from outlive._journal.readable import public_value
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._model.bounds import Bounds
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, WorkerInfo
+from outlive._values.failure import Failure as ShownFailure
+from outlive._values.failure import failure_of
+from outlive._values.run import Run as ShownRun
+from outlive._values.run import run_of
 from outlive.client.batch import Reader
 from outlive.client.batches import Batches
 from outlive.client.beside import Beside, at_once
@@ -70,24 +73,37 @@ class View:
 
     # -- Rows ------------------------------------------------------------------------------------------------
 
-    async def run(self, run_id: str) -> Run:
-        """A run as its row says it, without what is redacted.
+    async def row(self, run_id: str) -> Run:
+        """The row of a run, without what is redacted.
 
         Raises:
             RunNotFoundError: there is none.
         """
         return await self._client.shown.run(await self._client.info(run_id))
 
+    async def run(self, run_id: str) -> ShownRun:
+        """A run as people see it.
+
+        Raises:
+            RunNotFoundError: there is none.
+        """
+        return run_of(await self.row(run_id))
+
     async def why(self, run_id: str, *, bounds: Bounds) -> str:
         """What a run waits for, or how it ended, in one sentence; for one who may know of what is within bounds."""
         return await self._client.why(run_id, bounds=bounds)
 
-    async def runs(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[Run]:
-        """A page of runs. See `Engine.list`."""
+    async def rows(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[Run]:
+        """A page of rows, without what is redacted. See `Engine.list`."""
         page = await self._client.list(order=order, limit=limit, after=after, **filters)
         return Page(await self._client.shown.runs(page), next=page.next, previous=page.previous)
 
-    async def tree(self, run_id: str) -> list[Run]:
+    async def runs(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[ShownRun]:
+        """A page of runs as people see them. See `Engine.list`."""
+        page = await self.rows(order=order, limit=limit, after=after, **filters)
+        return Page([run_of(row, with_traceback=False) for row in page], next=page.next, previous=page.previous)
+
+    async def tree(self, run_id: str) -> list[ShownRun]:
         """The runs of the tree that a run belongs to, the root first, then as they were created."""
         run = await self._client.info(run_id)
         found: list[Run] = []
@@ -99,7 +115,8 @@ class View:
             if len(page) < PAGE_SIZE_MAX:
                 break
             place = page[-1].created_at, page[-1].id
-        return await self._client.shown.runs(sorted(found, key=lambda it: it.number)[:TREE_RUNS_MAX])
+        rows = await self._client.shown.runs(sorted(found, key=lambda it: it.number)[:TREE_RUNS_MAX])
+        return [run_of(row, with_traceback=False) for row in rows]
 
     async def workers(self) -> tuple[list[WorkerInfo], int]:
         """Sessions of workers that are live or still own runs, and the time by which their leases count."""
@@ -107,16 +124,13 @@ class View:
 
     # -- The journal -----------------------------------------------------------------------------------------
 
-    async def history(self, run_id: str) -> list[tuple[int, AnyEvent]]:
-        """The journal of the tree that a run belongs to, each event with its number; payloads are JSON."""
-        run = await self._client.info(run_id)
-        rows = await self._access.store.read_journal(run.journal)
-        events = await self._client.shown.events(open_journal(rows, nonce=run.nonce, run_id=run.root_id))
-        return [(row[0], event) for row, event in zip(rows, events, strict=True)]
+    async def journal(self, run_id: str) -> list[AnyEvent]:
+        """The journal of the tree that a run belongs to as it is stored, with nothing hidden: for checks of ours."""
+        return await self._client.journal(run_id)
 
     async def events(self, run: Run, *, after: int, limit: int) -> list[JournalEntry]:
         """At most `limit` events of the journal of a run's tree behind an event; payloads are JSON."""
-        return await self._client.journals.read(run, after, redacted=True, limit=limit)
+        return await self._client.journals.read(run, after, limit=limit)
 
     async def graph(self, run_id: str, beside: Beside = at_once) -> FlowGraph | MachineGraph | None:
         """The steps of a flow, or the states of a machine, with where a run is in them.
@@ -128,10 +142,10 @@ class View:
         """
         from outlive.client.graphs import graph_of_run
 
-        async def read_journal() -> list[AnyEvent]:
-            return [event for _, event in await self.history(run_id)]
+        async def read_journal() -> list[JournalEntry]:
+            return await self._client.journals.whole(run_id)
 
-        return await graph_of_run(self._client, await self.run(run_id), read_journal, beside)
+        return await graph_of_run(self._client, await self.row(run_id), read_journal, beside)
 
     def flows(self, beside: Beside) -> Flows:
         """The library of flows, where what takes long is done so."""
@@ -145,9 +159,9 @@ class View:
 
     async def origin_of(self, run_id: str) -> str | None:
         """The run that this one was forked from; None if it was not."""
-        for _, event in await self.history(run_id):
-            if isinstance(event, RunForked):
-                return event.origin
+        for entry in await self._client.journals.whole(run_id):
+            if isinstance(entry.event, RunForked):
+                return entry.event.origin
         return None
 
     async def delete(self, run: Run) -> bool:
@@ -212,7 +226,7 @@ class View:
         Raises:
             RunNotFoundError: there is none. RunExistsError: the run is none of a batch.
         """
-        run = await self.run(batch_id)
+        run = await self.row(batch_id)
         return run, await Reader(self._client).plan_of(run)
 
     async def items(self, batch_id: str, *, after: int, limit: int) -> list[tuple[int, Any, Failure | None]]:
@@ -225,12 +239,13 @@ class View:
         }
         return [await self._item(it, secrets.get(failed_in.get(it.index, 0))) for it in page]
 
-    async def failed_items(self, batch_id: str, *, limit: int) -> list[tuple[int, Failure]]:
+    async def failed_items(self, batch_id: str, *, limit: int) -> list[tuple[int, ShownFailure]]:
         """Items of a batch that have failed, in the order of their rows: at most so many, each with its place."""
-        failed: list[tuple[int, Failure]] = []
+        failed: list[tuple[int, ShownFailure]] = []
         after = -1
         while page := await self.items(batch_id, after=after, limit=ITEMS_PAGE):
-            failed += [(index, failure) for index, _, failure in page if failure is not None]
+            shown = [(index, failure_of(failure, with_traceback=False)) for index, _, failure in page]
+            failed += [(index, failure) for index, failure in shown if failure is not None]
             after = page[-1][0]
             if len(failed) >= limit or len(page) < ITEMS_PAGE:
                 break

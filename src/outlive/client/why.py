@@ -14,6 +14,7 @@ from outlive._model.remote import remote_step_of
 from outlive._model.worker import name_in
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
+from outlive._values.run import wait_of
 
 WAITS_SHOWN_MAX = 4
 LACKING_SHOWN_MAX = 3
@@ -151,33 +152,17 @@ def _receiver(wait: Wait, run: Run, root: Run) -> str:
 
 def wait_shown(wait: Wait, others: Mapping[str, Run] = NO_RUNS) -> str:
     """One thing that a run waits for: its kind, its name, and what else is known of it."""
-    until = "" if wait.until_at is None else f" at {instant(wait.until_at)}"
-    match wait.kind:
-        case WaitKind.TIMER:
-            return f"a timer{until}"
-        case WaitKind.SIGNAL:
-            return f"signal {wait.name!r}" + (f" ({wait.detail})" if wait.detail else "")
-        case WaitKind.ASK:
-            return f"ask {wait.name!r}"
-        case WaitKind.PROMISE:
-            return f"promise {wait.name}" + (f" ({wait.detail})" if wait.detail else "")
-        case WaitKind.RETRY:
-            return f"the next attempt of {wait.name}{until}"
-        case WaitKind.LIMIT:
-            return f"{wait.detail}, for {wait.name}{until}"
-        case WaitKind.CHILD:
-            other = others.get(wait.name)
-            if other is not None and is_stopped(other):
-                return f"run {wait.name}, which is parked: {other.reason}"
-            if other is not None and is_paused(other):
-                return f"run {wait.name}, which is {other.reason}"
-            if other is not None and (step := remote_step_of(other.workflow)):
-                what = f", which has claimed step {step}" if other.owner else f" to claim step {step}"
-                return f"a remote worker of queue {other.queue or DEFAULT}{what} (task {other.id})"
-            return f"run {wait.name}"
-        case WaitKind.APPROVAL:
-            deadline = "" if wait.until_at is None else f"until {instant(wait.until_at)}"
-            return " ".join(part for part in (f"approval {wait.name!r}", wait.detail, deadline) if part)
+    other = others.get(wait.name) if wait.kind is WaitKind.CHILD else None
+    if other is None:
+        return wait_of(wait).describe()
+    if is_stopped(other):
+        return f"run {wait.name}, which is parked: {other.reason}"
+    if is_paused(other):
+        return f"run {wait.name}, which is {other.reason}"
+    if step := remote_step_of(other.workflow):
+        what = f", which has claimed step {step}" if other.owner else f" to claim step {step}"
+        return f"a remote worker of queue {other.queue or DEFAULT}{what} (task {other.id})"
+    return f"run {wait.name}"
 
 
 def instant(at: int) -> str:

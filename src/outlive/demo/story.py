@@ -168,7 +168,7 @@ class Story:
         return f"worker {member.name}   {state:<8} {steps:>4} steps done"
 
     async def _case(self, order: Order, got: Receipt | str) -> Case:
-        events = await self.engine.get(order.id).history()
+        events = await self.engine.view.journal(order.id)
         lines = [line for line in self.witness.lines if line.order == order.id]
         return Case(order, promised(order), got, events, lines)
 

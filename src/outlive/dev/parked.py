@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
+from outlive._model import definition_key
 from outlive.engine import Engine
 from outlive.errors import RunNotFoundError, RunNotParkedError
 
@@ -31,7 +32,7 @@ async def try_again(engine: Engine) -> list[str]:
     """Resume the runs of this program that were parked because of the code; what to say about it, line by line."""
     own, tried = set(engine._registry.definitions()), []
     for run in await engine.list(status="parked", limit=RUNS_MAX):
-        if run.definition in own and is_because_of_code(run.reason):
+        if definition_key(run.workflow, run.version) in own and is_because_of_code(run.reason):
             with suppress(RunNotFoundError, RunNotParkedError):  # Another worker or a person was faster.
                 await engine.resume(run.id)
                 tried.append(run.id)

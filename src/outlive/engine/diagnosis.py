@@ -24,7 +24,6 @@ from outlive._model.under_way import cell_of, report_in, span_shown, step_of, st
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import WorkerInfo
 from outlive._store.diagnosis import Finding, Level, problem, warning, well
-from outlive.client.recovery import IncompleteKind
 from outlive.config.settings import Settings
 from outlive.engine.configured import read_configuration
 from outlive.engine.engine import Engine
@@ -47,10 +46,10 @@ DOES_NOT_HINDER = {"autovacuum", "disk", "transaction ids"}
 """What a person has to see to, and what keeps no one from reading a store."""
 
 _ADVICE = {
-    IncompleteKind.PARKED: "outlive recovery list says why; resume them, skip a step or cancel them",
-    IncompleteKind.INTERRUPTED: "start a worker that has their workflows; another one takes them over",
-    IncompleteKind.DAMAGED: "outlive fsck --repair writes their rows again from the journals",
-    IncompleteKind.UNDEFINED: "start a worker that defines these workflows in these versions",
+    "parked": "outlive recovery list says why; resume them, skip a step or cancel them",
+    "interrupted": "start a worker that has their workflows; another one takes them over",
+    "damaged": "outlive fsck --repair writes their rows again from the journals",
+    "undefined": "start a worker that defines these workflows in these versions",
 }
 
 
@@ -201,7 +200,8 @@ async def _inside(engine: Engine, *, shows_values: bool) -> AsyncIterator[Findin
 
 async def _time(engine: Engine) -> Finding:
     newest = await engine.list(limit=1)
-    ahead = max((run.created_at - engine._store.now() for run in newest), default=0) / MICROSECONDS
+    now = instant_of(engine._store.now())
+    ahead = max(((run.created_at - now).total_seconds() for run in newest), default=0.0)
     if ahead > AHEAD_SECONDS_MAX:
         said = f"the newest run was started {ahead:,.0f} s from now: a clock has gone back"
         return problem("time", said, "let this machine ask a time server; timers and leases wait until then")
@@ -218,8 +218,8 @@ async def _standing(engine: Engine) -> AsyncIterator[Finding]:
         examples = [it for it in found if it.kind is kind]
         names = list(dict.fromkeys(it.run.definition for it in examples))
         shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (", ..." if len(names) > NAMES_SHOWN_MAX else "")
-        said = f"{count:,}{more} {kind.value} ({shown}): {' '.join(examples[0].reason.split())[:200]}"
-        yield (problem if kind is IncompleteKind.DAMAGED else warning)("runs", said, _ADVICE[kind])
+        said = f"{count:,}{more} {kind} ({shown}): {' '.join(examples[0].reason.split())[:200]}"
+        yield (problem if kind == "damaged" else warning)("runs", said, _ADVICE[kind])
 
 
 async def _steps(engine: Engine, live: list[WorkerInfo], *, shows_values: bool) -> AsyncIterator[Finding]:
@@ -238,7 +238,7 @@ async def _steps(engine: Engine, live: list[WorkerInfo], *, shows_values: bool) 
         )
         return
     for note in silent[:NAMES_SHOWN_MAX]:
-        steps = await engine.steps(note.root, arguments=shows_values, redacted=True)
+        steps = await engine.steps(note.root, arguments=shows_values)
         of = step_of(note, session="")
         step = next((it for it in steps if (it.run_id, it.call) == (of.run_id, of.call)), None)
         if step is None:

@@ -27,11 +27,10 @@ from outlive._define.middleware import around_workflow, hooks_of
 from outlive._define.registry import REGISTRY, Registry
 from outlive._define.resources import Resource
 from outlive._define.workflow import Startable, refuse_unknown
-from outlive._journal.event import AnyEvent
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
-from outlive._model import Limits, Recovery, Retry, Run, given, known_run_id
+from outlive._model import Limits, Recovery, Retry, given, known_run_id
 from outlive._model.approval import Approval
 from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
@@ -50,6 +49,8 @@ from outlive._runtime.session.watchdog import Watchdog
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
+from outlive._values.event import Event
+from outlive._values.run import Run, run_of
 from outlive.client.access import STORE_WAIT_SECONDS, check_loop
 from outlive.client.asks import AskOptions
 from outlive.client.audit import ApprovalEntry
@@ -647,7 +648,16 @@ class Engine(Served, Secured, Configured):
                 statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
                 an ask or an approval, or the id of another run; "@timer" finds what a timer will wake.
         """
-        return await self._verbs.list(order=order, limit=limit, after=after, **filters)
+        page = await self._verbs.list(order=order, limit=limit, after=after, **filters)
+        return Page([run_of(row, with_traceback=False) for row in page], next=page.next, previous=page.previous)
+
+    async def info(self, run_id: str) -> Run:
+        """A run as it is now. See `types.Run`.
+
+        Raises:
+            RunNotFoundError: no run has this id.
+        """
+        return await self.get(run_id).info()
 
     async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
         """How many runs fit, with the filters of `list`. Counting ends at `limit`: then `count.at_least` is true, and
@@ -938,24 +948,20 @@ class Engine(Served, Secured, Configured):
 
     # -- Looking at runs, and taking them to another store ---------------------------------------------------
 
-    async def history(self, run_id: str, *, redacted: bool = False) -> builtins.list[AnyEvent]:
-        """The journal of the tree that a run belongs to, verified.
+    async def history(self, run_id: str) -> builtins.list[Event]:
+        """The journal of the tree that a run belongs to, verified, oldest first. See `types.Event`.
 
-        Args:
-            redacted: as people may see it: payloads as JSON, decoded and without the fields in `redact`, which are
-                also blacked out in failures and reasons.
+        Payloads are plain JSON, without the fields in `redact`, which are also blacked out in failures and reasons.
         """
-        return await self._verbs.history(run_id, redacted=redacted)
+        return await self._verbs.history(run_id)
 
-    async def steps(
-        self, run_id: str, *, arguments: bool = False, redacted: bool = False
-    ) -> builtins.list[StepUnderWay]:
+    async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
         """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
-        return await self._verbs.steps(run_id, arguments=arguments, redacted=redacted)
+        return await self._verbs.steps(run_id, arguments=arguments)
 
-    async def recovery(self, *, limit: int = 100, before: Run | None = None) -> builtins.list[Incomplete]:
+    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
-        live worker has their definition. `before`, the last run of a page, gives the next one."""
+        live worker has their definition. `before`, the id of the last run of a page, gives the next one."""
         return await self._verbs.recovery(limit=limit, before=before)
 
     async def export(self, run_id: str) -> str:

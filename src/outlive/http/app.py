@@ -166,10 +166,6 @@ class Api:
             await look_again()
         except (Gone, Unread):
             raise
-        except asyncio.CancelledError:
-            # The server stops and waits no longer: that is no failure of the app, and its caller gets 503.
-            await _send_problem(send, _closed(), request, operation)
-            return
         except Exception as error:
             problem = problem_of(error)
             if is_denial(problem, request):
@@ -232,17 +228,16 @@ class Api:
     async def _body_in_time(self, call: Call, request: Request, operation: Operation) -> bytes:
         """The body; the key of one that arrived slowly is looked at again, as it may be revoked by now."""
         began = _loop_time()
-        body = await self._body(request, operation, call.principal)
+        body = await self._body(request, operation)
         if _loop_time() - began >= self._limits.check_again_seconds:
             await call.check_again()
         return body
 
-    async def _body(self, request: Request, operation: Operation, principal: Principal) -> bytes:
+    async def _body(self, request: Request, operation: Operation) -> bytes:
         size = self._limits.open_body_bytes_max if operation.is_open else self._limits.body_bytes_max
         budget = self._budgets.strangers if operation.is_open else self._budgets.known
-        sender = "" if operation.is_open or principal.may_use("admin", "store") else principal.id
         try:
-            return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget, sender=sender)
+            return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget)
         except TimeoutError:
             raise Problem(
                 408,
@@ -283,7 +278,7 @@ class Api:
                 return work.result()
             if gone.done():
                 raise Gone
-            raise _closed()
+            raise EngineClosedError("waiting for a result")
         finally:
             for task in (work, gone):
                 task.cancel()
@@ -305,7 +300,7 @@ class Api:
         if isinstance(content.body, bytes):
             await _send_bytes(send, request, content.status, headers, content.body, has_body=has_body)
             return
-        if not self._places.take(principal, content.places):
+        if not self._places.take(principal):
             await _send_problem(send, _no_place(), request, None)
             return
         try:
@@ -323,7 +318,7 @@ class Api:
             log.info("%s ends: the server has cancelled it", request.path)
             await send({"type": "http.response.body", "body": b""})
         finally:
-            self._places.leave(principal, content.places)
+            self._places.leave(principal)
 
     async def _while_allowed(
         self,
@@ -411,10 +406,10 @@ async def _check_run(call: Call, run_id: str) -> bool:
     The root counts: the runs of a tree have one journal, so who sees one of them sees all.
     """
     try:
-        run = await call.engine.get(run_id).info()
+        run = await call.view.row(run_id)
     except RunNotFoundError:
         return False  # A message may create it.
-    root = run if run.number == 0 else await call.engine.get(run.root_id).info()
+    root = run if run.number == 0 else await call.view.row(run.root_id)
     if not call.principal.bounds.allow(root):
         raise RunNotFoundError(run_id)
     return True
@@ -450,10 +445,6 @@ async def _send_all(send: Send, parts: AsyncGenerator[bytes, None]) -> None:
     async with aclosing(parts):
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-
-
-def _closed() -> EngineClosedError:
-    return EngineClosedError("this request")
 
 
 async def _send_problem(

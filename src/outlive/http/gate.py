@@ -97,10 +97,10 @@ class Gate:
         if given is not None:
             self._guesses.note_right(given)
         if self._rate is not None:
-            wait = self._rate.wait(found.id)
+            wait = self._rate.wait(found.name)
             if wait:
                 raise _too_often(f"{found.name} sends more requests than it may", wait)
-            self._rate.count(found.id)
+            self._rate.count(found.name)
         return found
 
     async def is_still(self, principal: Principal, request: Request) -> bool:

@@ -21,8 +21,7 @@ class ApiLimits:
     open_body_bytes_max: int = 16 * 1024
     """The same for a request that needs no key: for a link to decide, and for a webhook without a token and a key."""
     bodies_bytes_max: int = 64 * 1024 * 1024
-    """How many bytes the bodies of all requests under way may have together. A sender may have as many as are free: one
-    gets half of them, two get a third each."""
+    """How many bytes the bodies of all requests under way may have together."""
     open_bodies_bytes_max: int = 8 * 1024 * 1024
     """The same for those whose sender is not known: who has no key cannot use up what the others need."""
     body_seconds: float = 30.0
@@ -39,7 +38,7 @@ class ApiLimits:
     rate: TokenBucket | None = None
     """How many requests one principal may send; None for no limit."""
     followers_max: int = 2_000
-    """How many requests may follow events, or wait, at once; each stream that one follows counts as one more."""
+    """How many requests may follow events, or wait, at once."""
     lists_max: int = 20
     """How many different lists of runs one principal may follow at once."""
     look_seconds: float = 0.25
@@ -67,16 +66,15 @@ class Places:
         self._taken: Counter[str] = Counter()
         """By the id of the principal."""
 
-    def take(self, principal: Principal, count: int = 1) -> bool:
-        """Take so many places, if there are as many for this principal."""
+    def take(self, principal: Principal) -> bool:
+        """Take a place, if there is one for this principal."""
         free = self._most - self._taken.total()
-        if not principal.may_use("admin", "store"):
-            free -= self._for_admins + self._taken[principal.id]
-        has_room = count <= free
+        own = self._taken[principal.id]
+        has_room = free > 0 if principal.may_use("admin", "store") else own < free - self._for_admins
         if has_room:
-            self._taken[principal.id] += count
+            self._taken[principal.id] += 1
         return has_room
 
-    def leave(self, principal: Principal, count: int = 1) -> None:
-        """Give places back."""
-        self._taken -= Counter({principal.id: count})  # A principal without places is forgotten.
+    def leave(self, principal: Principal) -> None:
+        """Give a place back."""
+        self._taken -= Counter([principal.id])  # A principal without places is forgotten.

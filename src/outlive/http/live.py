@@ -22,12 +22,13 @@ from typing import NamedTuple
 import msgspec
 
 from outlive._tasks import own_task
+from outlive._values.run import Run
 from outlive.client.followers import Bell
 from outlive.client.view import View
 from outlive.errors import StoreUnavailableError
 from outlive.http.problem import RETRY_SECONDS, Problem, malformed
 from outlive.http.sse import ALIVE, ALIVE_SECONDS, FIRST, ID_CHARACTERS_MAX, message
-from outlive.http.wire.runs import RunsFollowQuery, RunView, run_view
+from outlive.http.wire.runs import RunsFollowQuery
 
 LOOK_SECONDS = 1.0
 LOOK_SECONDS_MAX = 10.0
@@ -75,7 +76,7 @@ class LivePage:
         self.task: asyncio.Task[None] | None = None
         self.error: BaseException | None = None
 
-    def show(self, views: list[RunView]) -> None:
+    def show(self, views: list[Run]) -> None:
         """What the list shows now."""
         rows: Rows = {}
         for view in views:
@@ -248,7 +249,7 @@ class LivePages:
                     began = _loop_time()
                     with suppress(StoreUnavailableError):
                         found = await view.runs(order="-created_at", limit=query.limit, after=None, **query.filters())
-                        page.show([run_view(run) for run in found])
+                        page.show(found)
                     took = _loop_time() - began
                 await _rest(rest_after(took))
         except Exception as error:
@@ -295,7 +296,7 @@ def _changes(before: Rows, now: Rows) -> list[bytes]:
     return parts + [message("gone", {"id": run_id}) for run_id in before if run_id not in now]
 
 
-def _digest_of(view: RunView) -> bytes:
+def _digest_of(view: Run) -> bytes:
     said = msgspec.json.encode([view.id, view.updated_at, view.status, view.waits, view.approvals])
     return blake2b(said, digest_size=DIGEST_BYTES).digest()
 

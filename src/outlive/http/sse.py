@@ -16,12 +16,13 @@ import msgspec
 
 from outlive._model import Failure
 from outlive._tasks import cancel_all, own_task
+from outlive._values.event import PAYLOAD_BYTES_MAX, event_of
+from outlive._values.run import run_of
 from outlive.client.news import News, Position
 from outlive.client.view import View
 from outlive.errors import RunParkedError
 from outlive.http.problem import malformed
 from outlive.http.wire.page import SEQ_MAX
-from outlive.http.wire.runs import PAYLOAD_BYTES_MAX, event_view, run_view
 
 ALIVE_SECONDS = 15.0
 """How often a silent stream says that it is still there."""
@@ -121,7 +122,7 @@ async def follow_run(
     async with aclosing(_merged(pumps, parts, cursor)) as merged:
         async for part in merged:
             yield part
-    yield message("end", run_view(await view.run(run_id), with_traceback=True), cursor.write())
+    yield message("end", await view.run(run_id), cursor.write())
 
 
 async def follow_stream(
@@ -148,7 +149,7 @@ async def follow_items(
         async for part in merged:
             yield part
     run = await view.run(batch_id)
-    end = {"status": run.status.value, "parked": parked[0].run_id if parked else None, "reason": run.reason}
+    end = {"status": run.status, "parked": parked[0].run_id if parked else None, "reason": run.reason}
     yield message("end", end | ({"reason": parked[0].reason} if parked else {}), cursor.write())
 
 
@@ -226,10 +227,10 @@ async def _pump_news(
 def _part_of(news: News, payload_bytes: int) -> Part | None:
     if news.event is not None:
         seq, root_id = news.position.seq, news.run.root_id
-        return Part("journal", event_view(seq, news.event, root_id, payload_bytes=payload_bytes), news.position)
+        return Part("journal", event_of(seq, news.event, root_id, payload_bytes=payload_bytes), news.position)
     if news.published is not None:
         return Part("published", news.published)
-    return Part("run", run_view(news.run, with_traceback=True)) if news.is_row else None
+    return Part("run", run_of(news.run)) if news.is_row else None
 
 
 async def _pump_stream(

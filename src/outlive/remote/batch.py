@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 
 from outlive._journal.value import ValueCodec
-from outlive._model import RunStatus, given
+from outlive._model import given
+from outlive._values.failure import stored_failure
+from outlive._values.run import Status
+from outlive.client.batch import BatchInfo
 from outlive.errors import RunFailed, RunParkedError
-from outlive.http.operations.batches import BatchView, ItemView
+from outlive.http.operations.batches import ItemView
 from outlive.remote.contract import Connection
-from outlive.remote.values import failure_of
 
 PAGE = 1_000
 
@@ -26,14 +28,14 @@ class RemoteBatch:
         self._remote, self._codec = remote, codec
         self.id = batch_id
 
-    async def info(self) -> BatchView:
+    async def info(self) -> BatchInfo:
         """How many items there are, how many have ended and how, and what it waits for."""
-        found: BatchView = await self._remote.operate("get_batch", batch_id=self.id)
+        found: BatchInfo = await self._remote.operate("get_batch", batch_id=self.id)
         return found
 
-    async def status(self) -> RunStatus:
+    async def status(self) -> Status:
         """Where the batch is in its life."""
-        return RunStatus((await self.info()).status)
+        return (await self.info()).status
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask the batch to stop. Items that have ended keep their outcome."""
@@ -91,8 +93,8 @@ class RemoteBatch:
         return [self._value_of(item) async for item in self.outcomes()]
 
     def _value_of(self, item: ItemView) -> Any:
-        if item.failure is not None:
-            failure = failure_of(item.failure)
+        if item.error is not None:
+            failure = stored_failure(item.error)
             return RunFailed(self.id, f"row {item.index} failed: {failure.type}: {failure.message}", failure)
         if self._codec is None:
             return item.result

@@ -16,18 +16,21 @@ from msgspec import UNSET
 from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
 from outlive._journal.plain import encode_plain, plain_json
-from outlive._model import RunStatus, given
-from outlive._model.pause import PAUSED
+from outlive._model import given
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.under_way import StepUnderWay
 from outlive._runtime.clock import SystemClock
+from outlive._values.event import Event
+from outlive._values.failure import stored_failure
+from outlive._values.run import Run
 from outlive.client.asks import AskOptions
 from outlive.client.batch import BatchInfo
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page, Statuses
 from outlive.client.message_start import NamedStart
 from outlive.client.purging import Purge
+from outlive.client.recovery import Incomplete
 from outlive.client.set_aside import SetAside
 from outlive.client.starting import StartOptions
 from outlive.engine.health import Health
@@ -40,17 +43,14 @@ from outlive.errors import (
     RunParkedError,
 )
 from outlive.http.operations.approvals import ApprovalView
-from outlive.http.operations.recovery import IncompleteView
 from outlive.http.operations.workflows import WorkflowView
 from outlive.http.wire.runs import (
     AnswerView,
     DecisionView,
-    EventView,
     NotAnswered,
     NotEnded,
     OutcomeView,
     ResultView,
-    RunView,
 )
 from outlive.remote.batch import RemoteBatch
 from outlive.remote.flows import RemoteFlows
@@ -64,7 +64,6 @@ from outlive.remote.transport import Transport
 from outlive.remote.values import (
     DecideOptions,
     answer_of,
-    failure_of,
     named_start,
     only_given,
     operation_of,
@@ -257,10 +256,7 @@ class RemoteVerbs:
         filters = {"status": status, "tags": tags, "since": since, "until": until}
         query = query_of(only_given({**filters, "limit": limit, "after": after}))
         found = await self.operate("list_batches", query=query)
-        items = [
-            BatchInfo(**(msgspec.structs.asdict(view) | {"status": RunStatus(view.status)})) for view in found.items
-        ]
-        return Page(items, next=found.next, previous=found.previous)
+        return Page(found.items, next=found.next, previous=found.previous)
 
     def get_batch(self, batch_id: str) -> RemoteBatch:
         """A handle of a batch."""
@@ -270,7 +266,7 @@ class RemoteVerbs:
 
     async def list(
         self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
-    ) -> Page[RunView]:
+    ) -> Page[Run]:
         """A page of the runs that fit, newest first. The filters are those of `Engine.list`."""
         query = query_of(filters) | {"order": order, "limit": limit, "after": after}
         found = await self.operate("list_runs", query=query)
@@ -281,9 +277,9 @@ class RemoteVerbs:
         found = await self.operate("count_runs", query=query_of(filters) | {"limit": limit})
         return Count(found.count, at_least=found.at_least)
 
-    async def info(self, run_id: str) -> RunView:
+    async def info(self, run_id: str) -> Run:
         """A run as its row says it."""
-        found: RunView = await self.operate("get_run", run_id=run_id)
+        found: Run = await self.operate("get_run", run_id=run_id)
         return found
 
     async def why(self, run_id: str) -> str:
@@ -300,9 +296,9 @@ class RemoteVerbs:
         ).items
         return found
 
-    async def history(self, run_id: str) -> builtins.list[EventView]:
+    async def history(self, run_id: str) -> builtins.list[Event]:
         """The journal of the tree that a run belongs to, without what is redacted."""
-        events: builtins.list[EventView] = []
+        events: builtins.list[Event] = []
         after: int | None = -1
         while after is not None:
             found = await self.operate("history", query={"after": after}, run_id=run_id)
@@ -328,10 +324,10 @@ class RemoteVerbs:
             found = await self.operate("list_approvals", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
-    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[IncompleteView]:
+    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move and why, the newest first; `before` is the id of the last one of the page before."""
         found = await self.operate("list_incomplete", query={"limit": limit, "before": before})
-        items: builtins.list[IncompleteView] = found.items
+        items: builtins.list[Incomplete] = found.items
         return items
 
     async def workflows(self) -> builtins.list[WorkflowView]:
@@ -359,7 +355,7 @@ class RemoteVerbs:
             if isinstance(found, ResultView):
                 return result_of(found)
             assert isinstance(found, NotEnded)
-            if found.status == "parked" and not (await self.info(run_id)).reason.startswith(PAUSED):
+            if found.status == "parked" and (await self.info(run_id)).is_stopped:
                 raise RunParkedError(run_id, found.why)
             if deadline is not None and loop.time() >= deadline:
                 assert timeout is not None
@@ -434,8 +430,8 @@ class RemoteVerbs:
                 "answer", query={"wait": wait}, run_id=run_id, name=name, key=found.key, patience=wait
             )
         assert isinstance(found, AnswerView)
-        if found.failure is not None:
-            raise AskFailed(run_id, name, found.key, failure_of(found.failure))
+        if found.error is not None:
+            raise AskFailed(run_id, name, found.key, stored_failure(found.error))
         return typed(reply, found.answer, f"the answer of run {run_id} to {name}")
 
     async def approve(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> DecisionView:

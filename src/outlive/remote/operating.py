@@ -12,9 +12,8 @@ from typing import Any, Unpack
 import msgspec
 
 from outlive._define.bulk import BulkVerb
-from outlive._define.intervention import Refusal
 from outlive._define.workflow import Workflow
-from outlive._model import RunStatus, given
+from outlive._model import given
 from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.queue import QueueLimits, RateTier
 from outlive._model.schedule import Schedule
@@ -31,13 +30,13 @@ from outlive.client.finding import Count, Page
 from outlive.client.keys import ApiKey, NewKey
 from outlive.client.queues import Holder, QueueInfo, WaitingKey, changeable_limits
 from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
+from outlive.errors import InvalidArgumentError
 from outlive.http.operations.audit import ActionView
 from outlive.http.operations.events import SinkView
 from outlive.http.operations.keys import KeyView
 from outlive.http.operations.queues import QueueView
 from outlive.http.operations.schedules import DefinitionView, ScheduleView
 from outlive.http.operations.workers import WorkerView
-from outlive.http.wire.bulk import BulkView
 from outlive.http.wire.page import when
 from outlive.http.wire.runs import CountView
 from outlive.remote.contract import Connection
@@ -200,9 +199,15 @@ class RemoteAudit:
         found = await self._remote.operate("list_actions", query=options)
         return Page([_action_of(view) for view in found.items], next=found.next)
 
-    async def verify(self, *, since: str | None = None, keep: given.Span | None = None) -> AuditCheck:
+    async def verify(
+        self, *, since: str | None = None, keep: given.Span | None = None, key: bytes | None = None
+    ) -> AuditCheck:
         """See `AuditLog`. The server has a key if its `KeepAudit` has one; none is sent."""
-        seconds = given.some_seconds("engine.audit.verify", "keep", keep)
+        where = "engine.audit.verify"
+        if key is not None:
+            wanted = "it is sent to no server: leave it out, and the server uses its own; or verify the store itself"
+            raise InvalidArgumentError(where, "key", "...", wanted)
+        seconds = given.some_seconds(where, "keep", keep)
         found = await self._remote.operate("verify_audit", query={"since": since, "keep": seconds})
         return AuditCheck(
             **{name: getattr(found, name) for name in found.__struct_fields__ if name != "problems"},
@@ -286,7 +291,7 @@ def _queue_of(view: QueueView) -> QueueInfo:
         running=_count_of(view.running),
         later=_count_of(view.later),
         waiting=None if view.waiting is None else timedelta(seconds=view.waiting),
-        holders=tuple(Holder(it.id, it.key, RunStatus(it.status), it.worker) for it in view.holders),
+        holders=tuple(Holder(it.id, it.key, it.status, it.worker) for it in view.holders),
         keys=tuple(WaitingKey(it.key, _count_of(it.in_line), timedelta(seconds=it.waiting)) for it in view.keys),
     )
 
@@ -350,7 +355,8 @@ class RemoteBulkOperation:
 
     async def progress(self) -> BulkProgress:
         """How far it has come, and which runs have refused."""
-        return _progress_of(await self._remote.operate("get_bulk", operation_id=self.id))
+        found: BulkProgress = await self._remote.operate("get_bulk", operation_id=self.id)
+        return found
 
     async def result(self, timeout: given.Span | None = None) -> BulkProgress:
         """Wait for its end. See `BulkOperation.result`."""
@@ -393,20 +399,4 @@ class RemoteBulk:
     async def list(self, *, limit: int = 20, after: str | None = None) -> Page[BulkProgress]:
         """Operations, the newest first, each with how far it has come."""
         found = await self._remote.operate("list_bulk", query=only_given({"limit": limit, "after": after}))
-        return Page([_progress_of(view) for view in found.items], next=found.next, previous=found.previous)
-
-
-def _progress_of(view: BulkView) -> BulkProgress:
-    return BulkProgress(
-        id=view.id,
-        verb=view.verb,
-        status=RunStatus(view.status),
-        created_at=view.created_at,
-        by=view.by,
-        reason=view.reason,
-        found=view.found,
-        done=view.done,
-        refused=view.refused,
-        refusals=tuple(Refusal(each.id, each.error, each.message) for each in view.refusals),
-        finished_at=view.finished_at,
-    )
+        return Page(found.items, next=found.next, previous=found.previous)

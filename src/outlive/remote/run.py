@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import UNSET
 
-from outlive._model import RunStatus, given
+from outlive._model import given
 from outlive._model.under_way import StepUnderWay
+from outlive._values.event import Event
+from outlive._values.run import Run, Status
 from outlive.client.finding import Page
 from outlive.client.set_aside import SetAside
 from outlive.client.streams import StreamItem
+from outlive.errors import RunParkedError
 from outlive.http.operations.approvals import ApprovalView
 from outlive.http.sse import StreamItemView
-from outlive.http.wire.runs import DecisionView, EventView, RunView
+from outlive.http.wire.runs import DecisionView
 from outlive.remote.following import Message
 from outlive.remote.values import DecideOptions, typed
 
@@ -43,14 +46,14 @@ class RemoteRun(Generic[R]):
         result: R = found if self._decode is None else self._decode(found)
         return result
 
-    async def info(self) -> RunView:
+    async def info(self) -> Run:
         """The run as its row says it."""
-        found: RunView = await self._remote.info(self.id)
+        found: Run = await self._remote.info(self.id)
         return found
 
-    async def status(self) -> RunStatus:
+    async def status(self) -> Status:
         """Where it is in its life."""
-        return RunStatus((await self.info()).status)
+        return (await self.info()).status
 
     async def why(self) -> str:
         """One sentence: what it waits for, or how it ended."""
@@ -62,9 +65,9 @@ class RemoteRun(Generic[R]):
         found: list[StepUnderWay] = await self._remote.steps(self.id, arguments=arguments)
         return found
 
-    async def history(self) -> list[EventView]:
+    async def history(self) -> list[Event]:
         """The journal of its tree, without what is redacted."""
-        found: list[EventView] = await self._remote.history(self.id)
+        found: list[Event] = await self._remote.history(self.id)
         return found
 
     async def published(self) -> dict[str, Any]:
@@ -72,11 +75,34 @@ class RemoteRun(Generic[R]):
         found: dict[str, Any] = (await self._remote.operate("published", run_id=self.id)).fields
         return found
 
-    async def follow(self, *, after: str = "", streams: Sequence[str] = ()) -> AsyncIterator[Message]:
-        """Everything that happens to it, until it has ended: messages with a name, data and an id, as
-        `GET /runs/{id}/follow` of the API sends them; with the id of one as `after`, those behind it."""
-        query = {"after": after, "stream": list(streams)}
-        async for message in self._remote.follow("follow_one_run", query, run_id=self.id):
+    async def follow(self, *, after: int = -1) -> AsyncIterator[Event]:
+        """The journal of its tree, event by event, from the first one on and as it grows; ends with the tree.
+
+        Args:
+            after: the `seq` of the last event that is known already.
+
+        Raises:
+            RunNotFoundError: no run has this id.
+            RunParkedError: nothing more comes before it is resumed.
+        """
+        place: int | None = given.whole("run.follow", "after", after, least=-1)
+        position = ""
+        while place is not None:
+            page = await self._remote.operate("history", query={"after": place}, run_id=self.id)
+            for event in page.items:
+                yield event
+            place, position = page.next, page.position
+        async for message in self._messages(after=position):
+            if message.name == "journal":
+                yield msgspec.convert(message.data, Event)
+            elif message.name == "run":
+                run = msgspec.convert(message.data, Run)
+                if run.number == 0 and run.is_stopped:
+                    raise RunParkedError(run.id, run.reason)
+
+    async def _messages(self, *, after: str = "") -> AsyncIterator[Message]:
+        """Everything that happens to it behind a message, as `GET /runs/{id}/follow` of the API sends it."""
+        async for message in self._remote.follow("follow_one_run", {"after": after}, run_id=self.id):
             yield message
 
     @overload
@@ -107,7 +133,7 @@ class RemoteRun(Generic[R]):
 
     async def watch(self) -> AsyncIterator[dict[str, Any]]:
         """What it shows of itself with `outlive.publish`, whenever that changes; ends when the run has ended."""
-        async for message in self.follow():
+        async for message in self._messages():
             if message.name == "published":
                 yield message.data
 

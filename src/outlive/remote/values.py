@@ -13,15 +13,16 @@ import msgspec
 from outlive._define.workflow import Bound, bound, refuse_unknown
 from outlive._journal.plain import plain_json
 from outlive._journal.value import codec_for
-from outlive._model import Failure, RunStatus, given
+from outlive._model import RunStatus, given
 from outlive._model.id import check_run_id
 from outlive._model.queue import Queue
 from outlive._model.under_way import timed_out
+from outlive._values.failure import stored_failure
 from outlive.client.message_start import NamedStart
 from outlive.client.starting import StartOptions
 from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut, WrongArgumentsError
 from outlive.http.operation import OPERATIONS, Operation
-from outlive.http.wire.runs import FailureView, ResultView
+from outlive.http.wire.runs import ResultView
 from outlive.remote.refusal import raise_foreign
 from outlive.remote.transport import Answer
 
@@ -184,18 +185,6 @@ def typed(kind: Any, value: Any, what: str) -> Any:
     return value if kind is Any else codec_for(kind).decode(msgspec.json.encode(value), what)
 
 
-def failure_of(view: FailureView) -> Failure:
-    """A failure as an engine has it."""
-    return Failure(
-        type=view.type,
-        message=view.message,
-        attributes={} if view.error == view.type else {"type_name": view.error},
-        cause=None if view.cause is None else failure_of(view.cause),
-        notes=tuple(view.notes),
-        traceback=view.traceback,
-    )
-
-
 def result_of(ended: ResultView) -> Any:
     """The result of a run that has ended.
 
@@ -209,8 +198,8 @@ def result_of(ended: ResultView) -> Any:
             raise RunCancelled(ended.id, f"was cancelled: {ended.reason or 'no reason given'}")
         case RunStatus.TIMED_OUT:
             raise RunTimedOut(ended.id, timed_out(ended.reason))
-        case _ if ended.failure is not None:
-            failure = failure_of(ended.failure)
+        case _ if ended.error is not None:
+            failure = stored_failure(ended.error)
             raise RunFailed(ended.id, f"failed: {failure.type}: {failure.message}", failure)
         case _:
             raise RunFailed(ended.id, f"ended as {ended.status}")

@@ -101,8 +101,7 @@ class World:
             await self._engine.settle()
             if await self._act():
                 continue
-            status = await self._run.status()
-            if status.is_terminal:
+            if await self._has_ended():
                 return
             before = self._engine.now()
             seconds = self._until_next()
@@ -111,10 +110,13 @@ class World:
             else:
                 await self._engine.skip(seconds=seconds)
             if self._engine.now() == before and not await self._act():
-                if (await self._run.status()).is_terminal:
+                if await self._has_ended():
                     return
                 raise StandstillError(f"the run waits for what the test does not give: {await self._run.why()}")
         raise StandstillError(f"the run has not ended after {TURNS_MAX} waits: {await self._run.why()}")
+
+    async def _has_ended(self) -> bool:
+        return (await self._run.info()).has_ended
 
     def _elapsed(self) -> float:
         return (self._engine.now() - self._began_at).total_seconds()
@@ -127,7 +129,7 @@ class World:
 
     async def _act(self) -> bool:
         """Do what is due now; whether there was anything."""
-        if (await self._run.status()).is_terminal:
+        if await self._has_ended():
             return False
         acted = False
         while self._signals and _after(self._signals[0].after) <= self._elapsed():
@@ -160,9 +162,9 @@ def _after(span: float | str | None) -> float:
 async def _results(engine: TestEngine, run: RunHandle[Any]) -> dict[str, Any]:
     """What the steps returned, by their names."""
     return {
-        event.call: msgspec.json.decode(event.result.v or b"null")
-        for event in await engine.history(run.id, redacted=True)
-        if isinstance(event, StepSucceeded) and event.run == 0
+        event.data["call"]: event.data["result"]
+        for event in await engine.history(run.id)
+        if event.type == StepSucceeded.__name__ and event.run_id == run.id
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outlive import RunStatus, flow
+from outlive import flow
 from outlive._journal.event import RunClaimed
 from outlive.errors import CommitUnknownError, RunNotFoundError, RunNotParkedError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
@@ -165,7 +165,7 @@ async def test_a_run_whose_worker_was_lost_is_parked_if_its_flow_says_so(place: 
         run = second.get("run-1")
 
         async def is_parked() -> bool:
-            return await run.status() is RunStatus.PARKED
+            return await run.status() == "parked"
 
         await until(is_parked)
         await second.resume("run-1")

@@ -8,6 +8,7 @@ import pytest
 
 from outlive import flow
 from outlive.http import Api, ApiLimits
+from tests.engine.inside import journal_of
 from tests.engine.support import Place, in_time, stage
 from tests.http.caller import Caller, Message
 
@@ -40,7 +41,7 @@ async def test_events_of_a_flow_are_streamed_again_when_the_server_has_started_a
         api = Caller(Api(engine, limits=ApiLimits(look_seconds=0.01)))
         second = await in_time(asyncio.ensure_future(api.follow(PATH, after=first[-1].id)))
         whole = await api.follow(PATH)
-        history = await engine.history("saying")
+        history = await journal_of(engine, "saying")
 
     assert events(first) + events(second) == events(whole)
     assert [seq for seq, _ in events(whole)] == list(range(len(history)))

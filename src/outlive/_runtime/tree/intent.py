@@ -18,7 +18,6 @@ from outlive._model import Run
 from outlive._replay.command import Command, RunStep
 from outlive._runtime.tree.attempt import idempotency_key
 from outlive.errors import StepInterrupted
-from outlive.telemetry import log, run_fields
 
 
 def intent_of(command: RunStep, *, at: int) -> StepIntended:
@@ -32,9 +31,7 @@ def is_interrupted(command: Command) -> bool:
 
 
 def interruption_of(command: RunStep, run: Run, *, at: int) -> StepFailed:
-    """What the workflow gets instead of a second call, which the log says too."""
-    extra = run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)
-    log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id, extra=extra)
+    """What the workflow gets instead of a second call."""
     error = StepInterrupted(command.step.name, "its worker was interrupted", idempotency_key(run, command.call))
     return StepFailed(
         at=at,

@@ -13,39 +13,26 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from outlive._define.flow.graph import Node, StepState, StepView
-from outlive._journal.event import (
-    AnyEvent,
-    ApprovalRequested,
-    AttemptFailed,
-    DetachedEnded,
-    DetachedStarted,
-    PromiseMade,
-    RunCreated,
-    RunFailed,
-    RunSucceeded,
-    StepDelayed,
-    StepFailed,
-    StepIntended,
-    StepProgressed,
-    StepSucceeded,
-    TimerFired,
-)
-from outlive._model import Run, RunStatus, Wait
-from outlive.client.why import wait_shown
+from outlive._model import child_id
+from outlive._model.instant import microseconds_of
+from outlive._values.event import Event
+from outlive._values.run import Run, Status, Wait
 
 _OVER = frozenset((StepState.SUCCEEDED, StepState.FAILED, StepState.UNDONE, StepState.SKIPPED))
 UNDO = ".undo"
-_CALLS = (
-    AttemptFailed,
-    ApprovalRequested,
-    DetachedStarted,
-    PromiseMade,
-    StepDelayed,
-    StepFailed,
-    StepIntended,
-    StepProgressed,
-    StepSucceeded,
-    TimerFired,
+_CALLS = frozenset(
+    {
+        "AttemptFailed",
+        "ApprovalRequested",
+        "DetachedStarted",
+        "PromiseMade",
+        "StepDelayed",
+        "StepFailed",
+        "StepIntended",
+        "StepProgressed",
+        "StepSucceeded",
+        "TimerFired",
+    }
 )
 """Events that name the call which they belong to."""
 
@@ -69,74 +56,83 @@ def is_of_item(call: str) -> bool:
 class Progress:
     """What the journal of a run says about the steps of its flow, event by event."""
 
-    def __init__(self, nodes: Sequence[Node], number: int = 0) -> None:
+    def __init__(self, nodes: Sequence[Node], run_id: str) -> None:
         self._nodes = nodes
-        self._number = number
-        """The run in its tree."""
+        self._run_id = run_id
+        self._root_id = ""
         self._ended: dict[str, StepView] = {}
         self._retried: dict[str, StepView] = {}
         """Steps whose next attempt is to come."""
         self._touched: set[str] = set()
-        self._children: dict[int, tuple[str, int]] = {}
+        self._children: dict[str, tuple[str, int]] = {}
         """Child runs: the step, and when it began."""
         self._detached: dict[str, tuple[str, int]] = {}
         self._asked: dict[str, str] = {}
         """Approvals: the step that asked for each."""
 
-    def read(self, events: Iterable[AnyEvent]) -> None:
+    def read(self, events: Iterable[Event]) -> None:
         """Take in more events."""
         for event in events:
-            if event.run in self._children:
+            self._root_id = self._root_id or event.run_id
+            data = event.data
+            if event.run_id in self._children:
                 self._read_child(event)
-            elif isinstance(event, RunCreated) and event.parent == self._number and event.call:
-                self._touched.add(step_of(event.call))
-                if not is_of_item(event.call):
-                    self._children[event.run] = step_of(event.call), event.at
-            elif event.run == self._number:
+            elif event.type == "RunCreated" and data["call"] and self._is_own(data["parent"]):
+                self._touched.add(step_of(data["call"]))
+                if not is_of_item(data["call"]):
+                    self._children[event.run_id] = step_of(data["call"]), microseconds_of(event.at)
+            elif event.run_id == self._run_id:
                 self._read_own(event)
 
-    def _read_own(self, event: AnyEvent) -> None:
-        if isinstance(event, _CALLS):
-            if undone_by(event.call):
+    def _is_own(self, number: int) -> bool:
+        """Whether the run of this number in the tree is the one that is looked at."""
+        return child_id(self._root_id, number) == self._run_id
+
+    def _read_own(self, event: Event) -> None:
+        data = event.data
+        call = data.get("call", "")
+        if event.type in _CALLS:
+            if undone_by(call):
                 self._read_undo(event)
                 return
-            self._touched.add(step_of(event.call))
-            if is_of_item(event.call):
+            self._touched.add(step_of(call))
+            if is_of_item(call):
                 return
-        match event:
-            case StepSucceeded() if "/" not in event.call:
-                self._end(step_of(event.call), StepState.SUCCEEDED, event.took, attempts=event.attempt)
-            case StepFailed() if "/" not in event.call:
-                note = f"{event.failure.type}: {event.failure.message}"
-                self._end(step_of(event.call), StepState.FAILED, event.took, attempts=event.attempt, note=note)
-            case AttemptFailed():
-                note = f"{event.failure.type}: {event.failure.message}"
-                view = StepView(state=StepState.RETRYING, attempts=event.attempt, note=note)
-                self._retried[step_of(event.call)] = view
-            case ApprovalRequested():
-                self._asked[event.name] = step_of(event.call)
-            case DetachedStarted():
-                self._detached[event.run_id] = step_of(event.call), event.at
-            case DetachedEnded() if event.run_id in self._detached:
-                id, began_at = self._detached[event.run_id]
-                state = StepState.SUCCEEDED if event.status is RunStatus.SUCCEEDED else StepState.FAILED
-                self._end(id, state, event.at - began_at, note=event.failure.message if event.failure else "")
+        match event.type:
+            case "StepSucceeded" if "/" not in call:
+                self._end(step_of(call), StepState.SUCCEEDED, data["took"], attempts=data["attempt"])
+            case "StepFailed" if "/" not in call:
+                note = _note(event)
+                self._end(step_of(call), StepState.FAILED, data["took"], attempts=data["attempt"], note=note)
+            case "AttemptFailed":
+                view = StepView(state=StepState.RETRYING, attempts=data["attempt"], note=_note(event))
+                self._retried[step_of(call)] = view
+            case "ApprovalRequested":
+                self._asked[data["name"]] = step_of(call)
+            case "DetachedStarted":
+                self._detached[data["run_id"]] = step_of(call), microseconds_of(event.at)
+            case "DetachedEnded" if data["run_id"] in self._detached:
+                id, began_at = self._detached[data["run_id"]]
+                state = StepState.SUCCEEDED if data["status"] == "succeeded" else StepState.FAILED
+                failure = event.failure
+                took = microseconds_of(event.at) - began_at
+                self._end(id, state, took, note=failure.message if failure else "")
             case _:
                 """It says nothing about a step."""
 
-    def _read_undo(self, event: AnyEvent) -> None:
-        if isinstance(event, StepSucceeded):
-            id = undone_by(event.call)
+    def _read_undo(self, event: Event) -> None:
+        if event.type == "StepSucceeded":
+            id = undone_by(event.data["call"])
             known = self._ended.get(id, StepView())
             self._ended[id] = replace(known, state=StepState.UNDONE, note="taken back, as the flow failed later on")
 
-    def _read_child(self, event: AnyEvent) -> None:
-        id, began_at = self._children[event.run]
-        if isinstance(event, RunSucceeded):
-            self._end(id, StepState.SUCCEEDED, event.at - began_at)
-        elif isinstance(event, RunFailed):
-            note = f"{event.failure.type}: {event.failure.message}"
-            self._end(id, StepState.FAILED, event.at - began_at, note=note)
+    def _read_child(self, event: Event) -> None:
+        id, began_at = self._children[event.run_id]
+        took = microseconds_of(event.at) - began_at
+        if event.type == "RunSucceeded":
+            self._end(id, StepState.SUCCEEDED, took)
+        elif event.type == "RunFailed":
+            self._end(id, StepState.FAILED, took, note=_note(event))
 
     def _end(self, id: str, state: StepState, took: int, *, attempts: int = 1, note: str = "") -> None:
         self._retried.pop(id, None)
@@ -164,10 +160,10 @@ class Progress:
         for node in sorted(self._nodes, key=lambda node: node.depth):
             is_free = all(views[id].state in _OVER for id in node.needs if id not in unsure)
             is_next = views[node.id].state is StepState.PENDING and is_free and node.id not in unsure
-            if is_next and not run.status.is_terminal:
+            if is_next and not run.has_ended:
                 wait = waits.get(node.id) or (others[0] if len(others) == 1 else None)
                 # Of a run that waits for named steps only, no other step is open: one without an event has ended.
-                is_over = run.status is RunStatus.WAITING and waits and not others and node.id not in known
+                is_over = run.status == "waiting" and waits and not others and node.id not in known
                 view = StepView(state=StepState.SUCCEEDED) if is_over else self._open_view(node, wait, run.status)
                 views[node.id] = StepView() if is_over and node.is_conditional else view
         return {node.id: views[node.id] for node in self._nodes}
@@ -177,22 +173,27 @@ class Progress:
             return self._ended[node.id]
         if not node.is_needed:
             return StepView(state=StepState.SKIPPED, note="the output does not need it")
-        is_over = is_passed or run.status is RunStatus.SUCCEEDED
+        is_over = is_passed or run.status == "succeeded"
         if is_over:
             is_skipped = (node.is_conditional or not node.is_certain) and node.id not in self._touched
             return StepView(state=StepState.SKIPPED if is_skipped else StepState.SUCCEEDED)
-        if run.status.is_terminal:
+        if run.has_ended:
             is_begun = node.id in self._touched
             note = self._retried[node.id].note if node.id in self._retried else ""
             return StepView(state=StepState.FAILED if is_begun else StepState.SKIPPED, note=note)
         return StepView()
 
-    def _open_view(self, node: Node, wait: Wait | None, status: RunStatus) -> StepView:
+    def _open_view(self, node: Node, wait: Wait | None, status: Status) -> StepView:
         """A step that could go on. Only of a run that a worker owns, a step runs."""
         if node.id in self._retried:
             return self._retried[node.id]
-        if status is RunStatus.RUNNING:
+        if status == "running":
             return StepView(state=StepState.RUNNING)
-        if status is RunStatus.WAITING:
-            return StepView(state=StepState.WAITING, note="" if wait is None else wait_shown(wait))
+        if status == "waiting":
+            return StepView(state=StepState.WAITING, note="" if wait is None else wait.describe())
         return StepView()
+
+
+def _note(event: Event) -> str:
+    failure = event.failure
+    return "" if failure is None else f"{failure.wrapper or failure.type}: {failure.message}"

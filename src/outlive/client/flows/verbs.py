@@ -12,6 +12,7 @@ import msgspec
 
 from outlive._model import Run, RunFilter, RunStatus, given
 from outlive._model.pause import Pause
+from outlive._values.run import Run as ShownRun
 from outlive.client.beside import Beside, at_once
 from outlive.client.client import Client
 from outlive.client.flows.library import Library
@@ -329,7 +330,7 @@ class Flows:
         entry = await self._library.entry(name)
         return (await self._library.revisions(name, entry))[::-1]
 
-    async def document_of(self, run: Run) -> tuple[Document, str]:
+    async def document_of(self, run: Run | ShownRun) -> tuple[Document, str]:
         """The document that a run is pinned to, and its text.
 
         Raises:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 import outlive.errors as e
 from outlive._define.map import Tolerance
-from outlive._model import Failure
+from outlive._model import Failure as StoredFailure
+from outlive._values.failure import Failure, failure_of
+from outlive._values.run import Status
+from outlive.client.batch import BatchInfo
 from outlive.client.placing import wanted_place
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import check_id, check_workflow, made_id, narrowed_tags, why_of
 from outlive.http.sse import ITEMS, follow_items, read_cursor
 from outlive.http.wire.page import Instant, Json, Limit, Name, RunId, Seq, tags_of
-from outlive.http.wire.runs import FailureView, Started, Status, StreamQuery, failure_view
+from outlive.http.wire.runs import Started, StreamQuery
 
 MISSING = (e.RunNotFoundError, e.RunExistsError)
 ROWS_MAX = 100_000
@@ -59,21 +61,6 @@ class ItemsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     status: Literal["succeeded", "failed"] | None = None
 
 
-class BatchView(Struct, frozen=True, kw_only=True):
-    """A batch."""
-
-    id: str
-    status: Status
-    work: str
-    """The workflow or step that is called for each row."""
-    version: int
-    total: int
-    succeeded: int
-    failed: int
-    concurrency: int
-    why: str
-
-
 class BatchesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which batches, and which page of them."""
 
@@ -86,26 +73,10 @@ class BatchesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     after: str | None = None
 
 
-class BatchSummary(Struct, frozen=True, kw_only=True):
-    """A batch in a list."""
-
-    id: str
-    status: Status
-    work: str
-    """The workflow or step that is called for each row."""
-    version: int
-    total: int
-    succeeded: int
-    failed: int
-    concurrency: int
-    created_at: datetime
-    finished_at: datetime | None
-
-
 class BatchesPage(Struct, frozen=True):
     """A page of batches."""
 
-    items: list[BatchSummary]
+    items: list[BatchInfo]
     next: str | None
     previous: str | None
 
@@ -117,7 +88,7 @@ class ItemView(Struct, frozen=True):
     """The place of its row, from 0 on."""
     status: Literal["succeeded", "failed"]
     result: Json
-    failure: FailureView | None
+    error: Failure | None
 
 
 class ItemsPage(Struct, frozen=True):
@@ -173,41 +144,14 @@ async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
         since=query.since,
         until=query.until,
     )
-    items = [
-        BatchSummary(
-            id=it.id,
-            status=it.status.value,
-            work=it.work,
-            version=it.version,
-            total=it.total,
-            succeeded=it.succeeded,
-            failed=it.failed,
-            concurrency=it.concurrency,
-            created_at=it.created_at,
-            finished_at=it.finished_at,
-        )
-        for it in page
-    ]
-    return BatchesPage(items, page.next, page.previous)
+    return BatchesPage(page, page.next, page.previous)
 
 
 @operation("GET", "/batches/{batch_id}", scope="viewer", reach="run", raises=MISSING)
-async def get_batch(call: Call, batch_id: str) -> BatchView:
+async def get_batch(call: Call, batch_id: str) -> BatchInfo:
     """A batch: how many items have ended, and how."""
-    run, plan = await call.view.plan_of(batch_id)
-    found: Any = await call.view.plain(run.published)
-    counts = found if isinstance(found, dict) else {}
-    return BatchView(
-        id=batch_id,
-        status=run.status.value,
-        work=plan.item.rpartition(":")[2],
-        version=plan.version,
-        total=plan.total,
-        succeeded=int(counts.get("succeeded", 0)),
-        failed=int(counts.get("failed", 0)),
-        concurrency=plan.concurrency,
-        why=await why_of(call, batch_id),
-    )
+    await call.view.plan_of(batch_id)
+    return structs.replace(await call.engine.get_batch(batch_id).info(), why=await why_of(call, batch_id))
 
 
 @operation("GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
@@ -232,9 +176,9 @@ async def follow_batch(call: Call, batch_id: str, query: StreamQuery) -> Content
     return Content(EVENT_STREAM, follow_items(call.view, batch_id, cursor.streams.get(ITEMS, -1), _item))
 
 
-def _item(index: int, result: Any, failure: Failure | None) -> ItemView:
+def _item(index: int, result: Any, failure: StoredFailure | None) -> ItemView:
     status: Literal["succeeded", "failed"] = "succeeded" if failure is None else "failed"
-    return ItemView(index, status, result, failure_view(failure, with_traceback=False))
+    return ItemView(index, status, result, failure_of(failure, with_traceback=False))
 
 
 @operation(

@@ -15,7 +15,7 @@ import msgspec
 
 import outlive.errors as e
 from outlive._define.bulk import BulkVerb
-from outlive._model import TERMINAL, RunStatus
+from outlive._model import TERMINAL
 from outlive._model.instant import instant_of
 from outlive.client.bulk import RunOutcome, side_by_side
 from outlive.client.bulk_operations import BulkProgress
@@ -27,8 +27,6 @@ from outlive.http.wire.bulk import (
     BulkChoice,
     BulkOfTrees,
     BulkPageView,
-    BulkView,
-    RefusalView,
     StartBulk,
     StartPurge,
     bulk_filters,
@@ -132,32 +130,16 @@ async def _start(call: Call, verb: BulkVerb, body: BulkChoice, **options: Any) -
 async def list_bulk(call: Call, query: BulksQuery) -> BulkPageView:
     """Verbs for many runs, the newest first, each with how far it has come."""
     page = await call.engine.bulk.list(limit=query.limit, after=query.after)
-    return BulkPageView([_bulk_view(it) for it in page], page.next, page.previous)
+    return BulkPageView(page, page.next, page.previous)
 
 
 @operation("GET", "/operations/{operation_id}", scope="viewer", raises=(e.RunNotFoundError,))
-async def get_bulk(call: Call, operation_id: str) -> BulkView:
+async def get_bulk(call: Call, operation_id: str) -> BulkProgress:
     """A verb for many runs: how far it has come, and which runs have refused.
 
     It is stopped as every run is: `POST /runs/{run_id}/cancel`; what it has done stays.
     """
-    return _bulk_view(await call.engine.bulk.get(operation_id).progress())
-
-
-def _bulk_view(it: BulkProgress) -> BulkView:
-    return BulkView(
-        id=it.id,
-        verb=it.verb,
-        status=it.status.value,
-        created_at=it.created_at,
-        finished_at=it.finished_at,
-        by=it.by,
-        reason=it.reason,
-        found=it.found,
-        done=it.done,
-        refused=it.refused,
-        refusals=[RefusalView(each.id, each.error, each.message) for each in it.refusals],
-    )
+    return await call.engine.bulk.get(operation_id).progress()
 
 
 # -- The same verb for each of them -----------------------------------------------------------------------------
@@ -181,12 +163,12 @@ async def for_each(
     plan = await call.plans.find(call.request)
     if plan is None:
         chosen = await verb(**options, **(filters | {"dry_run": True})) or ()
-        plan = await call.plans.keep(call.request, [PlannedRun(it.id, it.workflow, it.status.value) for it in chosen])
+        plan = await call.plans.keep(call.request, [PlannedRun(it.id, it.workflow, it.status) for it in chosen])
     return Outcomes([it async for it in side_by_side(plan, lambda run: _done_to(call, run, verb, options))])
 
 
 async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[Any]], options: Any) -> OutcomeView:
-    outcome = RunOutcome(run.id, run.workflow, RunStatus(run.status), done=True)
+    outcome = RunOutcome(run.id, run.workflow, run.status, done=True)
     try:
         if not await call.was_done(run.id):
             await verb(run.id, **options)
@@ -198,7 +180,7 @@ async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[An
 def _outcome(it: RunOutcome) -> OutcomeView:
     error = "" if it.error is None else type(it.error).__name__
     is_ours = isinstance(it.error, e.OutliveError) and not isinstance(it.error, e.StoreError)
-    return OutcomeView(it.id, it.workflow, it.status.value, it.done, error, str(it.error) if is_ours else "")
+    return OutcomeView(it.id, it.workflow, it.status, it.done, error, str(it.error) if is_ours else "")
 
 
 # -- Deleting ---------------------------------------------------------------------------------------------------
@@ -228,7 +210,7 @@ async def _ended_before(call: Call, body: Purge, filters: dict[str, Any]) -> lis
     found: list[PlannedRun] = []
     after: str | None = None
     while len(found) < body.limit:
-        page = await call.view.runs(order="created_at", limit=PAGE, after=after, roots_only=True, **wanted)
+        page = await call.view.rows(order="created_at", limit=PAGE, after=after, roots_only=True, **wanted)
         found += [
             PlannedRun(run.id, run.workflow, run.status.value, run.finished_at)
             for run in page
@@ -245,6 +227,6 @@ async def _is_gone(call: Call, run_id: str) -> bool:
     if await call.was_done(run_id):
         return True
     try:
-        return await call.view.delete(await call.view.run(run_id))
+        return await call.view.delete(await call.view.row(run_id))
     except e.RunNotFoundError:
         return False

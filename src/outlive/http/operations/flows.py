@@ -189,7 +189,7 @@ async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView
 @operation("GET", "/runs/{run_id}/document", scope="viewer", reach="run", raises=(e.RunNotFoundError, *MISSING))
 async def run_document(call: Call, run_id: str) -> DocumentView:
     """The document of the flow that a run was started with, whatever was published since."""
-    run = await call.view.run(run_id)
+    run = await call.view.row(run_id)
     try:
         document, text = await call.flows.document_of(run)
     except e.FlowDamagedError:

@@ -35,7 +35,7 @@ async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content
     """
     cursor = read_cursor(call.headers.get("last-event-id", query.after))
     streams = dict(checked_place(name, cursor.streams.get(name, 0)) for name in query.stream)
-    run = await call.view.run(run_id)
+    run = await call.view.row(run_id)
     is_over = run.status.is_terminal and cursor.position.journal == run.journal and all(streams.values())
     if is_over and not await call.view.has_more(run, cursor.position.seq):
         return NOTHING_MORE
@@ -46,7 +46,7 @@ async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content
         look_seconds=call.limits.look_seconds,
         payload_bytes=query.payload_bytes,
     )
-    return Content(EVENT_STREAM, parts, places=1 + len(streams))
+    return Content(EVENT_STREAM, parts)
 
 
 class StreamView(Struct, frozen=True):

@@ -9,10 +9,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 import outlive.errors as e
 from outlive._model.limit import FixedWindow, TokenBucket
 from outlive._model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX, Hold, RateTier
+from outlive._values.run import Status
 from outlive.client.queues import QueueInfo
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done, Name
-from outlive.http.wire.runs import CountView, Reasoned, Status
+from outlive.http.wire.runs import CountView, Reasoned
 
 MISSING = (e.QueueNotFoundError,)
 Weight = Annotated[float, Meta(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
@@ -172,7 +173,7 @@ def _view(it: QueueInfo) -> QueueView:
         running=_count(it.running),
         later=_count(it.later),
         waiting=None if waiting is None else waiting.total_seconds(),
-        holders=[HolderView(each.id, each.key, each.status.value, each.worker) for each in it.holders],
+        holders=[HolderView(each.id, each.key, each.status, each.worker) for each in it.holders],
         keys=[WaitingKeyView(each.key, _count(each.in_line), each.waiting.total_seconds()) for each in it.keys],
     )
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
 
 import outlive.errors as e
-from outlive.client.recovery import IncompleteKind
+from outlive.client.recovery import Incomplete
 from outlive.http.operation import Call, operation
 from outlive.http.operations.bulk import bounded, for_each
 from outlive.http.wire.bulk import Bulk, bulk_filters
 from outlive.http.wire.page import Done, Limit
-from outlive.http.wire.runs import Outcomes, RunView, run_view
+from outlive.http.wire.runs import Outcomes
 
 
 class IncompleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,18 +21,10 @@ class IncompleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The id of the last run of the page before."""
 
 
-class IncompleteView(Struct, frozen=True):
-    """A run that does not move, and why."""
-
-    run: RunView
-    kind: Literal["parked", "interrupted", "damaged", "undefined"]
-    reason: str
-
-
 class IncompleteList(Struct, frozen=True):
     """Runs that do not move."""
 
-    items: list[IncompleteView]
+    items: list[Incomplete]
     next: str | None
     """Give it as `before` to get the next page."""
 
@@ -45,9 +35,7 @@ async def list_incomplete(call: Call, query: IncompleteQuery) -> IncompleteList:
 
     They are parked, left behind by a worker that is gone, damaged, or due while no live worker has their definition.
     """
-    before = None if query.before is None else await call.view.run(query.before)
-    found = await call.engine.recovery(limit=query.limit, before=before)
-    items = [IncompleteView(run_view(it.run), it.kind.value, it.reason) for it in found]
+    items = await call.engine.recovery(limit=query.limit, before=query.before)
     return IncompleteList(items, items[-1].run.id if len(items) == query.limit else None)
 
 
@@ -75,5 +63,5 @@ async def resume_all(call: Call, body: Bulk | None = None) -> Outcomes:
     wanted = body or Bulk()
     filters = bulk_filters(wanted)
     if not set(filters) - {"limit", "dry_run"}:
-        filters["status"] = [IncompleteKind.PARKED.value]
+        filters["status"] = ["parked"]
     return await for_each(call, call.engine.resume, bounded(call, filters))

@@ -13,15 +13,17 @@ import outlive.errors as e
 from outlive._model import Payload
 from outlive._model.instant import instant_of
 from outlive._model.under_way import StepUnderWay
+from outlive._values.event import Event, event_of, payload_size
+from outlive._values.failure import failure_of
+from outlive._values.run import Run
 from outlive.client.news import Position
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.principal import bounds_shown
 from outlive.http.problem import Problem
 from outlive.http.sse import Cursor
-from outlive.http.wire.page import SEQ_MAX, Json, Wait, tags_of
+from outlive.http.wire.page import SEQ_MAX, Json, WaitQuery, tags_of
 from outlive.http.wire.runs import (
     CountView,
-    EventView,
     HistoryQuery,
     HistoryView,
     NotEnded,
@@ -31,16 +33,11 @@ from outlive.http.wire.runs import (
     RunsList,
     RunsPage,
     RunsPageQuery,
-    RunView,
     SetAsideList,
     SetAsideView,
     Started,
     StartRun,
     WhyView,
-    event_view,
-    failure_view,
-    payload_size,
-    run_view,
     runs_page,
 )
 from outlive.http.wire.runs import RunsQuery as Query
@@ -124,16 +121,16 @@ async def count_runs(call: Call, query: RunsCountQuery) -> CountView:
 
 
 @operation("GET", "/runs/{run_id}", scope="viewer", reach="run", raises=MISSING)
-async def get_run(call: Call, run_id: str) -> RunView:
+async def get_run(call: Call, run_id: str) -> Run:
     """One run."""
-    return run_view(await call.view.run(run_id), with_traceback=True)
+    return await call.view.run(run_id)
 
 
 @operation("GET", "/runs/{run_id}/why", scope="viewer", reach="run", raises=MISSING)
 async def why(call: Call, run_id: str) -> WhyView:
     """What a run waits for, or how it ended, in one sentence."""
     run = await call.view.run(run_id)
-    return WhyView(run_id, run.status.value, await why_of(call, run_id))
+    return WhyView(run_id, run.status, await why_of(call, run_id))
 
 
 @operation("GET", "/runs/{run_id}/steps", scope="viewer", reach="run", raises=MISSING)
@@ -143,16 +140,16 @@ async def steps(call: Call, run_id: str, query: StepsQuery) -> StepsView:
     A worker in another process than this server tells of steps that have lasted for some seconds, and of arguments that
     are short.
     """
-    found = await call.engine.steps(run_id, arguments=query.arguments, redacted=True)
+    found = await call.engine.steps(run_id, arguments=query.arguments)
     return StepsView(found, instant_of(call.view.now()))
 
 
 @operation("GET", "/runs/{run_id}/history", scope="viewer", reach="run", raises=MISSING)
 async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
     """The journal of the tree that a run belongs to, event by event, without what is redacted."""
-    run = await call.view.run(run_id)
+    run = await call.view.row(run_id)
     found = await call.view.events(run, after=query.after, limit=query.limit + 1)
-    items: list[EventView] = []
+    items: list[Event] = []
     size = 0
     for entry in found[: query.limit]:
         size += payload_size(entry.event, payload_bytes=query.payload_bytes)
@@ -160,7 +157,7 @@ async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
             break
         if len(items) % EVENTS_IN_ONE_GO == EVENTS_IN_ONE_GO - 1:
             await asyncio.sleep(0)
-        items.append(event_view(entry.position, entry.event, run.root_id, payload_bytes=query.payload_bytes))
+        items.append(event_of(entry.position, entry.event, run.root_id, payload_bytes=query.payload_bytes))
     last = items[-1].seq if items else query.after
     position = Cursor(Position(run.journal, last)).write()
     return HistoryView(items, last if len(items) < len(found) else None, position)
@@ -170,7 +167,7 @@ async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
 async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
     """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large."""
     if seq.isdecimal() and len(seq) <= SEQ_DIGITS_MAX and int(seq) <= SEQ_MAX:
-        run = await call.view.run(run_id)
+        run = await call.view.row(run_id)
         for entry in await call.view.events(run, after=int(seq) - 1, limit=1):
             value = getattr(entry.event, field, None)
             if entry.position == int(seq) and isinstance(value, Payload) and not isinstance(value.v, UnsetType):
@@ -182,7 +179,7 @@ async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
 @operation("GET", "/runs/{run_id}/tree", scope="viewer", reach="run", raises=MISSING)
 async def tree(call: Call, run_id: str) -> RunsList:
     """The runs of the tree that a run belongs to, the root first."""
-    return RunsList([run_view(run) for run in await call.view.tree(run_id)])
+    return RunsList(await call.view.tree(run_id))
 
 
 @operation(
@@ -194,7 +191,7 @@ async def tree(call: Call, run_id: str) -> RunsList:
     raises=(*MISSING, e.RunDamagedError),
     waits=True,
 )
-async def result(call: Call, run_id: str, query: Wait) -> ResultView | NotEnded:
+async def result(call: Call, run_id: str, query: WaitQuery) -> ResultView | NotEnded:
     """How a run ended; with `wait` seconds, when it does. A run that has not ended, or is parked, is answered with 202.
 
     The result is plain JSON, without what is redacted.
@@ -202,15 +199,15 @@ async def result(call: Call, run_id: str, query: Wait) -> ResultView | NotEnded:
     run = await call.view.ended(run_id, min(query.wait, call.limits.wait_seconds_max))
     if run is None:
         now = await call.view.run(run_id)
-        return NotEnded(run_id, now.status.value, await why_of(call, run_id))
-    failure = failure_view(run.failure, with_traceback=True)
-    return ResultView(run_id, run.status.value, await call.view.plain(run.result), failure, run.reason)
+        return NotEnded(run_id, now.status, await why_of(call, run_id))
+    error = failure_of(run.failure)
+    return ResultView(run_id, run.status.value, await call.view.plain(run.result), error, run.reason)
 
 
 @operation("GET", "/runs/{run_id}/published", scope="viewer", reach="run", raises=MISSING)
 async def published(call: Call, run_id: str) -> PublishedView:
     """What a run last showed of itself with `outlive.publish`."""
-    run = await call.view.run(run_id)
+    run = await call.view.row(run_id)
     fields: Json = await call.view.plain(run.published)
     return PublishedView(run_id, fields if isinstance(fields, dict) else {})
 
@@ -255,7 +252,7 @@ async def check_id(call: Call, run_id: str | None) -> None:
     if run_id is None or bounds.is_open:
         return
     try:
-        run = await call.view.run(run_id)
+        run = await call.view.row(run_id)
     except e.RunNotFoundError:
         return
     if not bounds.allow(run):

@@ -7,11 +7,12 @@ from typing import Any, TypedDict
 
 import outlive.errors as e
 from outlive._model.approval import Approval
+from outlive._values.failure import failure_of
 from outlive.client.message_start import NamedStart
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_id, made_id, why_of
 from outlive.http.problem import Problem
-from outlive.http.wire.page import Done, Wait
+from outlive.http.wire.page import Done, WaitQuery
 from outlive.http.wire.runs import (
     AnswerView,
     AskRun,
@@ -24,7 +25,6 @@ from outlive.http.wire.runs import (
     SkipStep,
     Started,
     StartIfAbsent,
-    failure_view,
 )
 
 MISSING = (e.RunNotFoundError,)
@@ -97,7 +97,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
     raises=(*ASKS, e.AskNotFoundError),
     waits=True,
 )
-async def answer(call: Call, run_id: str, name: str, key: str, query: Wait) -> AnswerView | NotAnswered:
+async def answer(call: Call, run_id: str, name: str, key: str, query: WaitQuery) -> AnswerView | NotAnswered:
     """The answer to an ask that was sent before, by any process."""
     wait = min(query.wait, call.limits.wait_seconds_max)
     return await _answer(call, run_id, name, key, call.engine.answer(run_id, name, key, timeout=wait))
@@ -118,7 +118,7 @@ async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitab
         return NotAnswered(key, await why_of(call, run_id))
     except e.AskFailed as error:
         failure = await call.view.failure(run_id, error.failure)
-        return AnswerView(key, None, failure_view(failure, with_traceback=False))
+        return AnswerView(key, None, failure_of(failure, with_traceback=False))
 
 
 # -- Decisions --------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ async def delete_run(call: Call, run_id: str) -> Done:
     """Delete a run that has ended, with its children, its history and everything else of it, for good."""
     if await call.was_done(run_id):
         return Done(run_id)
-    run = await call.view.run(run_id)
+    run = await call.view.row(run_id)
     if run.number:
         raise Problem(409, "ChildRunError", f"{run_id} is a child of {run.root_id}", "Delete the root of its tree.")
     if not run.status.is_terminal:

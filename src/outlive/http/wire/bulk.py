@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
+from outlive._values.run import Status
+from outlive.client.bulk_operations import BulkProgress
 from outlive.http.wire.page import Instant, Limit, Name, RunId, Seconds, Text
-from outlive.http.wire.runs import Status
 
 
 class Bulk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,37 +60,10 @@ class StartPurge(BulkChoice, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Only runs that ended so many seconds ago."""
 
 
-class RefusalView(Struct, frozen=True):
-    """A run that refused."""
-
-    id: str
-    error: str
-    """The class of the error."""
-    message: str
-
-
-class BulkView(Struct, frozen=True, kw_only=True):
-    """A verb for many runs, and how far it has come."""
-
-    id: str
-    verb: Literal["cancel", "retry", "pause", "resume", "purge"]
-    status: Status
-    created_at: datetime
-    finished_at: datetime | None
-    by: str
-    reason: str
-    found: int
-    """Runs that it was tried with so far."""
-    done: int
-    refused: int
-    refusals: list[RefusalView]
-    """Which, and why: the first 1,000, and while it goes on the first 20."""
-
-
 class BulkPageView(Struct, frozen=True):
     """A page of verbs for many runs, the newest first."""
 
-    items: list[BulkView]
+    items: list[BulkProgress]
     next: str | None
     previous: str | None
 

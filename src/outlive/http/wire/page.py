@@ -33,7 +33,7 @@ class Done(Struct, frozen=True):
     """What it was done to."""
 
 
-class Wait(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WaitQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long to wait."""
 
     wait: Seconds = 0.0

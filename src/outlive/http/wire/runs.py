@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, structs, to_builtins
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from outlive._journal.event import AnyEvent, Event, payloads_of
-from outlive._model import Failure, Payload, Run, child_id
-from outlive._model.instant import instant_of
-from outlive._model.wait import Wait as RunWait
+from outlive._values.event import PAYLOAD_BYTES_MAX, Event
+from outlive._values.failure import Failure
+from outlive._values.run import Run, Status
 from outlive.client.finding import Filters, Page
-from outlive.client.timeline import described
-from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seconds, Seq, Text, tags_of, when
+from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seconds, Seq, Text, tags_of
 
-Status = Literal[
-    "pending", "running", "waiting", "parked", "succeeded", "failed", "cancelled", "timed_out", "continued", "damaged"
-]
-_SECRET_FIELDS = ("nonce", "seed", "digest", "at", "run")
-"""Fields of events that are not shown: what keys are made of, and what stands beside the fields."""
-_PLAIN = frozenset({str, int, bool, float, type(None)})
-PAYLOAD_BYTES_MAX = 64 * 1024
-"""Larger payloads of events are not in a history; each can be asked for by itself."""
 PayloadBytes = Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
 
 
@@ -256,69 +245,10 @@ class Started(Struct, frozen=True):
     id: str
 
 
-class WaitView(Struct, frozen=True):
-    """One thing that a run waits for."""
-
-    kind: Literal["timer", "signal", "retry", "limit", "child", "approval", "promise", "ask"]
-    name: str
-    until: datetime | None
-    """When the wait ends by itself."""
-    detail: str
-
-
-class FailureView(Struct, frozen=True):
-    """What a run or a step failed with."""
-
-    type: str
-    """The class, with its module."""
-    error: str
-    """The class of what went wrong: of a `StepFailed` that of the exception of the step. Runs are found by it."""
-    message: str
-    notes: list[str]
-    cause: FailureView | None
-    traceback: str
-    """Only of one run; empty in lists."""
-
-
-class RunView(Struct, frozen=True, kw_only=True):
-    """One run."""
-
-    id: str
-    workflow: str
-    version: int
-    status: Status
-    root_id: str
-    parent_id: str | None
-    number: int
-    """Its place in its tree; 0 for the root."""
-    waits: list[WaitView]
-    created_at: datetime
-    updated_at: datetime
-    finished_at: datetime | None
-    wake_at: datetime | None
-    """When a worker should look at it."""
-    timeout_at: datetime | None
-    """Its deadline; of a run that no worker has begun, what it would be if one began it when it was due."""
-    begin_by: datetime | None
-    """When a worker must have begun it: else it fails."""
-    worker: str
-    """The session of the worker that runs it; empty if none does."""
-    attempts: int
-    """Take-overs after an interruption since the last progress."""
-    tags: dict[str, str]
-    reason: str
-    """Why it is parked or was cancelled."""
-    failure: FailureView | None
-    approvals: list[str]
-    """The calls of the requests that wait for a decision."""
-    queue: str
-    queue_key: str
-
-
 class RunsPage(Struct, frozen=True):
     """A page of runs."""
 
-    items: list[RunView]
+    items: list[Run]
     next: str | None
     """Give it as `after` to get the next page."""
     previous: str | None
@@ -341,24 +271,10 @@ class WhyView(Struct, frozen=True):
     """One sentence."""
 
 
-class EventView(Struct, frozen=True):
-    """One fact of a journal."""
-
-    seq: int
-    """Its number in the journal of its tree."""
-    at: datetime
-    run_id: str
-    type: str
-    data: dict[str, Json]
-    """Its fields; payloads as JSON."""
-    words: str = ""
-    """What happened, in one sentence."""
-
-
 class HistoryView(Struct, frozen=True):
     """A part of a history."""
 
-    items: list[EventView]
+    items: list[Event]
     next: int | None
     """Give it as `after` to get what follows; null if this is all."""
     position: str = ""
@@ -368,7 +284,7 @@ class HistoryView(Struct, frozen=True):
 class RunsList(Struct, frozen=True):
     """Runs."""
 
-    items: list[RunView]
+    items: list[Run]
 
 
 class ResultView(Struct, frozen=True):
@@ -378,7 +294,7 @@ class ResultView(Struct, frozen=True):
     status: Status
     result: Json
     """What it returned, if it succeeded."""
-    failure: FailureView | None
+    error: Failure | None
     reason: str
 
 
@@ -395,7 +311,7 @@ class AnswerView(Struct, frozen=True):
 
     key: str
     answer: Json
-    failure: FailureView | None
+    error: Failure | None
     """If the answer is an error."""
 
 
@@ -476,91 +392,6 @@ class SetAsideList(Struct, frozen=True):
 # -- From values of ours ----------------------------------------------------------------------------------------
 
 
-def run_view(run: Run, *, with_traceback: bool = False) -> RunView:
-    """A run on the wire."""
-    return RunView(
-        id=run.id,
-        workflow=run.workflow,
-        version=run.version,
-        status=run.status.value,
-        root_id=run.root_id,
-        parent_id=run.parent_id,
-        number=run.number,
-        waits=[_wait_view(wait) for wait in run.waits],
-        created_at=instant_of(run.created_at),
-        updated_at=instant_of(run.updated_at),
-        finished_at=when(run.finished_at),
-        wake_at=when(run.wake_at),
-        timeout_at=when(run.timeout_at),
-        begin_by=when(run.begin_by),
-        worker=run.owner,
-        attempts=run.attempts,
-        tags=run.tags,
-        reason=run.reason,
-        failure=failure_view(run.failure, with_traceback=with_traceback),
-        approvals=[request.call for request in run.approvals],
-        queue=run.queue,
-        queue_key=run.queue_key,
-    )
-
-
 def runs_page(page: Page[Run]) -> RunsPage:
     """A page of runs on the wire."""
-    return RunsPage([run_view(run) for run in page], page.next, page.previous)
-
-
-def failure_view(failure: Failure | None, *, with_traceback: bool) -> FailureView | None:
-    """A failure on the wire."""
-    if failure is None:
-        return None
-    cause = failure_view(failure.cause, with_traceback=with_traceback)
-    traceback = failure.traceback if with_traceback else ""
-    return FailureView(failure.type, failure.error, failure.message, list(failure.notes), cause, traceback)
-
-
-def _wait_view(wait: RunWait) -> WaitView:
-    return WaitView(wait.kind.value, wait.name, when(wait.until_at), wait.detail)
-
-
-def event_view(seq: int, event: AnyEvent, root_id: str, *, payload_bytes: int = PAYLOAD_BYTES_MAX) -> EventView:
-    """An event on the wire, without payloads of more bytes than these."""
-    fields = {}
-    for name in _fields_of(type(event)):
-        value = getattr(event, name)
-        # Almost all are plain, and a history has many.
-        if type(value) in _PLAIN or (value := _shown(value, payload_bytes)) is not UNSET:
-            fields[name] = value
-    run_id, words = child_id(root_id, event.run), described(event)
-    return EventView(seq, instant_of(event.at), run_id, type(event).__name__, fields, words)
-
-
-def payload_size(event: AnyEvent, *, payload_bytes: int) -> int:
-    """How many bytes the payloads have that are shown of an event."""
-    size = 0
-    for payload in payloads_of(event):
-        if not isinstance(payload.v, UnsetType) and (own := len(bytes(payload.v))) <= payload_bytes:
-            size += own
-    return size
-
-
-@cache
-def _fields_of(kind: type[Event]) -> tuple[str, ...]:
-    return tuple(name for name in kind.__struct_fields__ if name not in _SECRET_FIELDS)
-
-
-def _shown(value: Any, payload_bytes: int) -> Any:
-    if type(value) in _PLAIN:
-        return value
-    if isinstance(value, Payload):
-        size = 0 if isinstance(value.v, UnsetType) else len(bytes(value.v))
-        return value.v if size <= payload_bytes else {"[large]": size}
-    if isinstance(value, tuple):
-        return [_shown(each, payload_bytes) for each in value]
-    if isinstance(value, Struct) and not isinstance(value, Failure):
-        # Events inside a snapshot.
-        return {
-            name: _shown(each, payload_bytes)
-            for name, each in structs.asdict(value).items()
-            if name not in ("nonce", "seed", "digest")
-        }
-    return to_builtins(value)
+    return RunsPage(page, page.next, page.previous)

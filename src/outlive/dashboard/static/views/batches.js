@@ -61,6 +61,6 @@ function One({ id }) {
     <${Table} label="items" rows=${items} id=${(item) => item.index} caption="items that have ended" columns=${[
       { name: 'row', number: true, value: (item) => item.index },
       { name: 'status', value: (item) => item.status, cell: (item) => html`<${Status} of=${item.status} />` },
-      { name: 'result', grow: true, value: (item) => item.failure?.message ?? JSON.stringify(item.result), cell: (item) => (item.failure ? html`<span class="fail" title=${item.failure.message}>${item.failure.type.split('.').pop()}: ${item.failure.message}</span>` : html`<span class="mono" title=${JSON.stringify(item.result)}>${JSON.stringify(item.result)}</span>`) },
+      { name: 'result', grow: true, value: (item) => item.error?.message ?? JSON.stringify(item.result), cell: (item) => (item.error ? html`<span class="fail" title=${item.error.message}>${item.error.type.split('.').pop()}: ${item.error.message}</span>` : html`<span class="mono" title=${JSON.stringify(item.result)}>${JSON.stringify(item.result)}</span>`) },
     ]} empty=${html`<${Empty} title=${status ? `No item has ${status}.` : 'No item has ended yet.'} />`} />`}`;
 }

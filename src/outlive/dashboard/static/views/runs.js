@@ -31,7 +31,7 @@ function filtersOf(query) {
 /** Whether a run is within the filters to the second: a list that is followed begins and ends at a whole minute. */
 const isWithin = (run, { since, until }) => !(since && new Date(run.created_at) < new Date(since)) && !(until && new Date(run.created_at) >= new Date(until));
 
-const what = (run) => run.failure?.message ? `${run.failure.type.split('.').pop()}: ${run.failure.message}` : run.reason || (run.status === 'pending' && run.queue && `in line in ${run.queue}`) || run.waits.map((wait) => `${wait.kind} ${wait.name} ${wait.detail}`.trim()).join(', ');
+const what = (run) => run.error?.message ? `${run.error.type.split('.').pop()}: ${run.error.message}` : run.reason || (run.status === 'pending' && run.queue && `in line in ${run.queue}`) || run.waits.map((wait) => `${wait.kind} ${wait.name} ${wait.detail}`.trim()).join(', ');
 
 const COLUMNS = [
   { name: 'id', value: (run) => run.id, cell: (run) => html`<span class="mono run-id" title=${run.id}>${run.id}</span>` },
@@ -40,7 +40,7 @@ const COLUMNS = [
   { name: 'started', value: (run) => run.created_at, cell: (run) => html`<${Time} at=${run.created_at} />` },
   { name: 'took', number: true, wide: true, value: (run) => (run.finished_at ? (new Date(run.finished_at) - new Date(run.created_at)) / 1000 : ''), cell: (run) => html`<${Length} from=${run.created_at} to=${run.finished_at} />` },
   { name: 'tags', wide: true, value: (run) => Object.entries(run.tags).map(([name, value]) => `${name}=${value}`).join(' '), cell: (run) => Object.entries(run.tags).slice(0, 3).map(([name, value]) => html`<span class="tag" key=${name}>${name}=${value}</span>`) },
-  { name: 'what', label: 'what', grow: true, wide: true, value: what, cell: (run) => html`<span class=${run.failure ? 'fail' : 'soft'} title=${what(run)}>${what(run)}</span>` },
+  { name: 'what', label: 'what', grow: true, wide: true, value: what, cell: (run) => html`<span class=${run.error ? 'fail' : 'soft'} title=${what(run)}>${what(run)}</span>` },
 ];
 
 export default function Runs() {

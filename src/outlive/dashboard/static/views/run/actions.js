@@ -48,7 +48,7 @@ function Ask({ run, of = '', close }) {
   return html`<${ActionDialog} title="Ask the run" verb="Ask" close=${close} disabled=${!name.value} act=${act} stays>
     <${Field} label="Name"><input name="name" required value=${name.value} onInput=${(event) => { name.value = event.target.value; }} /></${Field}>
     <${Field} label=${html`Body <i class="soft">JSON, optional</i>`}><${JsonInput} name="body" value=${body.peek()} change=${(next) => { body.value = next; }} /></${Field}>
-    ${given && html`<section class="payload" role="status"><h3>${given.failure ? 'refused' : 'answer' in given ? 'answer' : 'not answered yet'}</h3><${Json} value=${given.failure ?? given.answer ?? given.why} label="answer" /></section>`}
+    ${given && html`<section class="payload" role="status"><h3>${given.error ? 'refused' : 'answer' in given ? 'answer' : 'not answered yet'}</h3><${Json} value=${given.error ?? given.answer ?? given.why} label="answer" /></section>`}
   </${ActionDialog}>`;
 }
 

@@ -77,7 +77,7 @@ function Tree({ run, version }) {
     { name: 'status', value: (it) => it.status, cell: (it) => html`<${Status} of=${it.status} />` },
     { name: 'started', wide: true, value: (it) => it.created_at, cell: (it) => html`<${Time} at=${it.created_at} />` },
     { name: 'took', number: true, value: (it) => it.finished_at && millis(it.finished_at) - millis(it.created_at), cell: (it) => html`<${Length} from=${it.created_at} to=${it.finished_at} />` },
-    { name: 'error', wide: true, grow: true, value: (it) => it.failure?.message ?? '', cell: (it) => (it.failure ? html`<span class="fail">${it.failure.type.split('.').pop()}: ${it.failure.message}</span>` : '') },
+    { name: 'error', wide: true, grow: true, value: (it) => it.error?.message ?? '', cell: (it) => (it.error ? html`<span class="fail">${it.error.type.split('.').pop()}: ${it.error.message}</span>` : '') },
   ];
   return html`<${Problem} error=${error.value} again=${reload} />${rows && html`<${Table} label="tree of runs" keys=${false} rows=${orderedTree(rows)} columns=${columns} href=${(it) => href(at`/runs/${it.id}`)} caption=${html`<span>${rows.length} run${rows.length > 1 ? 's' : ''} in this tree</span>`} />`}`;
 }

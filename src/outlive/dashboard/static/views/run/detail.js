@@ -53,11 +53,11 @@ function RunDetail({ followed }) {
   const created = followed.events.find((event) => event.run_id === run.id && (event.type === 'RunCreated' || event.type === 'SnapshotTaken'));
   const ended = run.finished_at ? followed.events.findLast((event) => event.run_id === run.id && /^Run(Succeeded|Failed|Cancelled|TimedOut|Continued)$/.test(event.type)) : null;
   const named = (value) => namedInput(value, followed.schema.value?.arguments);
-  return html`${run.failure && html`<${Failure} failure=${run.failure} />`}
+  return html`${run.error && html`<${Failure} failure=${run.error} />`}
     ${created?.type === 'RunCreated' && html`<${Value} title="arguments" value=${created.data.input} seq=${created.seq} field="input" followed=${followed} named=${named} />`}
     ${ended?.type === 'RunSucceeded' && html`<${Value} title="result" value=${ended.data.result} seq=${ended.seq} field="result" followed=${followed} />`}
     ${followed.published.value && Object.keys(followed.published.value).length > 0 && html`<section class="payload"><header><h3 class=${run.finished_at ? '' : 'live'}>published</h3></header><${Json} value=${followed.published.value} label="published" /></section>`}
-    ${!created && !run.failure && html`<p class="soft pad">Choose a row of the timeline, or an event, to see what is in it.</p>`}`;
+    ${!created && !run.error && html`<p class="soft pad">Choose a row of the timeline, or an event, to see what is in it.</p>`}`;
 }
 
 const PAYLOADS = ['arguments', 'result', 'payload', 'input', 'progress', 'published'];

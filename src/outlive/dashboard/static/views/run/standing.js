@@ -36,7 +36,7 @@ function standingOf(run, why, approvals, timeline) {
 
 function failed(run, timeline) {
   const step = lastFailure(run, timeline);
-  const error = step?.failure ?? run.failure;
+  const error = step?.failure ?? run.error;
   const said = error ? `${shortType(error.type)}${error.message ? `: ${firstLine(error.message)}` : ''}` : 'for a reason that is not known';
   const text = ['Failed ', { at: run.finished_at }, ...(step ? [' in ', { b: step.label, row: step.key }] : []), `: ${said}`];
   return { kind: 'fail', text, next: ['A retry goes on at what failed; steps that succeeded are not called again.'], act: { name: 'retry', label: 'Retry…' } };
@@ -44,9 +44,9 @@ function failed(run, timeline) {
 
 /** The row whose failure is that of the run. */
 function lastFailure(run, timeline) {
-  if (!timeline || !run.failure) return null;
+  if (!timeline || !run.error) return null;
   const rows = timeline.rows.get(run.number) ?? [];
-  return rows.findLast((row) => row.failure && row.state === 'failed' && run.failure.message.includes(row.failure.message)) ?? null;
+  return rows.findLast((row) => row.failure && row.state === 'failed' && run.error.message.includes(row.failure.message)) ?? null;
 }
 
 export const shortType = (type) => (type ?? '').replace(/^builtins\./, '').split('.').pop();

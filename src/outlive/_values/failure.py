@@ -1,0 +1,65 @@
+"""What went wrong, as people and programs see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from outlive._journal.readable import public_of
+from outlive._model import Failure as StoredFailure
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run, a step or an item failed with."""
+
+    type: str
+    """The class of what went wrong, with its module: `shop.errors.CardDeclined`."""
+    message: str = ""
+    wrapper: str = ""
+    """The class in which it reached the workflow, if that is another one: that of a step whose own class the workflow
+    does not know."""
+    notes: list[str] = []
+    attributes: dict[str, Any] = {}
+    """The public attributes of the exception, as plain JSON."""
+    cause: Failure | None = None
+    traceback: str = ""
+    """Empty in lists."""
+
+    @property
+    def name(self) -> str:
+        """The class without its module: `CardDeclined`."""
+        return self.type.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}" if self.message else self.name
+
+    def __repr__(self) -> str:
+        return f"<Failure {self}>"
+
+
+def failure_of(stored: StoredFailure | None, *, with_traceback: bool = True) -> Failure | None:
+    """A failure of a journal or of a row, as users see it."""
+    if stored is None:
+        return None
+    return Failure(
+        type=stored.error,
+        message=stored.message,
+        wrapper=stored.type if stored.error != stored.type else "",
+        notes=list(stored.notes),
+        attributes=public_of(stored.attributes),
+        cause=failure_of(stored.cause, with_traceback=with_traceback),
+        traceback=stored.traceback if with_traceback else "",
+    )
+
+
+def stored_failure(failure: Failure) -> StoredFailure:
+    """The same as an engine raises it."""
+    return StoredFailure(
+        type=failure.wrapper or failure.type,
+        message=failure.message,
+        attributes=failure.attributes | ({"type_name": failure.type} if failure.wrapper else {}),
+        cause=None if failure.cause is None else stored_failure(failure.cause),
+        notes=tuple(failure.notes),
+        traceback=failure.traceback,
+    )
