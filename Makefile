@@ -113,8 +113,9 @@ schema: $(DEV) ## Send N=100 requests of each kind to every operation of the HTT
 verbs: $(DEV) ## Kill the server of the HTTP API in every operation, KILLS=10 times; the request sent again has the same answer.
 	.venv/bin/python -m proof.http.verbs --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),10) --seed $(SEED) $(ARGS)
 
-malformed: $(DEV) ## Send N=10000 malformed, oversized, slow and truncated requests to a server, beside clients that behave.
+malformed: $(DEV) ## Send N=10000 malformed, oversized, slow and truncated requests to a server, beside clients that behave; then measure what hostile ones cost.
 	.venv/bin/python -m proof.http.malformed --requests $(if $(filter command line environment,$(origin N)),$(N),10000) --seed $(SEED) $(ARGS)
+	.venv/bin/python -m proof.http.costs
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)

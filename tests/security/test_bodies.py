@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from outlive import flow
-from outlive.client import batches, definitions
+from outlive.client import batches, definitions, view
 from outlive.client.decision_links import NewLink
 from outlive.http import Api, ApiLimits
 from outlive.http.nesting import is_deeper
@@ -244,3 +244,28 @@ def test_the_depth_of_json_costs_no_step_for_each_bracket(part: str) -> None:
         return count
 
     assert lines(b"[" * 99 + DEEP[part] * 1_000) == lines(b"[" * 99 + DEEP[part] * 10_000)
+
+
+async def test_a_body_that_does_not_fit_is_not_walked_through() -> None:
+    """Where nothing is redacted, nothing has to be found in it; in a long one nothing is looked for. [S35 S44]"""
+    rows = [f"card-{number:04}" for number in range(10_000)]
+    said: list[str] = []
+    for redact in ([], ["card"]):
+        async with TestEngine(redact=redact) as engine:
+            api = Caller(Api(engine))
+            for cards in (rows[:1], rows):
+                walked: list[Any] = []
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(view, "public_value", lambda value, what, walked=walked: walked.append(value) or {})
+                    answer = await api.post(
+                        "/api/v1/runs", {"workflow": "none", "id": "x", "arguments": {"card": cards}}
+                    )
+                assert answer.status == 404
+                said.append(f"{len(walked)} {answer.data['detail'][:30]}")
+
+    assert said == [
+        "0 no worker has described a work",
+        "0 no worker has described a work",
+        "1 no worker has described a work",
+        "0 what was sent is too long to s",
+    ]

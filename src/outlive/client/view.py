@@ -294,6 +294,11 @@ class View:
         """The public form of a value of a run's, without what is redacted, in a field of this name."""
         return self._client.shown.hide({name: self.plain_of(value)})[name]
 
+    @property
+    def hides(self) -> bool:
+        """Whether there is anything that people may not see."""
+        return self._client.shown.hides
+
     def text(self, text: str, name: str, sent: Any) -> str:
         """A text about what a caller has sent to something of this name, without what is redacted in it."""
         return self._client.shown.text(text, {name: self.plain_of(sent)})

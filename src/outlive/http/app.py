@@ -43,6 +43,8 @@ WEBHOOKS = "webhooks"
 """Below this part of the path are the webhooks of flows, which have tokens and keys of their own."""
 CHECK_SECONDS_MIN = 0.1
 """Between two looks at the key of a request that waits."""
+REDACTED_BYTES_MAX = 64 * 1024
+TOO_LONG_TO_SHOW = "what was sent is too long to say what is wrong with it without what is redacted; `error` names it"
 _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", MEDIA.encode())
 _NAMES = {413: "TooLarge", 503: "TooBusy"}
@@ -170,17 +172,20 @@ class Api:
             problem = problem_of(error)
             if is_denial(problem, request):
                 await self._denials.note(request, problem, principal, operation)
-            await _send_problem(send, error, request, operation, shown=self._shown_of(arguments))
+            await _send_problem(send, error, request, operation, shown=self._shown_of(request, arguments))
             return
         if isinstance(answer, Content):
             await self._send_content(send, request, answer, receive, principal, look_again)
         else:
             await _send_answer(send, request, operation, answer)
 
-    def _shown_of(self, arguments: dict[str, Any]) -> Callable[[str], str]:
-        """What may be said of a request that was read and failed: nothing that the engine redacts."""
-        if "body" not in arguments:
+    def _shown_of(self, request: Request, arguments: dict[str, Any]) -> Callable[[str], str]:
+        """What may be said of a request that was read and failed: nothing that the engine redacts. What that is in a
+        long body is not looked for: nothing is said of it."""
+        if "body" not in arguments or not self._engine.view.hides:
             return str
+        if request.size > REDACTED_BYTES_MAX:
+            return lambda _: TOO_LONG_TO_SHOW
         return partial(self._engine.view.text, name=arguments.get("name", ""), sent=arguments["body"])
 
     # -- Reading ---------------------------------------------------------------------------------------------

@@ -121,6 +121,11 @@ class Request:
         async with asyncio.timeout(seconds):
             return await self._whole(bytes_max)
 
+    @property
+    def size(self) -> int:
+        """How many bytes of its body have arrived and count."""
+        return self._taken
+
     def close(self) -> None:
         """It is answered: give back what its body took."""
         if self._budget is not None:

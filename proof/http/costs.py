@@ -1,0 +1,230 @@
+"""The second half of `make malformed`: how much of a processor a request costs for each of its bytes.
+
+Every operation gets bodies that are cheap to send and could be dear to read: deep nesting, many brackets, many names
+that are not known, long lists and texts, as the whole body and in each of its fields; where a document is read, the
+documents of `hostile_documents`; where parameters are read, long ones. A server of its own, in a process of its own,
+answers them one after the other, and the time that its process has used is read before and after each. That time does
+not depend on what else the machine does, so there is a bound for it: some time for any request, and some for a byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from outlive.engine import Engine
+from outlive.http.operation import OPERATIONS, Operation
+from proof.http import program
+from proof.http.hostile_documents import KINDS, document
+from proof.http.requests import WANTED, Wanted
+from proof.http.victim import server_of
+
+LENGTH = 64 * 1024
+QUERY_LENGTH = 12_000
+"""The head of a request may have a few times as many."""
+ANY_SECONDS, BYTE_SECONDS = 0.15, 2e-6
+"""What a request may cost however short it is, and for each byte."""
+DOCUMENT_SECONDS, DOCUMENT_BYTE_SECONDS = 0.5, 30e-6
+"""The same where a document is checked: its values may be held against its schemas, and it becomes a graph."""
+ANSWER_SECONDS = 120.0
+SHOWN = 10
+HOOK = "/costs"
+_FLOW = program.FLOW.replace("proof_flow", "proof_costs").replace("triggers:", f"triggers:\n  - webhook: {HOOK}")
+
+
+def _many(part: bytes) -> Callable[[int], bytes]:
+    return lambda length: b"[" + part * (length // len(part)) + b"0]"
+
+
+def _names(length: int) -> bytes:
+    return b"{" + b",".join(b'"name_%d":1' % number for number in range(length // 15)) + b"}"
+
+
+VALUES: dict[str, Callable[[int], bytes]] = {
+    "lists": _many(b"[],"),
+    "maps": _many(b"{},"),
+    "maps with a name": _many(b'{"a":1},'),
+    "nested lists": _many(b"[" * 90 + b"]" * 90 + b","),
+    "texts": _many(b'"a",'),
+    "brackets in texts": _many(b'"[",'),
+    "numbers": _many(b"1.5,"),
+    "names": _names,
+    "a text": lambda length: b'"' + b"x" * length + b'"',
+    "escapes": lambda length: b'"' + b"\\u00e9" * (length // 6) + b'"',
+    "digits": lambda length: b"1" * length,
+    "nulls": _many(b"null,"),
+}
+"""JSON that stands for the whole body, or for one of its fields."""
+BROKEN: dict[str, Callable[[int], bytes]] = {
+    "open brackets": lambda length: b"[" * length,
+    "open maps": lambda length: b'{"a":' * (length // 5),
+    "quotes": lambda length: b"[" * 101 + b'"' + b'\\"' * (length // 2),
+    "backslashes": lambda length: b"[" * 101 + b'"' + b"\\" * length,
+    "no JSON": lambda length: b"\xff" * length,
+}
+
+
+class Request(msgspec.Struct):
+    """What is sent."""
+
+    kind: str
+    body: bytes = b""
+    query: str = ""
+    is_document: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes that its sender has to send."""
+        return len(self.body) + len(self.query)
+
+    @property
+    def allowed_seconds(self) -> float:
+        """What it may cost."""
+        if self.is_document:
+            return DOCUMENT_SECONDS + DOCUMENT_BYTE_SECONDS * self.size
+        return ANY_SECONDS + BYTE_SECONDS * self.size
+
+
+class Cost(msgspec.Struct):
+    """What one request has cost."""
+
+    operation: str
+    kind: str
+    size: int
+    status: int
+    seconds: float
+    allowed_seconds: float
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether it may cost this much, and was answered."""
+        return self.seconds <= self.allowed_seconds and self.status < 500
+
+    def __str__(self) -> str:
+        cost = f"{self.seconds * 1000:.0f} ms, {self.allowed_seconds * 1000:.0f} ms are the most"
+        return f"{self.operation}: {self.kind}: {self.status}, {self.size:,} bytes cost {cost}"
+
+
+def requests_for(operation: Operation, body: Any, *, length: int) -> Iterator[Request]:
+    """Hostile requests to an operation; `body` is one that it takes."""
+    if operation.query is not None:
+        for name in (each.encode_name for each in msgspec.structs.fields(operation.query)):
+            yield Request(f"{name} is long", query=f"{name}={'9' * QUERY_LENGTH}")
+            yield Request(f"{name} many times", query="&".join([f"{name}=a%3Db"] * (QUERY_LENGTH // len(name))))
+    if operation.method == "GET":
+        return
+    for kind, make in (BROKEN | VALUES).items():
+        yield Request(f"a body of {kind}", make(length))
+    if operation.body is None:
+        return
+    plain = body if isinstance(body, dict) else {}
+    for name in (each.encode_name for each in msgspec.structs.fields(operation.body)):
+        if name == "document":
+            for kind in KINDS:
+                text = msgspec.json.encode(plain | {name: document(kind, length)})
+                yield Request(f"a document with {kind}", text, is_document=True)
+        for kind, make in VALUES.items():
+            yield Request(f"{kind} as {name}", msgspec.json.encode(plain | {name: msgspec.Raw(make(length))}))
+
+
+def cpu_seconds(pid: int) -> float:
+    """How much of the processors a process has used, to the microsecond: `clock_getcpuclockid` of Linux."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def path_of(operation: Operation, names: Any) -> str:
+    """Where an operation is sent; names that are not given are of nothing."""
+    path = operation.path
+    for name in operation.names:
+        path = path.replace(f"{{{name}}}", quote(names.get(name, "nothing"), safe=""))
+    return path
+
+
+def send(port: int, method: str, path: str, request: Request) -> int:
+    """The status of the answer; 0 if there is none."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
+    headers = {"content-type": "application/json"} if request.body else {}
+    target = f"{path}?{request.query}" if request.query else path
+    try:
+        connection.request(method, target, request.body or None, headers)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    except (OSError, http.client.HTTPException):
+        return 0
+    finally:
+        connection.close()
+
+
+def measured(port: int, pid: int, name: str, method: str, path: str, request: Request) -> Cost:
+    """What a request costs."""
+    before = cpu_seconds(pid)
+    status = send(port, method, path, request)
+    used = cpu_seconds(pid) - before
+    return Cost(name, request.kind, request.size, status or 599, used, request.allowed_seconds)
+
+
+async def measure(url: str, names: list[str], *, length: int) -> list[Cost]:
+    """Send hostile requests to operations, and to a webhook that asks for no token."""
+    costs: list[Cost] = []
+    async with Engine(url) as engine:
+        await engine.flows.apply(_FLOW, by="proof")
+        with server_of(url) as server:
+            for name in names:
+                operation = OPERATIONS[name]
+                prepare = WANTED.get(name)
+                wanted = Wanted() if prepare is None else await prepare(engine, f"cost-{name}")
+                path = path_of(operation, wanted.names)
+                await asyncio.to_thread(send, server.port, operation.method, path, Request("a first one"))
+                for request in requests_for(operation, wanted.body, length=length):
+                    await engine.resume(all=True)  # What an earlier request may have paused.
+                    given = (server.port, server.pid, name, operation.method, path, request)
+                    costs.append(await asyncio.to_thread(measured, *given))
+            for kind, make in (BROKEN | VALUES).items():
+                given = (server.port, server.pid, "a webhook", "POST", f"/webhooks{HOOK}", Request(kind, make(length)))
+                costs.append(await asyncio.to_thread(measured, *given))
+    return costs
+
+
+def prove(names: list[str] | None = None, *, length: int = LENGTH) -> list[Cost]:
+    """The costs of hostile requests to operations, all of them unless named."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(measure(f"sqlite:{Path(folder) / 'costs.db'}", names or sorted(OPERATIONS), length=length))
+
+
+def main() -> int:
+    """Send the requests, and print what is too dear and what is dearest."""
+    parser = argparse.ArgumentParser(prog="python -m proof.http.costs", description=__doc__)
+    parser.add_argument("--length", type=int, default=LENGTH, help="bytes of a hostile body")
+    parser.add_argument("operations", nargs="*", help="only these")
+    given = parser.parse_args()
+    costs = prove(given.operations, length=given.length)
+    bad = [each for each in costs if not each.is_fit]
+    for each in bad:
+        print(each)
+    for what, kinds in (("bodies", False), ("documents", True)):
+        dear = [each for each in costs if ("a document with" in each.kind) is kinds and each.size]
+        print(f"the dearest {what}, of {len(dear):,}:")
+        for each in sorted(dear, key=lambda it: it.seconds / it.allowed_seconds, reverse=True)[:SHOWN]:
+            print(f"  {each} ({each.seconds / each.size * 1e9:,.0f} ns a byte)")
+    total = sum(each.seconds for each in costs)
+    size = sum(each.size for each in costs)
+    print(
+        f"{len(costs):,} requests to {len({each.operation for each in costs})} operations, {size / 1e6:.0f} MB: "
+        f"{total:.1f} s of the server, {total / max(size, 1) * 1e9:,.0f} ns a byte; {len(bad)} findings"
+    )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
