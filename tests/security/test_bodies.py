@@ -13,8 +13,9 @@ import pytest
 from outlive import flow
 from outlive.client import batches, definitions, view
 from outlive.client.decision_links import NewLink
+from outlive.flow import FlowInputError
 from outlive.http import Api, ApiLimits
-from outlive.http.nesting import is_deeper
+from outlive.http.nesting import CONTAINERS_MAX, holds_more, is_deeper
 from outlive.http.operation import Call, operation
 from outlive.http.operations.links import DecideByLink
 from outlive.testing import TestEngine
@@ -269,3 +270,23 @@ async def test_a_body_that_does_not_fit_is_not_walked_through() -> None:
         "1 no worker has described a work",
         "0 what was sent is too long to s",
     ]
+
+
+async def test_a_body_holds_so_many_maps_and_lists(engine: TestEngine) -> None:
+    """Brackets in texts do not count. Of many unknown variables of a flow the first ones are named. [S35]"""
+    assert not holds_more(b"[" + b"{}," * 9 + b'"[[[{{{"]', 10)
+    assert holds_more(b"[" + b"{}," * 10 + b'"]"]', 10)
+    flow.parse(HOOKS.format(name="many", more="manual: false"))
+    await engine.flows.apply(HOOKS.format(name="many", more="manual: false"))
+    api = Caller(Api(engine))
+    rows = b'{"workflow": "api_fussy", "rows": [' + b"[]," * CONTAINERS_MAX + b"1]}"
+    many = await api.post("/api/v1/batches", body=[rows])
+    unknown = await api.post(
+        "/api/v1/flows/bodied.many/runs", {"input": {"order": 1}, "vars": {f"name_{each}": 1 for each in range(9_000)}}
+    )
+
+    assert (many.status, many.data["detail"]) == (400, "the body holds more than 250,000 maps and lists")
+    assert (unknown.status, unknown.error) == (422, "FlowInputError")
+    with pytest.raises(FlowInputError) as error:
+        await engine.flows.start("bodied.many", {"order": 1}, vars={f"name_{each}": 1 for each in range(9_000)})
+    assert len(error.value.problems) == 100

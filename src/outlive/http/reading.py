@@ -12,7 +12,7 @@ import msgspec
 
 from outlive._define.flow.collecting import collection_paused
 from outlive.http.exchange import Request
-from outlive.http.nesting import DEPTH_MAX, is_deeper
+from outlive.http.nesting import CONTAINERS_MAX, DEPTH_MAX, holds_more, is_deeper
 from outlive.http.operation import Operation
 from outlive.http.problem import Problem, malformed
 
@@ -104,6 +104,8 @@ def read_body(operation: Operation, body: bytes) -> Any:
         return operation.body()
     if is_deeper(body, DEPTH_MAX):
         raise malformed(f"the body is nested more than {DEPTH_MAX} levels deep")
+    if holds_more(body, CONTAINERS_MAX):
+        raise malformed(f"the body holds more than {CONTAINERS_MAX:,} maps and lists")
     try:
         with collection_paused():  # Python's collector would look again and again at what the parser makes.
             return operation.read_body(body)

@@ -31,7 +31,7 @@ from outlive.errors import (
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
 from outlive.http.guesses import Guesses
 from outlive.http.limits import ApiLimits, BodyBudgets
-from outlive.http.nesting import DEPTH_MAX, is_deeper
+from outlive.http.nesting import CONTAINERS_MAX, DEPTH_MAX, holds_more, is_deeper
 from outlive.http.problem import MEDIA, Problem, title_of
 from outlive.http.signature import ID, check_signature, check_signed, check_token, token_in
 from outlive.telemetry import log
@@ -286,6 +286,8 @@ def _reader_of(content_type: str) -> Callable[[bytes], Any]:
 def _read_json(body: bytes) -> Any:
     if is_deeper(body, DEPTH_MAX):
         raise Refused(400, f"the body is nested more than {DEPTH_MAX} levels deep")
+    if holds_more(body, CONTAINERS_MAX):
+        raise Refused(400, f"the body holds more than {CONTAINERS_MAX:,} maps and lists")
     try:
         with collection_paused():
             return msgspec.json.decode(body)

@@ -10,6 +10,7 @@ import math
 import operator
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -431,11 +432,8 @@ def given_vars(document: Document, given: Mapping[str, Any], environ: Mapping[st
         FlowInputError: one is missing, not known, a secret, or not what its schema says.
     """
     with few_suggestions():
-        problems = [
-            _wrong(("vars", name), "is not known", did_you_mean(name, document.vars))
-            for name in given
-            if name not in document.vars
-        ]
+        unknown = islice((name for name in given if name not in document.vars), PROBLEMS_MAX)
+        problems = [_wrong(("vars", name), "is not known", did_you_mean(name, document.vars)) for name in unknown]
     found: dict[str, Any] = {}
     for name, variable in document.vars.items():
         path = ("vars", name)
