@@ -167,6 +167,20 @@ def test_an_end_that_comes_after_its_connection_was_closed_changes_no_other_one(
     assert connections.begin((LOCAL, 1)) is None
 
 
+def test_a_port_that_is_used_again_before_its_end_is_heard_of_is_counted_once() -> None:
+    """A sender can reset its connection and make the next one from the same port in one turn of the loop. [S35]"""
+    server = Server(10)
+    first, second = (Transport(EVE, 1) for _ in range(2))
+    lost = Connection(asyncio.Protocol(), server.connections)
+    lost.connection_made(first)
+    Connection(asyncio.Protocol(), server.connections).connection_made(second)
+    lost.connection_lost(None)
+    assert [first.is_closed, second.is_closed] == [True, False]
+    assert are_open(server.connect(EVE, 10, ask=True)) == 5
+    server.time.move(60)
+    assert server.time.calls == []
+
+
 async def test_probes_are_answered_when_all_other_places_are_busy() -> None:
     """A server that is only busy is not restarted. [S35]"""
     server = Server(100)

@@ -73,6 +73,9 @@ class Connections:
 
     def admit(self, connection: Connection) -> bool:
         """Take a new connection, if there is room for it; a connection that rests may be closed for it."""
+        before = self._open.get(connection.peer)
+        if before is not None:  # It was reset, and the loop has not said so yet.
+            self._close(before)
         sender = connection.sender = sender_of(connection.peer[0])
         is_shared = is_loopback(connection.peer[0]) or self._is_proxy(connection.peer[0])
         if not is_shared and self._of[sender] and self._of[sender] >= self._most - len(self._open):
