@@ -195,6 +195,20 @@ async def test_run_of_a_schedule_begins_when_a_worker_begins_it(place: Place) ->
         assert is_whole(await left_of(place, engine.get(run.id)))
 
 
+@pytest.mark.parametrize("what", ["run", "workflow"])
+async def test_pause_before_the_beginning_spends_nothing(place: Place, what: str) -> None:
+    """A run that was paused in line begins when a worker begins it after that."""
+    async with place.engine(worker=False) as client:
+        run = await client.start(clock_nap, id="r", timeout=2 * HOUR)
+        await (run.pause() if what == "run" else client.pause(workflow="clock_nap"))
+        place.clock.skip(seconds=3 * HOUR)
+    async with place.engine() as engine:
+        run = engine.get("r")
+        await (run.resume() if what == "run" else engine.resume(workflow="clock_nap"))
+        assert is_whole(await left_of(place, run))
+        assert is_whole(await deadline_of(place, run), 2 * HOUR)
+
+
 @pytest.mark.parametrize("verb", ["retry", "fork"])
 async def test_time_until_the_next_claim_spends_nothing(place: Place, verb: str) -> None:
     """Neither the time between the end and the retry nor that between the retry and the claim."""
