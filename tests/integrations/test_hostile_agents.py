@@ -5,6 +5,7 @@ Tools have names and arguments that a model wrote, and values in a journal may h
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import dataclasses
 import json
@@ -36,13 +37,22 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import outlive
 from outlive.http import Api, ApiLimits
 from outlive.http.operation import OPERATIONS
-from outlive.integrations.agents import QUESTIONS_MAX, TITLE_CHARACTERS_MAX, People, ask_all, question
+from outlive.integrations.agents import (
+    CALLS_MAX,
+    QUESTIONS_MAX,
+    TITLE_CHARACTERS_MAX,
+    People,
+    ask_all,
+    call_step,
+    question,
+)
 from outlive.integrations.graph_values import GraphValues, types_in
 from outlive.integrations.langgraph import durable as durable_graph
 from outlive.integrations.langgraph import run as run_graph
 from outlive.integrations.openai_agents import durable, run
 from outlive.integrations.pydantic_ai import Durability, asks_people
 from outlive.testing import TestEngine
+from tests.engine.support import until
 from tests.http.caller import Caller
 
 set_tracing_disabled(True)  # Noisy without a key.
@@ -284,6 +294,44 @@ async def test_a_model_that_wants_many_calls_asks_people_some_at_a_time() -> Non
         for entry in asked[2:]:
             await handle.reject(entry.name, by="ann", request=entry.id)
         assert 2 == await handle.result()
+
+
+MAY_END = asyncio.Event()
+
+
+async def run_with_others() -> None:
+    """A tool that takes as long as a test wants."""
+    CALLS["tool", 0] += 1
+    await MAY_END.wait()
+
+
+@outlive.workflow(name="calls-often")
+async def call_often(calls: int) -> int:
+    """A model wants many calls at once."""
+    return len(await asyncio.gather(*(call_step(run_with_others, name="tool", options={}) for _ in range(calls))))
+
+
+async def test_a_model_that_wants_many_calls_has_some_of_them_at_a_time() -> None:
+    """10,000 at once would keep the worker from other runs, and be a flood for what the tool asks. [S35]"""
+    MAY_END.clear()
+    async with TestEngine() as engine:
+        handle = await engine.start(call_often, CALLS_MAX + 5)
+        await until_calls(CALLS_MAX)
+        assert CALLS_MAX == CALLS["tool", 0]
+        MAY_END.set()
+        assert CALLS_MAX + 5 == await handle.result()
+        assert CALLS_MAX + 5 == CALLS["tool", 0]
+
+
+async def until_calls(count: int) -> None:
+    """So many tools have begun, and the loop has turned often enough for more."""
+
+    async def have_begun() -> bool:
+        return CALLS["tool", 0] >= count
+
+    await until(have_begun)
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 # -- Decisions are for the call that people saw --------------------------------------------------------------------

@@ -40,6 +40,8 @@ ARGUMENTS_CHARACTERS_MAX = 1_000_000
 """Arguments that come as a longer text are not read as JSON."""
 COUNTED_CHARACTERS_MAX = 100_000
 """How many characters of one argument are counted."""
+CALLS_MAX = 100
+"""How many calls of models and tools of one run are under way at once; the others have their turn as these end."""
 QUESTIONS_MAX = 100
 """How many questions of one run people are asked at once; a model may want thousands of calls."""
 
@@ -93,7 +95,8 @@ class _OfRun:
     """The ids of the answers that are in it, as far as answers have one."""
     asking: set[str] = field(default_factory=set)
     """The names of the approvals that are open."""
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_MAX))
+    calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CALLS_MAX))
+    questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_MAX))
 
 
 _RUNS: WeakKeyDictionary[Execution, dict[str, _OfRun]] = WeakKeyDictionary()
@@ -130,8 +133,9 @@ async def call_step(
 
     The answer of a model has the arguments of the next call, and a failure of that one may repeat them.
     """
-    with _agent_scope():
-        answer = await outlive.run_step(function, name=name, raises=raises, **options)
+    async with _of_this_run().calls:
+        with _agent_scope():
+            answer = await outlive.run_step(function, name=name, raises=raises, **options)
     execution = current_execution()
     if execution is not None and execution.redaction:
         secrets: set[str] = set()
@@ -192,7 +196,7 @@ async def ask_people(people: People, tool: str, arguments: Any) -> Answer:
     """
     if not is_workflow_code():
         raise NotInRunError("wait_for_approval", "a workflow")
-    async with _of_this_run().turns:
+    async with _of_this_run().questions:
         with _open_name(step_name(tool)) as name, _agent_scope():
             try:
                 answer: Approval[Any] = await outlive.wait_for_approval(
