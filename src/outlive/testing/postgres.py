@@ -10,6 +10,8 @@ Theory
 * `kill` is a power cut: SIGKILL for the server and everything that it started, at once. Sessions of PostgreSQL are in
   process groups of their own, so they are found by their parent.
 * `data` puts the data elsewhere, for example on a disk of its own; the caller removes it.
+* `copy_of` begins with a base backup of another server that runs: as its replica, which takes over what the other one
+  writes until `promote`, or with `is_standby=False` as a restored backup. `primary_port` leads it through a proxy.
 * Durability is on. `PostgresServer(fsync=False)` is faster and survives every kill of the process, but not a power cut
   of the machine; a store that opens such a server has to say `allow_unsafe=true`, and `store_url` says it.
 """
@@ -56,11 +58,17 @@ class PostgresServer(Launched):
         settings: Mapping[str, str] | None = None,
         programs: Path | None = None,
         data: Path | None = None,
+        copy_of: PostgresServer | None = None,
+        is_standby: bool = True,
+        primary_port: int = 0,
     ) -> None:
         self._fsync = fsync
         self._programs = programs
         self._settings = dict(settings or {})
         self._data_elsewhere = data
+        self._copy_of = copy_of
+        self._is_standby = is_standby
+        self._primary_port = primary_port
         self._folder: Path | None = None
         self._bin = Path()
         self._process: subprocess.Popen[bytes] | None = None
@@ -126,6 +134,10 @@ class PostgresServer(Launched):
         """Stop the server if it runs, then start it on the same port with the same data."""
         self.stop()
         self.start()
+
+    def promote(self) -> None:
+        """Let a replica take over: from now on it takes writes, on a timeline of its own."""
+        self.execute("SELECT pg_promote(true, 60)")
 
     def remove(self) -> None:
         """Stop the server and delete its data; twice is fine."""
@@ -210,9 +222,14 @@ class PostgresServer(Launched):
         self._bin = programs
         command = [str(programs / "initdb"), "-D", str(self._data), "-U", USER, "--auth=trust", "--no-sync"]
         command += ["--encoding=UTF8", "--no-locale"]
+        if self._copy_of is not None:
+            port = self._primary_port or self._copy_of.port
+            primary = f"host=127.0.0.1 port={port} user={USER} application_name=replica"
+            command = [str(programs / "pg_basebackup"), "-d", primary, "-D", str(self._data), "-X", "stream"]
+            command += ["--checkpoint=fast", "--no-sync", *(["-R"] if self._is_standby else [])]
         made = subprocess.run(command, capture_output=True, cwd=self._folder, check=False, **_identity())
         if made.returncode:
-            raise ConfigurationError(f"initdb failed: {made.stderr.decode(errors='replace').strip()}")
+            raise ConfigurationError(f"{Path(command[0]).name} failed: {made.stderr.decode(errors='replace').strip()}")
         self.port = _free_port()
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
