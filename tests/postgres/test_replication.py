@@ -150,8 +150,8 @@ async def test_synchronous_replica_that_takes_over_has_all_that_was_acknowledged
 
 @pytest.mark.parametrize("way", ["late replica", "restored backup"])
 async def test_store_that_goes_back_under_load_takes_nothing_of_one_run_into_another(way: str) -> None:
-    """The last moments are missing. Callers that wait get an error, what is started again begins again, and each journal
-    leads to its result. A backup has the timeline of its server: there the beat notices it."""
+    """The last moments are missing. Callers that wait get an error, what is started again begins again, journals
+    lead to their results. A backup has the timeline of its server: there the beat notices it."""
     first, late, again = Ledger(), Ledger(), Ledger()
     with (
         PostgresServer() as primary,

@@ -420,7 +420,7 @@ async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytes
     def hasty(self: Worker, live: Any) -> None:
         draft = live.draft
         if draft is not None and live.journal:
-            self._run_effects(live, draft)
+            self._run_effects(live, draft.effects)
             draft.effects.clear()
         honest(self, live)
 

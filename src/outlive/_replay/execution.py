@@ -277,6 +277,12 @@ class Execution:
 
     # -- What it waits for -----------------------------------------------------------------------------------
 
+    @property
+    def has_code_ended(self) -> bool:
+        """Whether the code of the root has returned or raised."""
+        root = self.frames.get(0)
+        return root is None or root.ending is not None
+
     def outstanding(self) -> list[Command]:
         """Everything asked for and not answered so far, oldest first: what is left to do after a replay."""
         if self.is_parked:

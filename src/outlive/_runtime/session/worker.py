@@ -40,7 +40,7 @@ from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.alarms import Alarms
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.claim_data import ClaimData, blob_ids
-from outlive._runtime.tree.draft import Draft
+from outlive._runtime.tree.draft import Draft, Effect
 from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_success, with_arguments
 from outlive._runtime.tree.holding import Hold
@@ -61,6 +61,9 @@ from outlive.telemetry import log, run_fields
 
 LINGER_SECONDS = 1.0
 """A run whose next timer is nearer than this stays in memory and keeps its owner: suspending it would cost more."""
+IN_FLIGHT_MAX = 2
+"""A tree that has asked for very much records no more while so many of its changes are being written: a batch of them
+would keep the store from all others."""
 
 
 class Worker:
@@ -122,6 +125,11 @@ class Worker:
         self.mail = TreeMail(self, trees=self.trees, executor=self._executor, requests=requests, counters=counters)
         self._cut_off: set[LiveTree] = set()
         """The trees of which a step was cancelled, without progress, because the worker stops."""
+        self._behind: dict[LiveTree, list[Effect]] = {}
+        """Trees that have asked for more than one turn of the event loop records, each with its durable effects: they
+        wait for the rest."""
+        self._going_on: set[LiveTree] = set()
+        """Those of them for which a turn of the event loop is coming."""
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
@@ -233,7 +241,7 @@ class Worker:
     def _look_up_old_waits(self, live: LiveTree) -> None:
         """See to the ends that a tree waited for before it was replayed. Those that it waits for since then follow when
         its draft is durable: the draft may start the very run."""
-        new = live.draft.lookups if live.draft is not None else []
+        new = [*(live.draft.lookups if live.draft is not None else ()), *live.todo]
         waits = [wait.command for wait in live.execution.end_waits.values() if wait.command not in new]
         if waits:
             live.lookups += len(waits)
@@ -259,7 +267,7 @@ class Worker:
             live.call_hooks(draft)
             if draft.change.streams:
                 self._say(live, draft)
-            self._run_effects(live, draft)
+            self._run_effects(live, draft.effects)
 
     def _say(self, live: LiveTree, draft: Draft) -> None:
         """A workflow has emitted something, and there is no change to write that with: write it at once, and with the
@@ -312,6 +320,9 @@ class Worker:
         step_seconds = self._counters.measures.step_seconds
         for live, attempt, result, failure in outcomes:
             command = attempt.command
+            if live.todo:
+                self._fall_behind(live).append(partial(self.take_outcomes, [(live, attempt, result, failure)]))
+                continue
             if live.phase is not TreePhase.MOVING or (command.run, command.call) not in live.execution.calls:
                 if attempt.transaction is not None:
                     self._committer.roll_back(attempt.transaction)
@@ -422,6 +433,8 @@ class Worker:
         wake_at = self._suspend_if_idle(live)
         if wake_at is not None:
             self._alarms.set(live, wake_at)
+        if live.todo:
+            self._fall_behind(live)
         draft = live.take_draft()
         if draft is None:
             return
@@ -431,9 +444,32 @@ class Worker:
         else:
             self._committer.submit_within(within(change=draft.change, answer=answer))
 
+    def _fall_behind(self, live: LiveTree) -> list[Effect]:
+        """Let a turn of the event loop record more of what a tree has asked for, when the store has taken most of what
+        was recorded. The effects that wait for all of it."""
+        if live.in_flight < IN_FLIGHT_MAX and live not in self._going_on:
+            self._going_on.add(live)
+            self._loop.call_soon(self._go_on, live)
+        return self._behind.setdefault(live, [])
+
+    def _go_on(self, live: LiveTree) -> None:
+        self._going_on.discard(live)
+        held = self._behind.pop(live, [])
+        if live.phase is not TreePhase.MOVING:
+            return
+        with self.guarding(live):
+            live.record_todo()
+            if live.todo:
+                self._behind[live] = held
+            else:
+                self._run_effects(live, held)
+                live.fire_due()
+                self._start_due_retries(live)
+        self.settle(live)
+
     def _suspend_if_idle(self, live: LiveTree) -> int | None:
         """Suspend a tree that has nothing to do. When to look at it again, or None if no timer or retry is ahead."""
-        if live.phase is not TreePhase.MOVING:
+        if live.phase is not TreePhase.MOVING or live.todo:
             return None
         if live.hold is not None:
             live.leave_held()
@@ -465,7 +501,11 @@ class Worker:
         if live.phase is TreePhase.GONE:
             self._discard_and_look(live)
             return
-        self._run_effects(live, draft)
+        if live.todo:
+            self._fall_behind(live).extend(draft.effects)
+        else:
+            held = self._behind.pop(live, ()) if self._behind else ()  # A message has made it catch up.
+            self._run_effects(live, [*held, *draft.effects] if held else draft.effects)
         if live.deferred:
             with self.guarding(live):
                 live.follow_deferred()
@@ -478,9 +518,9 @@ class Worker:
         if live.phase is not TreePhase.MOVING and live.in_flight == 0 and live.draft is None:
             self._leave(live)
 
-    def _run_effects(self, live: LiveTree, draft: Draft) -> None:
-        """The draft is durable: start and cancel the steps that it asks for."""
-        for effect in draft.effects:
+    def _run_effects(self, live: LiveTree, effects: list[Effect]) -> None:
+        """What asks for these is durable: start and cancel steps."""
+        for effect in effects:
             if live.phase is not TreePhase.MOVING:
                 break
             if type(effect) is RunStep:
@@ -552,6 +592,7 @@ class Worker:
         live.enter(TreePhase.GONE)
         if why:
             log_discarded(live.fold.root, why)
+        self._behind.pop(live, None)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
         self.trees.remove(live)
@@ -574,7 +615,7 @@ class Worker:
     @property
     def has_outcomes(self) -> bool:
         """Whether attempts have ended and their runs have not got the outcome."""
-        return bool(self._reports.outcomes)
+        return bool(self._reports.outcomes or self._behind)
 
     @property
     def is_resting(self) -> bool:
@@ -585,6 +626,7 @@ class Worker:
             and self._streams.is_resting
             and self.reporter.is_resting
             and not self._reports.outcomes
+            and not self._behind
             and not any(live.in_flight or live.lookups or live.draft is not None for live in self.trees.active())
         )
 

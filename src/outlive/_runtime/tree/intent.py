@@ -18,6 +18,7 @@ from outlive._model import Run
 from outlive._replay.command import Command, RunStep
 from outlive._runtime.tree.attempt import idempotency_key
 from outlive.errors import StepInterrupted
+from outlive.telemetry import log, run_fields
 
 
 def intent_of(command: RunStep, *, at: int) -> StepIntended:
@@ -31,7 +32,9 @@ def is_interrupted(command: Command) -> bool:
 
 
 def interruption_of(command: RunStep, run: Run, *, at: int) -> StepFailed:
-    """What the workflow gets instead of a second call."""
+    """What the workflow gets instead of a second call, which the log says too."""
+    extra = run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)
+    log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id, extra=extra)
     error = StepInterrupted(command.step.name, "its worker was interrupted", idempotency_key(run, command.call))
     return StepFailed(
         at=at,

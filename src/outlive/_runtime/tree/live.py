@@ -64,7 +64,6 @@ from outlive._runtime.environment import Environment
 from outlive._runtime.tree.asks import answer_of, judged
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.draft import Draft, Effect
-from outlive._runtime.tree.emitter import Source
 from outlive._runtime.tree.events import event_of_message
 from outlive._runtime.tree.holding import Hold
 from outlive._runtime.tree.intent import intent_of, interruption_of, is_interrupted, unbegun
@@ -75,16 +74,18 @@ from outlive._runtime.tree.observer_facts import ObserverFacts
 from outlive._runtime.tree.payloads import TreePayloads
 from outlive._runtime.tree.phase import FOLLOWS, TreePhase
 from outlive._runtime.tree.run_log import NOTABLE
-from outlive._runtime.tree.stream_lines import line_of
-from outlive._runtime.tree.translating import event_of_command, snapshot_of
+from outlive._runtime.tree.stream_lines import emitted
+from outlive._runtime.tree.translating import TRANSLATED, Translated, event_of_command
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
 from outlive._store.contract import Change, Claim, Inbound, MessageKind, Refusal
 from outlive._store.streams import StreamLines
-from outlive.errors import HistoryTooLongError, OutliveError, StreamFullError
+from outlive.errors import HistoryTooLongError, OutliveError
 from outlive.telemetry import log, run_fields
 
 FAILED_MAX = 20
 """Calls with failures whose arguments are remembered."""
+EVENTS_AT_ONCE = 250
+"""So many events of what a run asks for are recorded in one turn of the event loop; the next turns record more."""
 
 
 class LiveTree:
@@ -96,7 +97,6 @@ class LiveTree:
         "_limits",
         "_observer_calls",
         "_salt",
-        "_todo",
         "attempts",
         "begun",
         "cancelled_turns",
@@ -121,6 +121,7 @@ class LiveTree:
         "refusals",
         "retries",
         "seq",
+        "todo",
         "tracer",
         "unsaid",
     )
@@ -186,7 +187,8 @@ class LiveTree:
         self._history_max = limits.history_events_max
         self._history_mark = min(limits.history_events_advised_max, limits.history_events_max)
         self._salt = salt_of(nonce)
-        self._todo: deque[AnyEvent | TakeSnapshot] = deque()
+        # Not recorded yet. While there is anything after a turn of the event loop, nothing else happens to the tree.
+        self.todo: deque[AnyEvent | Translated | AwaitEnd] = deque()
 
     # -- Its phase -------------------------------------------------------------------------------------------
 
@@ -195,6 +197,8 @@ class LiveTree:
         if phase is not self.phase:
             assert phase in FOLLOWS[self.phase], f"{phase} after {self.phase}"
             self.phase = phase
+            if phase is not TreePhase.MOVING:
+                self.todo.clear()
 
     def claimed(self, claim: Claim) -> None:
         """Claimed, and not in memory: its journal is to be replayed."""
@@ -255,7 +259,7 @@ class LiveTree:
         """A draft has become durable."""
         self.in_flight -= 1
         self.journal = journal
-        if self.payloads.blobs:
+        if self.payloads.blobs and not self.todo:
             self.payloads.keep_only(self.execution.unread())
 
     def record(self, event: AnyEvent) -> None:
@@ -347,15 +351,27 @@ class LiveTree:
         self.record(event)
         for command in feed(self.execution, event):
             self._follow(command)
-        if self._todo or self.seq - self.execution.base >= self._history_mark:
-            self._record_todo()
+        if self.todo or self.seq - self.execution.base >= self._history_mark:
+            self.record_todo()
 
-    def _record_todo(self) -> None:
-        """Record the events of commands that are only journal, in the same draft, and what follows from them."""
-        todo = self._todo
+    def catch_up(self) -> None:
+        """Record everything that it is behind with at once, because something else has happened."""
+        while self.todo:
+            self.record_todo()
+
+    def record_todo(self) -> None:
+        """Record the events of commands that are only journal, and what follows from them: as many as fit into a turn
+        of the event loop, or all when the code of the root has ended. The rest has drafts of its own."""
+        todo, room = self.todo, EVENTS_AT_ONCE
         while todo and self.phase is TreePhase.MOVING:
+            if room <= 0 and type(todo[0]) is not AwaitEnd and not self.execution.has_code_ended:
+                break
+            room -= 1
             asked = todo.popleft()
-            event = snapshot_of(self, asked) if isinstance(asked, TakeSnapshot) else asked
+            if isinstance(asked, AwaitEnd):
+                self.open_draft().lookups.append(asked)  # Of the draft that may start that very run.
+                continue
+            event = event_of_command(self, asked) if isinstance(asked, TRANSLATED) else asked
             if type(event) is PatchTaken:
                 # Not earlier: a replay compares it with what the code waits for after all events before this one.
                 event = self.execution.mark(event)
@@ -371,7 +387,6 @@ class LiveTree:
                 self.open_draft().forget(event.events, asked.next_number)
             for command in feed(self.execution, event):
                 self._follow(command)
-        todo.clear()
         length = self.seq - self.execution.base
         if length >= self._history_mark and self.phase is TreePhase.MOVING:
             self._note_length(length)
@@ -381,8 +396,7 @@ class LiveTree:
         if length >= self._history_max:
             self.park(str(HistoryTooLongError(self.id, length + 1, self._history_max)))
             return
-        mark, self._history_mark = self._history_mark, self._history_max
-        workflow = self.fold.root.workflow
+        mark, self._history_mark, workflow = self._history_mark, self._history_max, self.fold.root.workflow
         if advice := long_journal_shown(workflow, mark):
             log.warning("run %s goes on, but %s", self.id, advice, extra=run_fields(self.id, workflow))
 
@@ -392,23 +406,21 @@ class LiveTree:
         for command in commands:
             if is_interrupted(command):
                 assert type(command) is RunStep
-                run = self.fold.runs[command.run]
-                extra = run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)
-                text = "step %s of run %s was interrupted and is not called again"
-                log.warning(text, command.call, run.id, extra=extra)
-                event = interruption_of(command, run, at=self.clock.now())
+                event = interruption_of(command, self.fold.runs[command.run], at=self.clock.now())
                 if command.options.parks:
                     undos.append(event)
                     continue
                 # Until the run gets this failure. It may never: an earlier one can make it cancel the call.
                 self.moving += 1
-                self._todo.append(event)
+                self.todo.append(event)
             else:
                 self._follow(command)
-        if self._todo:
-            self._record_todo()
-        if undos and self.phase is TreePhase.MOVING:
-            self.park_undo(undos[0])
+        if self.todo:
+            self.record_todo()
+        if undos:
+            self.catch_up()
+            if self.phase is TreePhase.MOVING:
+                self.park_undo(undos[0])
 
     def follow_deferred(self) -> None:
         """The tree is stored now: follow the commands that waited for that."""
@@ -419,6 +431,7 @@ class LiveTree:
     def take_message(self, message: Inbound) -> None:
         """Turn a message of the inbox into an event; its row is deleted in the same transaction. An ask that the run
         refuses becomes none."""
+        self.catch_up()
         if self.phase is not TreePhase.MOVING:
             return
         if message.fault and message.run not in self.fold.runs:
@@ -438,6 +451,7 @@ class LiveTree:
         while (
             self.phase is TreePhase.MOVING
             and self.hold is None
+            and not self.todo
             and (timer := self.execution.due_timer(now_at)) is not None
         ):
             if isinstance(timer, DeadlineTimer):
@@ -447,7 +461,7 @@ class LiveTree:
 
     def take_due_retries(self) -> list[RunStep]:
         """The attempts whose back-off is over; they count as moving from now on."""
-        if self.hold is not None:
+        if self.hold is not None or self.todo:
             return []
         now_at = self.clock.now()
         due = [key for key, command in self.retries.items() if command.not_before_at <= now_at]
@@ -538,25 +552,14 @@ class LiveTree:
 
     def emit(self, command: Emit) -> None:
         """Write what a workflow emits with the next change, or park the tree if it cannot be written."""
-        draft, run_id = self.open_draft(), self.fold.runs[command.run].id
-        limits = self._limits
+        draft = self.open_draft()
         try:
-            if command.items > limits.stream_items_max or command.bytes > limits.stream_bytes_max:
-                raise StreamFullError(
-                    run_id,
-                    command.stream,
-                    streams_max=limits.streams_max,
-                    items_max=limits.stream_items_max,
-                    bytes_max=limits.stream_bytes_max,
-                )
-            line = line_of(
-                [command.data], Source(self.id), self.payloads.packer, draft.change.blobs, number=command.number
-            )
+            run, packer, blobs = self.fold.runs[command.run], self.payloads.packer, draft.change.blobs
+            draft.change.streams.append(emitted(command, run, self.id, packer, blobs, self._limits))
         except OutliveError as error:  # Too large, or a payload codec of the user's that raises.
-            self._todo.clear()
-            self._todo.append(RunParked(at=self.clock.now(), reason=storable(str(error))))
+            self.todo.clear()
+            self.todo.append(RunParked(at=self.clock.now(), reason=storable(str(error))))
             return
-        draft.change.streams.append(StreamLines(run=command.run, name=command.stream, lines=(line,)))
         draft.change.rings, self.has_readers = self.id, True
 
     # -- What the run asks for -------------------------------------------------------------------------------
@@ -569,7 +572,7 @@ class LiveTree:
                     if command.intended == command.attempt:
                         self.moving -= 1  # It was counted when it was asked for; its intent is recorded now.
                     elif command.lacks_intent and not command.not_before_at:
-                        self._todo.append(intent_of(command, at=self.clock.now()))
+                        self.todo.append(intent_of(command, at=self.clock.now()))
                         return
                 (self.draft or self.open_draft()).effects.append(command)
             case CancelStep():
@@ -582,18 +585,16 @@ class LiveTree:
                 self.open_draft().effects.append(command)
             case EndRun(successor=Successor()) if not self.journal:
                 self.deferred.append(command)
-            case StartChild() | StartDetached() | Record() | EndRun():
-                self._todo.append(event_of_command(self, command))
+            case StartChild() | StartDetached() | Record() | EndRun() | TakeSnapshot():
+                # Not yet an event: what goes with it belongs to its draft, and a snapshot to the events before it.
+                self.todo.append(command)
             case Emit():
                 self.emit(command)
             case AwaitEnd():
                 self.lookups += 1
-                self.open_draft().lookups.append(command)
-            case TakeSnapshot():
-                # Not yet an event: a snapshot is complete only when the events before it are recorded.
-                self._todo.append(command)
+                self.todo.append(command)
             case Park():
-                self._todo.clear()
-                self._todo.append(RunParked(at=self.clock.now(), reason=command.reason))
+                self.todo.clear()
+                self.todo.append(RunParked(at=self.clock.now(), reason=command.reason))
             case _:
                 assert_never(command)

@@ -69,6 +69,7 @@ class StepReports:
 
     def _record_late(self, live: LiveTree, attempt: Attempt, result: bytes | None, failure: Failure | None) -> None:
         command = attempt.command
+        live.catch_up()
         is_ours = live.phase is TreePhase.MOVING and not self._worker.is_stopping
         if not is_ours or command.run not in live.fold.runs:
             text = "attempt %d of step %s of run %s ended after it was given up, and its run is not in motion here: %s"
@@ -129,6 +130,7 @@ class StepReports:
         self._worker.settle(live)
 
     def _may_save(self, live: LiveTree, command: RunStep) -> bool:
+        live.catch_up()
         is_moving = live.phase is TreePhase.MOVING and not self._worker.is_stopping
         return is_moving and (command.run, command.call) in live.execution.calls
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from outlive._journal.packing import Packer, mail_mark
 from outlive._journal.stream import Source as LineSource
 from outlive._journal.stream import array_of, seal_items, seal_source
+from outlive._model import Limits, Run
 from outlive._model.payload import Blob
+from outlive._replay.command import Emit
 from outlive._runtime.tree.emitter import Source
-from outlive._store.streams import StreamLine
+from outlive._store.streams import StreamLine, StreamLines
+from outlive.errors import StreamFullError
 
 LINE_BYTES_MAX = 16 * 1024
 """Items beyond this begin another line; an item that is larger is a line of its own."""
@@ -46,3 +49,21 @@ def line_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob
     body, head = seal_items(payload), seal_source(LineSource(source.call, source.attempt, source.epoch))
     size = len(body) + (len(blob.data) if blob is not None else 0)
     return StreamLine(body, len(items), head, size, number)
+
+
+def emitted(command: Emit, run: Run, root_id: str, packer: Packer, blobs: list[Blob], limits: Limits) -> StreamLines:
+    """What a workflow emits, for the next change.
+
+    Raises:
+        StreamFullError: the stream is full. UnserialisableError, PayloadTooLargeError: as `line_of`.
+    """
+    if command.items > limits.stream_items_max or command.bytes > limits.stream_bytes_max:
+        raise StreamFullError(
+            run.id,
+            command.stream,
+            streams_max=limits.streams_max,
+            items_max=limits.stream_items_max,
+            bytes_max=limits.stream_bytes_max,
+        )
+    line = line_of([command.data], Source(root_id), packer, blobs, number=command.number)
+    return StreamLines(run=command.run, name=command.stream, lines=(line,))

@@ -77,7 +77,12 @@ class Writing(Protocol):
         """Store a value with the change; `of` is its owner, if that is not the tree."""
 
 
-def event_of_command(live: Writing, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
+Translated = StartChild | StartDetached | Record | EndRun | TakeSnapshot
+TRANSLATED = (StartChild, StartDetached, Record, EndRun, TakeSnapshot)
+"""Commands that become events when they are recorded."""
+
+
+def event_of_command(live: Writing, command: Translated) -> AnyEvent:
     """The event of a command that has no effect outside the journal."""
     try:
         match command:
@@ -91,21 +96,20 @@ def event_of_command(live: Writing, command: StartChild | StartDetached | Record
                 return _record_of(live, command)
             case EndRun():
                 return _end(live, command)
+            case TakeSnapshot():
+                return _snapshot_of(live, command)
     except Exception as error:  # Too large, or a payload codec of the user's that raises.
         return _parked(live, error)
 
 
-def snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken | RunParked:
+def _snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken:
     """The event that replaces everything recorded so far; to be recorded next."""
     root, created = live.fold.root, live.execution.created
     assert created is not None
     created = msgspec.structs.replace(created, tags=root.tags)  # It may have given itself others.
     # A replay from here has no other clock, and the time of the run may be ahead of this worker's.
     at = max(live.clock.now(), live.execution.loop.now_at)
-    try:
-        payload = live.pack(command.data, "a snapshot")
-    except Exception as error:  # As above.
-        return _parked(live, error)
+    payload = live.pack(command.data, "a snapshot")
     return SnapshotTaken(
         at=at,
         created=created,

@@ -1,0 +1,124 @@
+"""A run that asks for much at once gives way: it is recorded in several turns of the event loop, with a draft each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import outlive
+from outlive._runtime.tree import live
+from outlive.client.fsck import check_store
+from outlive.testing import crash_everywhere
+from tests.engine.inside import store_of, trees_of
+from tests.engine.support import Place, hold, in_time, note, reaches, stage, until
+
+pytestmark = pytest.mark.any_store
+
+MANY = 1_000
+
+
+@outlive.workflow(name="fanned.child")
+async def child(number: int) -> int:
+    """Ends at once."""
+    return number
+
+
+@outlive.workflow(name="fanned.out")
+async def fanned_out(count: int) -> int:
+    """Has many children."""
+    return sum(await asyncio.gather(*(child(number) for number in range(count))))
+
+
+@outlive.workflow(name="fanned.busy")
+async def busy(name: str) -> str:
+    """A child that does more than to end."""
+    await asyncio.sleep(0.001)
+    return await note(name)
+
+
+@outlive.workflow(name="fanned.all")
+async def all_kinds(count: int) -> list[Any]:
+    """Has children, and something else goes on beside them."""
+    beside = asyncio.create_task(hold("beside"))
+    word = await outlive.wait_for_signal("word", str)
+    names = await asyncio.gather(*(busy(f"{word} {number}") for number in range(count)))
+    outlive.set_tags(names=str(len(names)))
+    return [*names, await outlive.wait_for_signal("last", str), await beside]
+
+
+async def test_many_children_are_recorded_in_turns(place: Place) -> None:
+    """Between two of them other runs move."""
+    async with place.engine() as engine:
+        starting = asyncio.create_task(engine.start(fanned_out, MANY, id="parent"))
+        in_each_turn, recorded = [], 0
+        while recorded < 2 * MANY:
+            await asyncio.sleep(0)
+            now = max((tree.seq + 1 for tree in trees_of(engine)), default=0)
+            in_each_turn.append(now - recorded)
+            recorded = now
+
+        assert max(in_each_turn) <= MANY / 2
+        assert await in_time((await starting).result()) == sum(range(MANY))
+        assert [] == await check_store(store_of(engine))
+
+
+async def test_what_happens_meanwhile_waits_for_its_turn(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a step, signals and timers come between two events of a burst."""
+    monkeypatch.setattr(live, "EVENTS_AT_ONCE", 1)
+    async with place.engine() as engine:
+        run = await engine.start(all_kinds, 8, id="parent")
+        await stage.gate("beside").reached()
+        await run.signal("word", "a")
+
+        async def is_behind() -> bool:
+            return any(tree.todo for tree in trees_of(engine)) or bool(stage.calls)
+
+        await until(is_behind)
+        stage.gate("beside").open()
+        await run.signal("last", "end")
+
+        assert await in_time(run.result()) == [*(f"a {number}" for number in range(8)), "end", "beside"]
+        assert [] == await check_store(store_of(engine))
+
+
+async def test_run_that_is_cancelled_in_a_burst_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it had asked for before is recorded first."""
+    monkeypatch.setattr(live, "EVENTS_AT_ONCE", 1)
+    async with place.engine() as engine:
+        run = await engine.start(all_kinds, 50, id="parent")
+        await stage.gate("beside").reached()
+        await run.signal("word", "a")
+        await run.cancel()
+        stage.gate("beside").open()
+
+        await reaches(run, outlive.RunStatus.CANCELLED)
+        assert [] == await check_store(store_of(engine))
+
+
+async def test_worker_that_stops_in_a_burst_leaves_the_rest_to_another(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A journal may end in the middle of what one event has brought."""
+    monkeypatch.setattr(live, "EVENTS_AT_ONCE", 1)
+    async with place.engine() as engine:
+        run = await engine.start(fanned_out, 200, id="parent")
+        assert trees_of(engine)[0].todo, "it is in the middle"
+    async with place.engine() as engine:
+        run = engine.get("parent")
+        assert await in_time(run.result()) == sum(range(200))
+        assert [] == await check_store(store_of(engine))
+
+
+@outlive.workflow(name="fanned.crashed")
+async def crashed() -> int:
+    """Everything at once."""
+    return sum(map(len, await asyncio.gather(*(busy(f"{number}") for number in range(4)))))
+
+
+async def test_burst_survives_a_crash_between_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each of its changes."""
+    monkeypatch.setattr(live, "EVENTS_AT_ONCE", 1)
+    report = await crash_everywhere(crashed, max_points=12)
+    assert report.result == 4
