@@ -280,6 +280,22 @@ async def test_an_id_that_is_none_is_refused(api: Caller, engine: TestEngine, ma
     assert (400, "Malformed") == (answer.status, answer.error)
 
 
+async def test_a_request_that_the_server_cancels_is_answered(engine: TestEngine) -> None:
+    """A server that stops waits for so long and no longer. A caller that waits for a result gets 503, and it is no
+    failure of the application."""
+    api = Caller(Api(engine))
+    await engine.start(shop.api_patient, id="quiet")
+    waiting = asyncio.ensure_future(api.get("/api/v1/runs/quiet/result?wait=50"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    waiting.cancel()
+    stopped = await waiting
+
+    assert (503, "EngineClosedError") == (stopped.status, stopped.error)
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("outlive-http")]
+
+
 async def test_a_reader_of_a_list_that_goes_while_nothing_happens_leaves_no_task(engine: TestEngine) -> None:
     """Not even while another one still follows the same list."""
     await engine.start(shop.api_patient, id="quiet")

@@ -81,6 +81,9 @@ async def main():
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /outlive/api/v1/follow/runs HTTP/1.1\\r\\nhost: localhost\\r\\n\\r\\n")
     await reader.readuntil(b"event: list")
+    run = await web.engine.start(web.checkout, web.Order("lamp", 1200))
+    waiting, sender = await asyncio.open_connection("127.0.0.1", port)
+    sender.write(f"GET /outlive/api/v1/runs/{run.id}/result?wait=50 HTTP/1.1\\r\\nhost: localhost\\r\\n\\r\\n".encode())
     used, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     await asyncio.sleep(2)
     used, grown = time.process_time() - used, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
@@ -89,6 +92,7 @@ async def main():
     server.should_exit = True  # As at SIGTERM, and when it reloads.
     await asyncio.wait_for(serving, 30)
     assert web.engine.loop is None
+    assert b" 503 " in await waiting.readline()
 
 asyncio.run(main())
 """
@@ -127,6 +131,6 @@ def test_the_orders_of_the_guide_are_placed_confirmed_and_looked_at(folder: Path
 
 
 def test_a_reader_that_follows_runs_costs_nothing_and_does_not_keep_uvicorn_from_stopping(folder: Path) -> None:
-    """A dashboard that is open in a browser is such a reader. The server stops as the guide says, and logs no failure
-    of the application."""
+    """A dashboard that is open in a browser is such a reader. The server stops as the guide says, answers a program
+    that waits for a result with 503, and logs no failure of the application."""
     run(FOLLOWED, folder=folder)

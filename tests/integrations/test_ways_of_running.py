@@ -88,6 +88,7 @@ class Running:
         self.way, self._folder, self._port, self._process = way, folder, port, process
         self._readers: list[socket.socket] = []
         self._pings: list[float] = []
+        self._unanswered: list[str] = []
 
     def wait_until_ready(self) -> None:
         """Return when it answers."""
@@ -132,16 +133,20 @@ class Running:
     def begin(self) -> None:
         """From here on it is watched."""
         self._cpu, self._memory, self._began = self._used(), self._size(), time.monotonic()
-        self._pings = []
+        self._pings, self._unanswered = [], []
 
     def ping(self) -> None:
         """Ask for something small, and note how long that takes."""
         asked_at = time.monotonic()
-        self._ask()
+        try:
+            self._ask()
+        except OSError as error:
+            self._unanswered.append(f"{self.way.name} does not answer a request: {error!r}:\n{self._log()}")
         self._pings.append(time.monotonic() - asked_at)
 
     def findings(self) -> Iterator[str]:
         """What a person would complain about."""
+        yield from self._unanswered
         cpu = (self._used() - self._cpu) / (time.monotonic() - self._began)
         grown, typical, worst = self._size() - self._memory, statistics.median(self._pings), max(self._pings)
         log.info("%s: %.3f of a processor, %+.1f MB, ping %.3f/%.3f s", self.way.name, cpu, grown, typical, worst)

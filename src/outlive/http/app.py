@@ -168,6 +168,10 @@ class Api:
             await look_again()
         except (Gone, Unread):
             raise
+        except asyncio.CancelledError:
+            # The server stops and waits no longer: that is no failure of the app, and its caller gets 503.
+            await _send_problem(send, _closed(), request, operation)
+            return
         except Exception as error:
             problem = problem_of(error)
             if is_denial(problem, request):
@@ -283,7 +287,7 @@ class Api:
                 return work.result()
             if gone.done():
                 raise Gone
-            raise EngineClosedError("waiting for a result")
+            raise _closed()
         finally:
             for task in (work, gone):
                 task.cancel()
@@ -450,6 +454,10 @@ async def _send_all(send: Send, parts: AsyncGenerator[bytes, None]) -> None:
     async with aclosing(parts):
         async for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
+
+
+def _closed() -> EngineClosedError:
+    return EngineClosedError("this request")
 
 
 async def _send_problem(
