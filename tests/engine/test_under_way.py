@@ -259,7 +259,6 @@ async def test_what_people_may_not_see_is_hidden(place: Place) -> None:
         (step,) = await run.steps(arguments=True)
         assert step.arguments["card"] == "[redacted]"
         assert "47-11" not in await run.why()
-        assert (await run.steps(arguments=True))[0].arguments["card"] == "47-11"
         stage.gate("charge_slowly").open()
 
 
