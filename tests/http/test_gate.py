@@ -206,6 +206,17 @@ async def test_wrong_keys_and_many_requests_are_slowed_down(engine: TestEngine) 
     assert ([200, 200, 200, 429], 200) == (viewer, admin.status)
 
 
+async def test_two_keys_with_one_name_have_a_rate_each(engine: TestEngine) -> None:
+    """Two tenants call their programs the same, and neither uses up what the other may send. [S33]"""
+    app = Api(engine, auth="keys", limits=ApiLimits(rate=TokenBucket(rate=0.001, burst=2)))
+    keys = [(await engine.keys.create("app", tags={"tenant": tenant})).secret for tenant in ("a", "b")]
+    statuses = [
+        [(await Caller(app, key=key, address=FAR).get("/api/v1/runs")).status for _ in range(3)] for key in keys
+    ]
+
+    assert [[200, 200, 429]] * 2 == statuses
+
+
 async def test_a_principal_of_some_workflows_sees_no_others(engine: TestEngine) -> None:
     """Runs of others are not there; lists have to name a workflow of its own. [S12]"""
     api = Caller(Api(engine, auth=AUTH), key=LIMITED)

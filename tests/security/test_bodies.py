@@ -170,6 +170,21 @@ async def test_all_requests_together_hold_so_many_bytes(engine: TestEngine) -> N
     assert third.status != 503
 
 
+async def test_bodies_of_one_key_leave_room_for_those_of_another(engine: TestEngine) -> None:
+    """A tenant that holds many slow bodies open gets half of what there is, whatever its keys are called. [S33 S35]"""
+    api = Api(engine, auth="keys", limits=ApiLimits(bodies_bytes_max=10_000))
+    made = [await engine.keys.create("app", scope="operator", tags={"tenant": name}) for name in ("a", "b")]
+    noisy, quiet = ({"authorization": f"Bearer {each.secret}", "content-length": "4000"} for each in made)
+    senders: list[Sender] = []
+    for headers in (noisy, noisy, noisy, quiet):
+        senders.append(Sender(api, "/api/v1/runs", headers=headers))
+        senders[-1].body = b" " * 2_500
+        await senders[-1].is_asked.wait()
+
+    answers = [await sender.end() for sender in senders]
+    assert [400, 400, 503, 400] == [answer.status for answer in answers], answers
+
+
 async def test_senders_that_are_not_known_do_not_use_up_what_others_need(engine: TestEngine) -> None:
     """They have a small budget of their own. [S35]"""
     limits = ApiLimits(open_bodies_bytes_max=10, bodies_bytes_max=10_000)

@@ -237,16 +237,17 @@ class Api:
     async def _body_in_time(self, call: Call, request: Request, operation: Operation) -> bytes:
         """The body; the key of one that arrived slowly is looked at again, as it may be revoked by now."""
         began = _loop_time()
-        body = await self._body(request, operation)
+        body = await self._body(request, operation, call.principal)
         if _loop_time() - began >= self._limits.check_again_seconds:
             await call.check_again()
         return body
 
-    async def _body(self, request: Request, operation: Operation) -> bytes:
+    async def _body(self, request: Request, operation: Operation, principal: Principal) -> bytes:
         size = self._limits.open_body_bytes_max if operation.is_open else self._limits.body_bytes_max
         budget = self._budgets.strangers if operation.is_open else self._budgets.known
+        sender = "" if operation.is_open or principal.may_use("admin", "store") else principal.id
         try:
-            return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget)
+            return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget, sender=sender)
         except TimeoutError:
             raise Problem(
                 408,

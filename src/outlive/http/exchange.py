@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import cached_property
@@ -57,21 +58,32 @@ class Unread(Exception):
 
 
 class ByteBudget:
-    """How many bytes the bodies of requests under way may have together."""
+    """How many bytes the bodies of requests under way may have together.
+
+    A sender may have as many as are free. So one sender gets half of them, two get a third each, and there is always
+    room for another one.
+    """
 
     def __init__(self, most: int) -> None:
         self._left = most
+        self._taken: Counter[str] = Counter()
+        """By the sender."""
 
-    def take(self, count: int) -> bool:
-        """Take so many bytes, if there are as many left."""
-        if count > self._left:
+    def take(self, count: int, sender: str) -> bool:
+        """Take so many bytes, if there are as many left; a sender without a name may have all."""
+        if not count:
+            return True
+        own = self._taken[sender] + count if sender else 0
+        if count > self._left or own > self._left - count:
             return False
         self._left -= count
+        self._taken[sender] += count
         return True
 
-    def give_back(self, count: int) -> None:
-        """A request that has taken them is answered."""
+    def give_back(self, count: int, sender: str) -> None:
+        """A request of this sender that has taken them is answered."""
         self._left += count
+        self._taken -= Counter({sender: count})  # A sender without bytes is forgotten.
 
 
 class Request:
@@ -102,6 +114,7 @@ class Request:
         """Whether it has no body."""
         self._is_read = self._has_none
         self._budget: ByteBudget | None = None
+        self._sender = ""
         self._taken = 0
         """Bytes of that budget."""
 
@@ -110,14 +123,17 @@ class Request:
         """The parameters behind the question mark, the last one of each name."""
         return dict(parse_qsl(self._scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
-    async def body(self, *, bytes_max: int, seconds: float, budget: ByteBudget | None = None) -> bytes:
-        """The body, as it was sent. Its bytes count in a budget, if there is one, from when they arrive until `close`.
+    async def body(
+        self, *, bytes_max: int, seconds: float, budget: ByteBudget | None = None, sender: str = ""
+    ) -> bytes:
+        """The body, as it was sent. Its bytes count in a budget, if there is one, as those of the sender, from when
+        they arrive until `close`.
 
         Raises:
             Refused: it is larger than that, or than what the budget has left. Gone: the sender has closed the
                 connection. TimeoutError: it has not arrived within so many seconds.
         """
-        self._budget = budget
+        self._budget, self._sender = budget, sender
         async with asyncio.timeout(seconds):
             return await self._whole(bytes_max)
 
@@ -129,7 +145,7 @@ class Request:
     def close(self) -> None:
         """It is answered: give back what its body took."""
         if self._budget is not None:
-            self._budget.give_back(self._taken)
+            self._budget.give_back(self._taken, self._sender)
             self._taken = 0
 
     async def answer(self, send: Send, body: bytes) -> None:
@@ -184,7 +200,7 @@ class Request:
 
     def _take(self, count: int) -> None:
         if self._budget is not None:
-            if not self._budget.take(count):
+            if not self._budget.take(count, self._sender):
                 raise _too_busy()
             self._taken += count
 

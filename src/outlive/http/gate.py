@@ -97,10 +97,10 @@ class Gate:
         if given is not None:
             self._guesses.note_right(given)
         if self._rate is not None:
-            wait = self._rate.wait(found.name)
+            wait = self._rate.wait(found.id)
             if wait:
                 raise _too_often(f"{found.name} sends more requests than it may", wait)
-            self._rate.count(found.name)
+            self._rate.count(found.id)
         return found
 
     async def is_still(self, principal: Principal, request: Request) -> bool:

@@ -21,7 +21,8 @@ class ApiLimits:
     open_body_bytes_max: int = 16 * 1024
     """The same for a request that needs no key: for a link to decide, and for a webhook without a token and a key."""
     bodies_bytes_max: int = 64 * 1024 * 1024
-    """How many bytes the bodies of all requests under way may have together."""
+    """How many bytes the bodies of all requests under way may have together. A sender may have as many as are free: one
+    gets half of them, two get a third each."""
     open_bodies_bytes_max: int = 8 * 1024 * 1024
     """The same for those whose sender is not known: who has no key cannot use up what the others need."""
     body_seconds: float = 30.0

@@ -148,9 +148,9 @@ class Webhooks:
         is_known = any(each.trigger.token is not None for each in webhooks)
         is_open = not is_known and all(each.trigger.hmac is None for each in webhooks)
         size = min(limits.open_body_bytes_max, limits.body_bytes_max) if is_open else limits.body_bytes_max
-        budget = self._budgets.known if is_known else self._budgets.strangers
+        budget, sender = (self._budgets.known, request.path) if is_known else (self._budgets.strangers, "")
         try:
-            return await request.body(bytes_max=size, seconds=limits.body_seconds, budget=budget)
+            return await request.body(bytes_max=size, seconds=limits.body_seconds, budget=budget, sender=sender)
         except TimeoutError:
             late = f"the body has not arrived within {limits.body_seconds:g} s"
             raise Refused(408, late, {"connection": "close"}) from None
