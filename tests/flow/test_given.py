@@ -118,7 +118,7 @@ def test_each_keyword_takes_what_it_says_and_refuses_the_rest(schema: Any, good:
     ],
 )
 def test_a_schema_that_we_cannot_keep_is_refused_before_anything_runs(schema: Any, said: str) -> None:
-    """Not ignored: people would believe that it is checked."""
+    """Not ignored: people would believe that it is checked. A regular expression of others is refused. [S27]"""
     (problem,) = schema_problems(schema, ("input", "x"), is_property=True)
 
     assert said in problem.shown()

@@ -14,7 +14,7 @@ from outlive import KeepAudit
 from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._store.audit import AuditRow
 from outlive.client.audit_chain import AuditCheck
-from outlive.errors import ConfigurationError, InvalidArgumentError, RunNotFoundError
+from outlive.errors import ConfigurationError, InvalidArgumentError, RunExistsError, RunNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
 from tests.security.test_audited import give_triggers
@@ -288,3 +288,23 @@ async def verified(
     with monkeypatch.context() as patched:
         patched.setattr(store_of(engine), "read_audit", read_audit)
         return await engine.audit.verify(since=since)
+
+
+CARRIED = "name: carried\nsteps:\n  wait: { use: wait_for_signal, with: { name: go } }\n"
+
+
+async def test_an_import_that_was_refused_is_no_row(engine: TestEngine) -> None:
+    """The document that came with it is one of its own: it is here before the run, and stays. [S37]"""
+    async with TestEngine() as other:
+        await other.flows.apply(CARRIED)
+        await other.flows.start("carried", id="o-1")
+        await other.settle()
+        text = await other.export("o-1")
+    await engine.start(audited_order, 1, id="o-1")
+
+    with outlive.acting("ann"):
+        with pytest.raises(RunExistsError):
+            await engine.import_run(text)
+        assert await said(engine) == ["ann flow.bring carried"]
+        await engine.import_run(text, id="o-2")
+    assert [line for line in await said(engine) if "import" in line] == ["ann import o-2"]

@@ -182,12 +182,25 @@ def test_the_bill_of_materials_has_all_that_the_lock_has() -> None:
 
 
 def test_what_is_trusted_is_written_down() -> None:
-    """Who may do what by design, and where to write if something else is possible. [S42]"""
+    """Who may do what by design, what is plain, and where to write if something else is possible. [S32 S42]"""
     text = (ROOT / "SECURITY.md").read_text("utf-8")
 
     for who in ("code of workflows", "operator", "database", "API key", "publish flows", "webhooks", "payloads"):
         assert re.search(rf"(?m)^\|[^|]*{who}", text), who
     assert "## Reporting" in text
+    assert "Names, tags, error messages and the ids of runs are stored and shown in plain text" in text
+
+
+def test_the_threat_model_names_rules_that_there_are() -> None:
+    """Each row says what a person or a program cannot do, and which rules see to that. [S42]"""
+    page = (ROOT / "docs" / "guides" / "security.md").read_text("utf-8")
+    table = page.partition("## Who can do what")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if re.search(r"S\d+ \|$", line)]
+    rules = set(re.findall(r"(?m)^\| (S\d+) ", (ROOT / "docs" / "internals" / "security.md").read_text("utf-8")))
+
+    for who in ("publisher", "operator", "viewer", "worker", "sender of webhooks", "decider", "reader of the store"):
+        assert [row for row in rows if who in row[0]], who
+    assert set(re.findall(r"S\d+", " ".join(row[-1] for row in rows))) <= rules
 
 
 @pytest.mark.parametrize(

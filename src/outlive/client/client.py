@@ -233,9 +233,11 @@ class Client:
         root_id = copy.root.id if id is None else check_run_id(id)
         await check_copy(copy, scratch)
         async with self.access.admission.start(root_id):
+            # First: the run must not be here without the document that it goes on with. It stays if the id is taken.
+            for document in copy.documents:
+                with doing("flow.bring", document.name):
+                    await bring_documents(self.library, [document], source="the exported run")
             with doing("import", root_id):
-                # First: the run must not be here without the document that it goes on with.
-                await bring_documents(self.library, copy.documents, source="the exported run")
                 await write_copy(store, copy, root_id=root_id)
         self.access.ring()
         return root_id

@@ -32,7 +32,7 @@ class DeletingConformance(Facet):
     """`delete_trees`, and the collection of blobs."""
 
     async def test_tree_that_ended_goes_with_all_that_hangs_on_it(self, store: Store, clock: ManualClock) -> None:
-        """No verb finds anything of it, a checker neither; its ids are free, and another tree is as it was."""
+        """No verb finds anything of it, a checker neither; its ids are free, and another tree is as it was. [S31]"""
         tree, other = await full_tree(store, "run-1"), await full_tree(store, "run-2")
         await store.watch_ends([Watch(run_id="run-3", watcher="run-1", key="k")])
         clock.advance(seconds=1)
