@@ -12,6 +12,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import AskReceived, RunClaimed, RunForked, StepSucceeded
+from outlive.client import retrying
 from outlive.codecs import Encryption
 from outlive.errors import (
     AskNotFoundError,
@@ -437,3 +438,52 @@ async def until_waiting(run: outlive.RunHandle[Any]) -> None:
     """Return when a run waits."""
     while await run.status() != "waiting":  # noqa: ASYNC110
         await asyncio.sleep(0)
+
+
+# -- Verbs that replay ----------------------------------------------------------------------------------------------
+
+IS_WELL: list[bool] = []
+
+
+@outlive.step
+async def last_fails(number: int, last: int) -> int:
+    """Fails at the end, as long as a test says so."""
+    if number == last and not IS_WELL:
+        raise ValueError("not yet")
+    return number
+
+
+@outlive.workflow
+async def long_until_it_fails(steps: int) -> int:
+    """Has an event for each of many steps."""
+    return sum([await last_fails(number, steps) for number in range(1, steps + 1)])
+
+
+@pytest.mark.parametrize("verb", ["fork", "retry"])
+async def test_a_fork_and_a_retry_of_a_long_journal_give_way(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code is replayed for them, several times for a retry, and one who does so all the time stops no one else:
+    the loop turns after so many events. [S33 S35]"""
+    monkeypatch.setattr(retrying, "EVENTS_AT_ONCE", 2)
+    IS_WELL.clear()
+    async with TestEngine() as engine:
+        run = await engine.start(long_until_it_fails, 200, id="long")
+        with pytest.raises(outlive.RunFailed):
+            await run.result()
+        IS_WELL.append(True)
+        turns, is_over = 0, False
+
+        def count() -> None:
+            nonlocal turns
+            turns += 1
+            if not is_over:
+                asyncio.get_running_loop().call_soon(count)
+
+        asyncio.get_running_loop().call_soon(count)
+        if verb == "fork":
+            run = await engine.fork("long", id="forked", at="last_fails#200")
+        else:
+            await engine.retry("long")
+        is_over = True
+
+        assert turns > 100
+        assert await run.result() == 20_100

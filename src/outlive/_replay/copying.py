@@ -11,7 +11,7 @@ changes is done again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -110,8 +110,8 @@ class Copier:
         """Where messages are in the new journal, by where they were."""
         self.events: list[AnyEvent] = []
 
-    def copy(self, first: AnyEvent, numbered: Numbered, *, until: int, is_edited: bool) -> None:
-        """Copy the events before `until`, with `first` in the place of the first one.
+    def copy(self, first: AnyEvent, numbered: Numbered, *, until: int, is_edited: bool) -> Generator[None, None, None]:
+        """Copy the events before `until`, with `first` in the place of the first one. It yields at each event.
 
         Raises:
             CannotFork: the code contradicts the history, or an edit has no place in it.
@@ -125,6 +125,7 @@ class Copier:
         self._execution.look_ahead([first, *(event for _, event in before)])
         self._take(first)
         for number, event in before:
+            yield
             if isinstance(event, journal.StepEndedLate):
                 continue  # It answers nothing, and was no attempt of the copy.
             if isinstance(event, _OF_WORKERS) or _wanted_its_end(event):

@@ -19,7 +19,7 @@ A roll-back is not taken back: what it has undone would be missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 
 import msgspec
 
@@ -105,21 +105,21 @@ class Search:
         """Calls that undo something, as the trials have seen them."""
         self._trouble = ""
 
-    def run(self) -> TakenBack:
-        """What must be taken back.
+    def run(self) -> Generator[None, None, TakenBack]:
+        """What must be taken back. It yields at each event of each trial.
 
         Raises:
             CannotRetry: nothing would help, or a roll-back stands in the way.
         """
         end = {self._end: self._last_ends}
         requests = {number: number for number, event in self._life if self._is_request(event)}
-        only_end = self._try(end)
+        only_end = yield from self._try(end)
         # No event asked for the cancel of a run that was not in motion: only its end is taken back.
         if not requests and self._is_good(only_end):
             return self._found(only_end)
         failures = {number: event for number, event in self._life if _is_failure(event)}
         for taken, is_careful in self._choices(end | requests, failures):
-            trial = self._try(taken)
+            trial = yield from self._try(taken)
             if self._is_good(trial, is_careful=is_careful):
                 return self._found(trial)
         raise CannotRetry(self._trouble or self._same_end())
@@ -173,7 +173,7 @@ class Search:
 
     # -- Trials ----------------------------------------------------------------------------------------------
 
-    def _try(self, taken: dict[int, int]) -> _Trial:
+    def _try(self, taken: dict[int, int]) -> Generator[None, None, _Trial]:
         trial = _Trial(set(taken), since=min(taken.values()))
         execution = self._make()
         # A call with other arguments was made only because of the failure.
@@ -181,6 +181,7 @@ class Search:
         execution.look_ahead([*self._events, self._retried(trial.left_out, trial.since)])
         try:
             for number, event in self._numbered:
+                yield
                 if number in execution.ahead.undone and number:
                     feed_again(execution, event)
                     continue
@@ -220,7 +221,8 @@ class Search:
         if trial.contradiction:
             self._trouble = self._trouble or trial.contradiction
             return False
-        dropped = [event for number, event in self._numbered if number in {*trial.dropped}]
+        numbers = set(trial.dropped)
+        dropped = [event for number, event in self._numbered if number in numbers]
         undos = [event for event in dropped if isinstance(event, _OF_STEPS) and (event.run, event.call) in self._undos]
         if undos and trial.is_open:
             names = ", ".join(dict.fromkeys(event.call for event in undos))

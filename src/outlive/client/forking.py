@@ -7,7 +7,7 @@ them to their tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 from outlive._define.batch import BATCH
 from outlive._define.intervention import OF_RUN, Intervention
 from outlive._define.middleware import around_workflow
-from outlive._journal.codec import open_journal, salt_of, seal
+from outlive._journal.codec import Row, open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, ApprovalDecided, DetachedEnded, RunCreated, RunForked, SnapshotTaken
 from outlive._journal.fold import Fold
 from outlive._journal.history import blobs_of
@@ -34,7 +34,7 @@ from outlive.client.acting import check_acts_on, check_uses, doing, own_bounds
 from outlive.client.definitions import Definitions, checked_input
 from outlive.client.interventions import Interventions
 from outlive.client.placing import own_place
-from outlive.client.retrying import in_callback
+from outlive.client.retrying import in_turns
 from outlive.client.starting import Ids
 from outlive.errors import InvalidArgumentError, RunExistsError, RunNotForkableError
 
@@ -101,7 +101,7 @@ class Forker:
         ids = blobs_of(rows)
         blobs = await store.get_blobs(sorted(ids)) if ids else {}
         fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=number)
-        change = await in_callback(lambda: fork.change(events, at, results, data, reason, now_at=store.now()))
+        change = await in_turns(fork.change(events, at, results, data, reason, now_at=store.now()))
         async with self._access.admission.start(new_id):
             with doing("fork", origin.id, reason):
                 outcomes = await self._access.store.commit([change])
@@ -155,8 +155,8 @@ class _Fork:
         reason: str,
         *,
         now_at: int,
-    ) -> Change:
-        """The change that creates the new tree."""
+    ) -> Generator[None, None, Change]:
+        """The change that creates the new tree; it yields at each event."""
         spec = self._access.registry.workflow(self._origin.workflow, self._version)
         execution = Execution(
             self._id,
@@ -170,7 +170,7 @@ class _Fork:
         try:
             until = numbered.find(at)
             first = self._first(events[0], spec, input)
-            copier.copy(first, numbered, until=until, is_edited=input is not None)
+            yield from copier.copy(first, numbered, until=until, is_edited=input is not None)
             span = _span(events)
             copier.go_on(
                 RunForked(
@@ -190,12 +190,15 @@ class _Fork:
         finally:
             execution.drop()
         fold, salt = Fold(self._id), salt_of(self._nonce)
-        for event in copier.events:
+        rows: list[Row] = []
+        for seq, event in enumerate(copier.events):
+            yield
             fold.apply(event)
+            rows.append(seal(event, salt=salt, seq=seq))
         return Change(
             journal=0,
             after=-1,
-            rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(copier.events)],
+            rows=rows,
             runs=list(fold.runs.values()),
             blobs=list(self._new_blobs.values()),
         )

@@ -9,7 +9,7 @@ at once. Nothing is deleted: the history has the failure, the end and the retry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextvars import Context
 from functools import partial
 from typing import TypeVar
@@ -34,6 +34,8 @@ from outlive.client.starting import read_tree
 from outlive.errors import OutliveError, RunNotRetriableError
 
 RETRIES_MAX = 100
+EVENTS_AT_ONCE = 100
+"""Of a journal that is replayed; then the loop turns, for a journal may be long and be replayed several times."""
 _REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
 """Messages that were about the life that has ended."""
 RETRIABLE = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
@@ -77,7 +79,7 @@ class Retrier:
         if not events or 0 not in tree or not isinstance(events[-1], Ending):
             raise RunNotRetriableError(root.id, "another client has retried it")
         spec = self._access.registry.workflow(root.workflow, root.version)
-        taken = await in_callback(lambda: self._search(root, events, blobs))
+        taken = await in_turns(self._search(root, events, blobs))
         at = store.now()
         retries = _retries(events, taken, at=at, reason=reason)
         fold, salt, after = Fold(root.id), salt_of(root.nonce), rows[-1][0]
@@ -99,7 +101,7 @@ class Retrier:
             is_guarded=spec.forgets,
         )
 
-    def _search(self, root: Run, events: list[AnyEvent], blobs: dict[str, bytes]) -> TakenBack:
+    def _search(self, root: Run, events: list[AnyEvent], blobs: dict[str, bytes]) -> Generator[None, None, TakenBack]:
         packer, owners = self._access.packer, (tree_mark(root.nonce), mail_mark(root.id))
 
         def make() -> Execution:
@@ -114,7 +116,7 @@ class Retrier:
             return execution
 
         try:
-            return Search(events, make).run()
+            return (yield from Search(events, make).run())
         except CannotRetry as error:
             raise RunNotRetriableError(root.id, str(error)) from None
 
@@ -194,4 +196,29 @@ async def in_callback(work: Callable[[], T]) -> T:
             done.set_exception(error)
 
     loop.call_soon(call, context=Context())
+    return await done
+
+
+async def in_turns(work: Generator[None, None, T]) -> T:
+    """What a generator returns that yields at each event. It goes on in plain callbacks of the loop, as executions are
+    never fed inside a task, and other callbacks have their turn between them."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    context = Context()
+
+    def go_on() -> None:
+        if done.cancelled():
+            work.close()
+            return
+        try:
+            for _ in range(EVENTS_AT_ONCE):
+                next(work)
+        except StopIteration as end:
+            done.set_result(end.value)
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            loop.call_soon(go_on, context=context)
+
+    loop.call_soon(go_on, context=context)
     return await done
