@@ -233,6 +233,27 @@ def test_places_are_counted_by_the_key() -> None:
     assert [taken(people, acme), taken(people, other)] == [5, 2]
 
 
+async def test_each_stream_that_is_followed_takes_a_place(engine: TestEngine) -> None:
+    """It is looked at as often as a run: one request for a hundred of them costs as much as a hundred. [S35]"""
+    app = Api(engine, auth="keys", limits=ApiLimits(followers_max=6))
+    eve = Caller(app, key=(await engine.keys.create("eve")).secret, address=FAR)
+    await engine.start(shop.api_patient, id="run-0")
+    await engine.settle()
+    path = "/api/v1/runs/run-0/follow?stream=a&stream=b"
+    reading = asyncio.ensure_future(follow(eve, path, begun := asyncio.Event()))
+    await begun.wait()
+    refused = await asyncio.wait_for(eve.get("/api/v1/runs/run-0/follow"), 20)
+    reading.cancel()
+    await asyncio.wait([reading])
+    again = asyncio.ensure_future(follow(eve, path, begun := asyncio.Event()))
+    await begun.wait()
+    app.close()
+    await again
+
+    assert (refused.status, refused.error) == (503, "TooManyFollowers")
+    assert (await eve.get("/api/v1/runs/run-0/follow?" + "&".join(f"stream={n}" for n in range(6)))).status == 503
+
+
 def test_an_admin_of_some_runs_takes_no_places_that_are_for_admins() -> None:
     """It is an admin of its tenant. [S35]"""
     places = Places(10)

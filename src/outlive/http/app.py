@@ -310,7 +310,7 @@ class Api:
         if isinstance(content.body, bytes):
             await _send_bytes(send, request, content.status, headers, content.body, has_body=has_body)
             return
-        if not self._places.take(principal):
+        if not self._places.take(principal, content.places):
             await _send_problem(send, _no_place(), request, None)
             return
         try:
@@ -328,7 +328,7 @@ class Api:
             log.info("%s ends: the server has cancelled it", request.path)
             await send({"type": "http.response.body", "body": b""})
         finally:
-            self._places.leave(principal)
+            self._places.leave(principal, content.places)
 
     async def _while_allowed(
         self,

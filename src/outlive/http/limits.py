@@ -39,7 +39,7 @@ class ApiLimits:
     rate: TokenBucket | None = None
     """How many requests one principal may send; None for no limit."""
     followers_max: int = 2_000
-    """How many requests may follow events, or wait, at once."""
+    """How many requests may follow events, or wait, at once; each stream that one follows counts as one more."""
     lists_max: int = 20
     """How many different lists of runs one principal may follow at once."""
     look_seconds: float = 0.25
@@ -67,15 +67,16 @@ class Places:
         self._taken: Counter[str] = Counter()
         """By the id of the principal."""
 
-    def take(self, principal: Principal) -> bool:
-        """Take a place, if there is one for this principal."""
+    def take(self, principal: Principal, count: int = 1) -> bool:
+        """Take so many places, if there are as many for this principal."""
         free = self._most - self._taken.total()
-        own = self._taken[principal.id]
-        has_room = free > 0 if principal.may_use("admin", "store") else own < free - self._for_admins
+        if not principal.may_use("admin", "store"):
+            free -= self._for_admins + self._taken[principal.id]
+        has_room = count <= free
         if has_room:
-            self._taken[principal.id] += 1
+            self._taken[principal.id] += count
         return has_room
 
-    def leave(self, principal: Principal) -> None:
-        """Give a place back."""
-        self._taken -= Counter([principal.id])  # A principal without places is forgotten.
+    def leave(self, principal: Principal, count: int = 1) -> None:
+        """Give places back."""
+        self._taken -= Counter({principal.id: count})  # A principal without places is forgotten.

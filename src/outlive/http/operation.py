@@ -155,6 +155,8 @@ class Content:
     body: bytes | AsyncGenerator[bytes, None]
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
+    places: int = 1
+    """How many places it takes while it comes, by what it looks at again and again."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content
         look_seconds=call.limits.look_seconds,
         payload_bytes=query.payload_bytes,
     )
-    return Content(EVENT_STREAM, parts)
+    return Content(EVENT_STREAM, parts, places=1 + len(streams))
 
 
 class StreamView(Struct, frozen=True):
