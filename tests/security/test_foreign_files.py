@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -334,6 +336,46 @@ def test_a_cut_archive_gives_no_tree(tmp_path: Path) -> None:
         file.write_bytes(data)
         with pytest.raises(HistoryFormatError):
             next(outlive.read_archive(file))
+
+
+# -- Stores ------------------------------------------------------------------------------------------------------------
+
+
+async def changed_store(file: Path, statement: str) -> str:
+    """A store with a run that has ended, a stream and an audit log, after this statement of a stranger."""
+    async with outlive.Engine(f"sqlite:{file}") as engine:
+        with outlive.acting("ann"):
+            run = await engine.start(foreign, 1, id="run-1")
+            await run.signal("go", "x")
+        await in_time(run.result())
+    connection = sqlite3.connect(file)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return f"sqlite:{file}"
+
+
+async def test_a_stream_that_names_more_items_than_it_has_is_not_read_for_ever(tmp_path: Path) -> None:
+    """Neither by who follows it, nor by an export, which a move and a backup do for each tree. [S22 S35]"""
+    url = await changed_store(tmp_path / "a.db", f"UPDATE outlive_streams SET position = {2**63 - 1}")
+
+    async with outlive.Engine(url, worker=False) as engine:
+        stream = engine.get("run-1").stream("lines")
+        assert await anext(stream) == "one"
+        with pytest.raises(OutliveError, match="none is behind position 1"):
+            await anext(stream)
+        with pytest.raises(OutliveError, match="lacks its items from position 2 on"):
+            await engine.export("run-1")
+
+
+@pytest.mark.parametrize("body", ["'{'", "'5'", "replace(hex(zeroblob(50000)), '00', '[')"], ids=["cut", "5", "deep"])
+async def test_a_store_whose_audit_log_cannot_be_read_is_not_moved(tmp_path: Path, body: str) -> None:
+    """And the error says which row it is. [S22]"""
+    url = await changed_store(tmp_path / "a.db", f"UPDATE outlive_audit SET body = {body}")
+
+    result = await asyncio.to_thread(CliRunner().invoke, main, ["move", url, f"sqlite:{tmp_path / 'b.db'}"])
+    assert result.exit_code == 1
+    assert "row 1 of the audit log cannot be read" in result.output
 
 
 # -- What is no file ---------------------------------------------------------------------------------------------------

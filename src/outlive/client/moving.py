@@ -19,8 +19,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from outlive._model.pause import CELL, EVERYTHING, MOVER, Pause, Pauses, moved_away, pauses_data, pauses_in
 from outlive._model.under_way import CELLS as UNDER_WAY
+from outlive._store.audit import decode_action
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
 from outlive._store.schedules import ScheduleChange
@@ -247,6 +250,11 @@ async def _move_audit(source: Store, target: Store) -> int:
     """Carry the audit log over, row by row as it is: its chain of hashes holds on."""
     count, last = 0, 0
     while page := await source.read_audit(after=last, limit=PAGE_SIZE_MAX):
+        for row in page:
+            try:
+                decode_action(row.body)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise OutliveError(f"row {row.number} of the audit log cannot be read: {error}") from error
         if not await target.carry_audit(page):
             raise OutliveError("the other store has an audit log of its own; move into an empty store")
         count, last = count + len(page), page[-1].number

@@ -95,6 +95,9 @@ class StreamReader:
                 except StoreUnavailableError:
                     await rest(bell, look_seconds)  # It is waited for, as by all who wait for a run.
                     continue
+                if chunks and (not items or items[-1][0] <= position):
+                    what, reason = f"stream {name!r} of run {run.id}", f"none is behind position {position}"
+                    raise UnreadableError(what, "items of a stream", reason, advice="restore a backup")
                 for place, source, raw in items:
                     if place > position:
                         value = codec.decode(_shown(raw, name, redaction), f"item {place} of stream {name!r}")

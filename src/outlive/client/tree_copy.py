@@ -130,7 +130,10 @@ async def _read_stream(store: Store, run_id: str, run: int, name: str, number: i
     while page := await store.read_stream(run_id, name, after=position):
         # Without a head: it stands in the chunk already.
         lines += [StreamLine(it.body, it.count, b"", len(it.body)) for it in page if it.first > position]
-        position = page[-1].first + page[-1].count - 1
+        last = page[-1].first + page[-1].count - 1
+        if last <= position:
+            raise OutliveError(f"stream {name!r} of run {run_id} lacks its items from position {position + 1} on")
+        position = last
     lines[-1:] = [replace(line, number=number) for line in lines[-1:]]
     return StreamLines(run=run, name=name, lines=tuple(lines))
 
