@@ -19,7 +19,7 @@ from outlive._values.event import Event
 from outlive.codecs import Compression, Encryption
 from outlive.errors import UnreadableError
 from outlive.testing import TestEngine
-from tests.engine.inside import crash, journal_of
+from tests.engine.inside import crash, journal_of, row_of
 from tests.engine.support import Place, events_of, hold, in_time, parks, registry_of, stage, waits
 
 pytestmark = pytest.mark.any_store
@@ -211,7 +211,7 @@ async def test_a_value_that_is_moved_between_runs_is_not_believed(tmp_path: Path
             await engine.start(resting, name, id=name)
             await stage.gate("resting").reached()
         (rich,) = await events_of(engine.get("rich"), StepSucceeded)
-        poor = [await engine.get("poor").info(), *await journal_of(engine, "poor")]
+        poor = [await row_of(engine, "poor"), *await journal_of(engine, "poor")]
         await crash(engine)
     _forge(place, poor, rich)
     async with place.engine(codecs=encryption()) as engine:
@@ -227,7 +227,7 @@ async def test_a_value_that_was_not_encrypted_is_not_believed_where_that_is_requ
     async with place.engine(codecs=encryption()) as engine:
         await engine.start(resting, "poor", id="poor")
         await stage.gate("resting").reached()
-        poor = [await engine.get("poor").info(), *await engine.get("poor").history()]
+        poor = [await row_of(engine, "poor"), *await journal_of(engine, "poor")]
         (real,) = await events_of(engine.get("poor"), StepSucceeded)
         await crash(engine)
     planted = msgspec.structs.replace(real, result=Payload(v=msgspec.Raw(b'"of a thief"')))

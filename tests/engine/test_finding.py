@@ -10,7 +10,6 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunTagged
-from outlive._model.instant import instant_of
 from outlive.client.finding import Count, Order, Page
 from outlive.client.fsck import check_store
 from outlive.testing import TestEngine, crash_everywhere
@@ -60,7 +59,7 @@ async def test_runs_are_found_by_each_filter_and_by_all(engine: Any) -> None:
     assert await ids(engine, waiting_for="paid") == ["order-waits"]
     assert await ids(engine, waiting_for="refund", id_prefix="order-", tags={"tenant": "a"}) == ["order-asks"]
     assert await ids(engine, waiting_for="@timer") == ["order-sleeps"]
-    since = instant_of((await engine.get("order-declined").info()).created_at)
+    since = (await engine.get("order-declined").info()).created_at
     wanted = {"workflow": "order_to_find", "status": ("failed", "parked"), "tags": {"tenant": "a"}, "since": since}
     assert await ids(engine, **wanted, until=since + timedelta(hours=1), error="CardDeclined") == ["order-declined"]
     assert await ids(engine, until=since, order="created_at") == ["order-done"]

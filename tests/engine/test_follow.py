@@ -269,4 +269,4 @@ async def test_why_reads_only_the_journals_of_runs_that_it_names() -> None:
 
     assert said.startswith("it waits for run guest-0, which is paused by ann: [redacted] is wrong or run guest-1")
     assert said.endswith("or 26 more")
-    assert len(store.reads) == 4
+    assert len([rows for rows in store.reads if rows]) == 4

@@ -48,8 +48,8 @@ async def converse_recorded_twice() -> int:
 
 async def arguments_in(run: Any) -> list[Any]:
     """The arguments that its journal has, in order."""
-    payloads = [getattr(event, "arguments", None) for event in await run.history()]
-    return [msgspec.json.decode(bytes(payload.v)) for payload in payloads if payload is not None]
+    found = [event.data.get("arguments") for event in await run.history()]
+    return [arguments for arguments in found if arguments is not None]
 
 
 @pytest.mark.every_store

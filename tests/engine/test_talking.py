@@ -207,7 +207,7 @@ async def lookouts() -> list[Any]:
 
 async def test_a_step_has_the_engine_that_runs_it(engine: outlive.Engine) -> None:
     """A sync step uses its `sync`."""
-    assert [1, "RunStatus.RUNNING"] == await in_time((await engine.start(lookouts)).result())
+    assert [1, "running"] == await in_time((await engine.start(lookouts)).result())
 
 
 def test_a_step_in_a_process_has_no_engine() -> None:
@@ -245,7 +245,7 @@ async def test_a_step_that_finishes_while_the_engine_stops_has_its_verbs(place: 
     stage.gate("late").open()
     await in_time(stopping)
     async with place.engine() as engine:
-        assert "RunStatus.RUNNING" == await in_time(engine.get("lateness-1").result())
+        assert "running" == await in_time(engine.get("lateness-1").result())
 
 
 # -- Waiting for other runs ----------------------------------------------------------------------------------

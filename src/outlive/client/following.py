@@ -57,7 +57,8 @@ class JournalReader:
                     root = await self._access.root_of(run)
                     if run.journal != journal:
                         journal, position = run.journal, -1
-                    found = await self.read(run, position, known=self._shown.known_of(run))
+                    known = self._shown.known_of(run)  # Held while it follows, however little is kept of others.
+                    found = await self.read(run, position, known=known)
                 except StoreMovedError:
                     raise
                 except StoreUnavailableError:
