@@ -1,4 +1,4 @@
-"""The steps that the flows of this folder use: `outlive flow test *.flow.yaml --app steps.py`.
+"""The steps that the flows of this folder use: `outlive flows test *.flow.yaml --app steps.py`.
 
 They stand for the systems of a shop, and remember nothing: what they return depends on what they are given.
 """

@@ -1,4 +1,4 @@
-"""`outlive workers`, `recovery`, `fsck` and `migrate` as a shell and a program see them."""
+"""`outlive workers`, `queues`, `runs list --stuck`, `fsck` and `migrate` as a shell and a program see them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ async def test_workers_are_shown_with_what_they_own(store: Store, ask: Ask) -> N
     await store.retire_worker("brush")
     await store.close()
 
-    table = in_thread(ask, "workers").output.splitlines()
-    listed = json.loads(in_thread(ask, "workers", "--json").output)
+    table = in_thread(ask, "workers", "list").output.splitlines()
+    listed = json.loads(in_thread(ask, "workers", "list", "--json").output)
 
     assert ["WORKER", "STATE", "LEASE", "RUNS", "WORKFLOWS"] == table[0].split()
     assert [("anvil", 2), ("brush", 1)] == [(it["id"], it["runs"]) for it in listed]
@@ -106,13 +106,13 @@ async def test_an_empty_store_has_no_workers(store: Store, ask: Ask) -> None:
     """And that is no error."""
     await store.close()
 
-    result = in_thread(ask, "workers")
+    result = in_thread(ask, "workers", "list")
 
     assert (0, "no worker is on this store\n") == (result.exit_code, result.output)
-    assert [] == json.loads(in_thread(ask, "workers", "--json").output)
+    assert [] == json.loads(in_thread(ask, "workers", "list", "--json").output)
 
 
-async def test_recovery_tells_which_runs_do_not_move_and_why(store: Store, ask: Ask) -> None:
+async def test_stuck_runs_are_listed_with_the_reason(store: Store, ask: Ask) -> None:
     """Parked ones, those without a worker, those that nobody can run."""
     await hire(store, "anvil")
     await begin(store, "lost", worker="anvil", nonce=3)
@@ -121,14 +121,22 @@ async def test_recovery_tells_which_runs_do_not_move_and_why(store: Store, ask: 
     await store.retire_worker("anvil")
     await store.close()
 
-    listed = {it["run_id"]: it for it in json.loads(in_thread(ask, "recovery", "list", "--json").output)}
+    found = json.loads(in_thread(ask, "runs", "list", "--stuck", "--json").stdout)
+    listed = {it["id"]: it for it in found["runs"]}
 
     assert {"lost", "stopped", "new"} == set(listed)
     assert "parked" == listed["stopped"]["kind"]
-    assert "the code changed" in listed["stopped"]["reason"]
-    assert "no live worker has greet@1" in listed["new"]["reason"]
-    table = in_thread(ask, "recovery", "list", "--limit", "1").output
-    assert "... and more" in table
+    assert "the code changed" in listed["stopped"]["why"]
+    assert "no live worker has greet@1" in listed["new"]["why"]
+    pages = []
+    page = in_thread(ask, "runs", "list", "--stuck", "--limit", "2", "--ids")
+    while page.stdout:
+        pages.append(page.stdout.split())
+        page = in_thread(ask, "runs", "list", "--stuck", "--limit", "2", "--ids", "--after", pages[-1][-1])
+    assert pages == [["new", "stopped"], ["lost"]]
+    assert "--after stopped shows the next page" in in_thread(ask, "runs", "list", "--stuck", "--limit", "2").stderr
+    for other in ("--children", "--status=parked"):
+        assert in_thread(ask, "runs", "list", "--stuck", other).exit_code == 2
 
 
 async def test_a_reason_of_many_lines_is_one_line_of_the_table(
@@ -140,9 +148,9 @@ async def test_a_reason_of_many_lines_is_one_line_of_the_table(
     await store.close()
 
     monkeypatch.delenv("COLUMNS", raising=False)
-    _, piped = in_thread(ask, "recovery", "list").output.splitlines()
+    _, piped = in_thread(ask, "runs", "list", "--stuck").output.splitlines()
     monkeypatch.setenv("COLUMNS", "60")
-    title, line = in_thread(ask, "recovery", "list").output.splitlines()
+    title, line = in_thread(ask, "runs", "list", "--stuck").output.splitlines()
 
     assert 9 == piped.count("the code changed: - journal: a + code: b")
     assert title.startswith("RUN")
@@ -156,10 +164,8 @@ async def test_parked_runs_are_resumed_one_or_all(store: Store, ask: Ask) -> Non
         await (await begin(store, f"p{number}", worker="anvil", nonce=number + 1)).park()
     await store.close()
 
-    assert 0 == in_thread(ask, "recovery", "resume", "p1").exit_code
-    again = in_thread(ask, "recovery", "retry", "p2")
-    assert "p2 is tried again" in again.output
-    assert "3 runs resumed" in in_thread(ask, "recovery", "resume", "--all").output
+    assert 0 == in_thread(ask, "runs", "resume", "p1").exit_code
+    assert "3 runs resumed" in in_thread(ask, "runs", "resume", "--status", "parked", "--yes").output
 
     await store.open()
     await hire(store, "brush")
@@ -183,10 +189,10 @@ async def test_one_run_that_cannot_be_resumed_does_not_hold_up_the_others(
         await resume(self, run_id)
 
     monkeypatch.setattr(Engine, "resume", refusing)
-    told = in_thread(ask, "recovery", "resume", "--all").output
+    said = in_thread(ask, "runs", "resume", "--status", "parked", "--yes").output
 
-    assert "2 runs resumed" in told
-    assert "run p1 could not be resumed: 7 messages wait" in told
+    assert "2 runs resumed, 1 refused" in said
+    assert "run p1: 7 messages wait" in said
 
 
 async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:
@@ -195,9 +201,9 @@ async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:
     await (await begin(store, "p", worker="anvil")).park()
     await store.close()
 
-    result = in_thread(ask, "recovery", "skip", "p", "--step", "charge", "--result", '{"cents": 5}')
-    assert (0, "run p goes on without the step as soon as a worker takes it\n") == (result.exit_code, result.output)
-    wrong = in_thread(ask, "recovery", "skip", "p", "--result", "{")
+    result = in_thread(ask, "runs", "skip", "p", "--step", "charge", "--result", '{"cents": 5}')
+    assert (0, "run p resumed without the step\n") == (result.exit_code, result.output)
+    wrong = in_thread(ask, "runs", "skip", "p", "--result", "{")
     assert (2, True) == (wrong.exit_code, "it is no JSON" in wrong.output)
 
     await store.open()
@@ -212,10 +218,10 @@ async def test_what_outlive_refuses_is_one_line_and_exit_code_1(store: Store, as
     """No traceback for a run that is not there."""
     await store.close()
 
-    result = in_thread(ask, "recovery", "resume", "nobody")
+    result = in_thread(ask, "runs", "resume", "r-9")
 
     assert 1 == result.exit_code
-    assert "Error: no run has id 'nobody'" in result.output
+    assert "run r-9: no run has id 'r-9'" in result.output
     assert 1 == len(result.output.splitlines())
 
 
@@ -267,7 +273,7 @@ async def test_fsck_does_not_advise_a_backup_for_an_owner_that_is_gone(store: St
     assert "1 problem; the next worker that has the workflow takes over what has no owner" in found.output
 
 
-@pytest.mark.parametrize("command", [["fsck"], ["workers"], ["recovery", "list"]])
+@pytest.mark.parametrize("command", [["fsck"], ["workers", "list"], ["runs", "list", "--stuck"]])
 def test_a_command_that_looks_creates_nothing(command: list[str], tmp_path: Path) -> None:
     """A mistyped name of a file is a mistake, and not an empty store."""
     result = CliRunner().invoke(main, [*command, "--store", f"sqlite:{tmp_path / 'typo.db'}"])

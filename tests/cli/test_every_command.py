@@ -75,7 +75,7 @@ def test_help_of_a_group_cuts_no_sentence_off() -> None:
     groups = {name: main.get_command(context, name) for name in main.list_commands(context)}
     for name, group in groups.items():
         if isinstance(group, click.Group):
-            assert "..." not in group.get_help(click.Context(group, info_name=name)).partition("Commands:")[2], name
+            assert "..." not in group.get_help(click.Context(group, info_name=name)).partition("Options:")[2], name
 
 
 def test_every_command_is_in_the_reference() -> None:
@@ -185,7 +185,7 @@ def test_standard_input_that_is_no_text_is_a_mistake(words: tuple[str, ...], tmp
     assert b"none.db" not in done.stderr, "it is read before the store is opened"
 
 
-@pytest.mark.parametrize("words", [("flow", "schema"), ("flow", "new", "orders")])
+@pytest.mark.parametrize("words", [("flows", "schema"), ("flows", "new", "orders")])
 def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(words: tuple[str, ...], tmp_path: Path) -> None:
     """A folder that is not there, or one of another user."""
     result = CliRunner().invoke(main, [*words, "-o", str(tmp_path / "none" / "file")])
@@ -197,7 +197,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(words: tuple[
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /dev/full")
-@pytest.mark.parametrize("words", [("--help",), ("flow", "schema", "--json"), ("completion", "bash")])
+@pytest.mark.parametrize("words", [("--help",), ("flows", "schema", "--json"), ("completion", "bash")])
 def test_an_answer_that_cannot_be_written_is_one_line_and_exit_code_74(words: tuple[str, ...]) -> None:
     """The help, much, and little of it."""
     with Path("/dev/full").open("wb") as full:
@@ -258,7 +258,7 @@ def test_completions_are_commands_options_and_values() -> None:
         for name in ("check-deploy", "run", "worker", "dev")
     }
 
-    assert names == ["resume", "retry"]
+    assert names == ["reject", "retry", "resume"]
     assert options == ["--status", "--store"]
     assert values == ["parked"]
     assert set(map(tuple, files.values())) == {("file",)}, files

@@ -1,4 +1,4 @@
-"""`outlive flow` as a shell sees it."""
+"""`outlive flows` as a shell sees it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
     def give(*args: str) -> Result:
         found: list[Result] = []
-        thread = Thread(target=lambda: found.append(CliRunner().invoke(main, ["flow", *args])))
+        thread = Thread(target=lambda: found.append(CliRunner().invoke(main, ["flows", *args])))
         thread.start()
         thread.join()
         return found[0]
@@ -157,7 +157,9 @@ def test_one_step_with_given_data(ask: Ask) -> None:
 
 def test_library_of_a_store(ask: Ask) -> None:
     """Published, changed, taken back, disabled, deleted; what is refused is one line and a number. [FB-S9, FB-S11]"""
-    assert "flow cli-double published as revision 1" in ask("apply", "double.flow.yaml", "--note", "new", *STORE).output
+    assert (
+        "flow cli-double published as revision 1" in ask("apply", "double.flow.yaml", "--reason", "new", *STORE).output
+    )
     assert "unchanged, revision 1" in ask("apply", "double.flow.yaml", *STORE).output
     Path("next.yaml").write_text(DOUBLE.replace("output: 5", "output: 4"))
     stale = ask("apply", "next.yaml", "--expected", "0", *STORE)
@@ -165,7 +167,7 @@ def test_library_of_a_store(ask: Ask) -> None:
 
     assert "draft 1 of revision 1 is kept" in ask("draft", "next.yaml", *STORE).output
     assert "draft 1 of revision 1" in ask("list", *STORE).output
-    assert "revision 2 is published" in ask("publish", "cli-double", "--note", "right", *STORE).output
+    assert "revision 2 is published" in ask("publish", "cli-double", "--reason", "right", *STORE).output
     assert "output: 4" in ask("show", "cli-double", "--as", "source", *STORE).output
     assert "output: 5" in ask("show", "cli-double", "--revision", "1", "--as", "source", *STORE).output
     assert "with the document of revision 1" in ask("rollback", "cli-double", *STORE).output

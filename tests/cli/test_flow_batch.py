@@ -32,7 +32,7 @@ def test_killed_batch_has_one_result_for_each_item(command: Callable[..., Comman
     inputs = tmp_path / "in.jsonl"
     inputs.write_text("".join(f'{{"n": {n}}}\n' for n in range(ITEMS)))
     kept = ("--store", "sqlite:many.db", "--id", "many", "-o", "out.jsonl")
-    batch = ("flow", "batch", "many.flow.yaml", "in.jsonl", *kept)
+    batch = ("flows", "batch", "many.flow.yaml", "in.jsonl", *kept)
     peak = 0.0
     for _ in range(3):
         killed = command(*batch, "--concurrency", "50")

@@ -196,7 +196,7 @@ def test_flow_whose_steps_are_not_known_asks_for_the_program(in_folder: Path) ->
     said = answer_to("run", "welcome.flow.yaml")
 
     assert "welcome.flow.yaml:3:17: step greet: no step or workflow is registered as 'shop.greet'" in said
-    assert "outlive flow run welcome.flow.yaml --app app.py" in said
+    assert "outlive flows run welcome.flow.yaml --app app.py" in said
 
 
 def test_run_of_a_flow_is_kept_in_the_store_and_the_namespace_that_are_named(

@@ -129,7 +129,7 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
         async for entry in stuck_run.follow():
             if entry.type == "RunParked":
                 break
-        (worker,) = await both("workers")
+        (worker,) = await both("workers", "list")
         assert (worker["name"], worker["state"], "cli_served@1" in worker["definitions"]) == ("anvil", "live", True)
         assert await say("queues", "set", "mail", "--concurrency", "7") == "queue mail: concurrency 7\n"
         # Code of other tests in this process declares queues as well.
@@ -142,16 +142,16 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
         assert await say("queues", "resume", "mail") == "queue mail is open\n"
         (schedule,) = await both("schedules", "list")
         assert schedule["name"] == "nightly"
-        assert await say("schedules", "pause", "nightly", "--note", "rain") == "schedule nightly is paused\n"
+        assert await say("schedules", "pause", "nightly", "--reason", "rain") == "schedule nightly is paused\n"
         assert "fires next" in await say("schedules", "resume", "nightly")
         assert "is started" in await say("schedules", "trigger", "nightly")
         assert await say("schedules", "backfill", "nightly", "2026-01-01", "2026-01-01T02:00") == (
             "schedule nightly: 2 ticks to run\n"
         )
         assert await say("schedules", "delete", "nightly") == "schedule nightly is deleted\n"
-        (stuck,) = await both("recovery", "list")
-        assert (stuck["run_id"], stuck["kind"]) == ("stuck", "parked")
-        assert await say("recovery", "resume", "--all") == "1 run resumed\n"
+        (stuck,) = (await both("runs", "list", "--stuck"))["runs"]
+        assert (stuck["id"], stuck["kind"]) == ("stuck", "parked")
+        assert await say("runs", "resume", "stuck") == "run stuck resumed\n"
         assert (await say("keys", "create", "bob", "--expires", "2d")).startswith("olv_")
         (key,) = await both("keys", "list")
         assert "is revoked" in await say("keys", "revoke", key["id"])
@@ -217,7 +217,7 @@ def test_mistakes_in_the_address_are_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["runs why", "runs tail", "flow history", "queues pause", "signal r", "events send", "keys create"]
+    "words", ["runs why", "runs tail", "flows history", "queues pause", "signal r", "events send", "keys create"]
 )
 async def test_a_word_that_is_empty_is_the_same_mistake_over_http(words: str, tmp_path: Path) -> None:
     """A variable of a shell that is not set; it is no path of the server, and no request."""
@@ -265,17 +265,17 @@ async def test_the_library_of_flows_is_kept_over_http(tmp_path: Path, monkeypatc
     async with Engine(url, schedules=False) as engine, served(engine) as address:
 
         async def say(*args: str, code: int = 0) -> Result:
-            result = await asyncio.to_thread(give, "flow", *args, OUTLIVE_SERVER=address)
+            result = await asyncio.to_thread(give, "flows", *args, OUTLIVE_SERVER=address)
             assert result.exit_code == code, result.output
             return result
 
         async def both(*args: str, code: int = 0) -> str:
-            stored = await asyncio.to_thread(give, "flow", *args, OUTLIVE_STORE=url)
+            stored = await asyncio.to_thread(give, "flows", *args, OUTLIVE_STORE=url)
             remote = await say(*args, code=code)
             assert (stored.stdout, stored.stderr) == (remote.stdout, remote.stderr)
             return remote.stderr if code else remote.stdout
 
-        assert "published as revision 1" in (await say("apply", "2.yaml", "--note", "first")).stdout
+        assert "published as revision 1" in (await say("apply", "2.yaml", "--reason", "first")).stdout
         assert "unchanged, revision 1" in (await say("apply", "2.yaml")).stdout
         assert "bad.yaml:4:13: a step has no field" in (await say("apply", "bad.yaml", code=1)).stderr
         assert "draft 1 of revision 1 is kept" in (await say("draft", "3.yaml")).stdout

@@ -129,17 +129,20 @@ def test_config_check_finds_everything(folder: Path) -> None:
     """Its exit code says whether there is a mistake, and commands that need the store refuse with all of them."""
     (folder / "outlive.toml").write_text("store = 'sqlite:none.db'\n", "utf-8")
     assert ask("config", "check") == (0, "outlive.toml: 1 setting, no mistake\n")
-    assert ask("workers") == (2, "Error: there is no file none.db\n")
+    assert ask("workers", "list") == (2, "Error: there is no file none.db\n")
 
     code, said = ask("config", "check", OUTLIVE_LEASE_SECONDS="0", OUTLIVE_LOGGING_LEVEL="loud")
 
     assert (code, len(said.splitlines())) == (1, 2)
     code, listed = ask("config", "check", "--json", OUTLIVE_LEASE_SECONDS="0")
     assert (code, json.loads(listed)["problems"][0]["place"]) == (1, "OUTLIVE_LEASE_SECONDS")
-    code, said = ask("workers", OUTLIVE_LEASE_SECONDS="0", OUTLIVE_LOGGING_LEVEL="loud")
+    code, said = ask("workers", "list", OUTLIVE_LEASE_SECONDS="0", OUTLIVE_LOGGING_LEVEL="loud")
     assert (code, "the configuration has 2 mistakes" in said) == (2, True)
-    assert ask("workers", "--store", "sqlite:a.db", OUTLIVE_LEASE_SECONDS="0") == (2, "Error: there is no file a.db\n")
-    assert ask("workers", OUTLIVE_NAMESPACE="acme") == (2, "Error: there is no file none.acme.db\n")
+    assert ask("workers", "list", "--store", "sqlite:a.db", OUTLIVE_LEASE_SECONDS="0") == (
+        2,
+        "Error: there is no file a.db\n",
+    )
+    assert ask("workers", "list", OUTLIVE_NAMESPACE="acme") == (2, "Error: there is no file none.acme.db\n")
 
 
 async def _new_store(url: str) -> None:

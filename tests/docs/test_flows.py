@@ -20,10 +20,10 @@ def test_there_are_flows() -> None:
 def test_flows_pass_the_strictest_check_and_the_tests_inside_them() -> None:
     """With the commands that the guide names, and the steps that lie beside the flows."""
     files = [*map(str, FLOWS), "--app", str(FOLDER / "steps.py")]
-    checked = _outlive("flow", "check", "--strict", *files)
+    checked = _outlive("flows", "check", "--strict", *files)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
-    tested = _outlive("flow", "test", "--json", *files)
+    tested = _outlive("flows", "test", "--json", *files)
     assert tested.returncode == 0, tested.stdout + tested.stderr
     passed = {case["file"] for case in json.loads(tested.stdout)}
     assert passed == set(map(str, FLOWS)), "each flow has a test"

@@ -96,7 +96,7 @@ def test_command_line_of_the_project_knows_its_store(database_url: str) -> None:
     """`manage.py outlive runs ...` needs no address."""
     settings = {"DJANGO_SETTINGS_MODULE": "settings", "DATABASE_URL": database_url}
     environment = os.environ | settings | {"PYTHONPATH": str(ROOT / "src")}
-    asked = [sys.executable, "manage.py", "outlive", "workers", "--json"]
+    asked = [sys.executable, "manage.py", "outlive", "workers", "list", "--json"]
     done = subprocess.run(asked, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=50)
 
     assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr

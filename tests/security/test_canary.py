@@ -204,9 +204,15 @@ def leaves_after(messages: int) -> Callable[[bytes], bool]:
 def commands(url: str, found: dict[str, str]) -> None:
     """What the command line shows, to people and to programs."""
     runs = ("canary_ends", "failed", "canary_message", "canary_parent", "waits", "fork")
-    lines = [["runs", "list"], ["recovery", "list"], ["schedules", "list"], ["approvals", "list"], ["audit", "list"]]
+    lines = [
+        ["runs", "list"],
+        ["runs", "list", "--stuck"],
+        ["schedules", "list"],
+        ["approvals", "list"],
+        ["audit", "list"],
+    ]
     lines += [["runs", verb, run_id] for verb in ("show", "why", "export") for run_id in runs]
-    lines += [["config", "show"], ["doctor"], ["queues", "list"], ["workers"], ["workflows"]]
+    lines += [["config", "show"], ["doctor"], ["queues", "list"], ["workers", "list"], ["workflows"]]
     for line in lines:
         for more in ([], ["--json"]):
             env = {"OUTLIVE_STORE": url, "OUTLIVE_REDACT": ",".join(REDACT), "OUTLIVE_FLOWS": ""}

@@ -396,7 +396,7 @@ def test_what_has_no_end_is_not_read(no_file: Path) -> None:
     """A pipe lets its reader wait for ever, and /dev/zero fills the memory. [S46]"""
     with pytest.raises(HistoryFormatError, match="no regular file"):
         next(outlive.read_archive(no_file))
-    for line in (["runs", "import", str(no_file), "--store", "memory:"], ["flow", "check", str(no_file)]):
+    for line in (["runs", "import", str(no_file), "--store", "memory:"], ["flows", "check", str(no_file)]):
         result = CliRunner().invoke(main, line)
         assert (result.exit_code, "no regular file" in result.output) == (2, True), result.output
 
@@ -413,7 +413,7 @@ def test_a_document_is_not_read_beyond_what_it_may_have(tmp_path: Path) -> None:
     with file.open("wb") as opened:
         opened.truncate(2**40)
 
-    result = CliRunner().invoke(main, ["flow", "check", str(file)])
+    result = CliRunner().invoke(main, ["flows", "check", str(file)])
     assert (result.exit_code, "it has more than" in result.output) == (2, True), result.output
 
 

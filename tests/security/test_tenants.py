@@ -112,8 +112,15 @@ def test_no_command_shows_a_tenant_of_the_same_folder(tmp_path: Path) -> None:
         ["runs", "export", MARK],
         ["keys", "list"],
     ]
-    lines += [["schedules", "list"], ["schedules", "show", MARK], ["queues", "list"], ["audit", "list"], ["recovery"]]
-    lines += [["approvals", "list"], ["flow", "list"], ["workers"], ["events", "sinks"], ["fsck"], ["recovery", "list"]]
+    lines += [["schedules", "list"], ["schedules", "show", MARK], ["queues", "list"], ["audit", "list"]]
+    lines += [
+        ["approvals", "list"],
+        ["flows", "list"],
+        ["workers", "list"],
+        ["events", "sinks"],
+        ["fsck"],
+        ["runs", "list", "--stuck"],
+    ]
     of_acme = [line for line in lines if MARK in ask("acme", *line)]
     asyncio.run(_make(url))
 

@@ -218,7 +218,11 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 
 class Group(click.Group):
-    """A group of commands whose help has the first sentence of each of them in full."""
+    """A group of commands whose help has the first sentence of each of them in full, in the order of its program."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order in which it was added."""
+        return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of its commands; click would cut their sentences off at the end of a line."""

@@ -1,4 +1,4 @@
-"""`outlive flow batch`: a flow for each of many inputs, from JSONL or CSV.
+"""`outlive flows batch`: a flow for each of many inputs, from JSONL or CSV.
 
 Inputs are read a few hundred at a time and stored before the batch begins, and results are written as they are read, so
 100,000 items need no more memory than 1,000. The id of the batch is what makes it go on: the same command with the same
@@ -147,7 +147,7 @@ def _csv_rows(source: TextIO, inputs: Path) -> Iterator[Any]:
 
 
 class _Work:
-    """One `outlive flow batch`."""
+    """One `outlive flows batch`."""
 
     def __init__(
         self,

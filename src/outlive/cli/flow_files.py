@@ -1,4 +1,4 @@
-"""`outlive flow check`, `schema`, `new` and `import`: documents as files, without a store."""
+"""`outlive flows check`, `schema`, `new` and `import`: documents as files, without a store."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def new(*, name: str, output: Path | None, schema_file: str, as_json: bool) -> N
     if not beside.exists():
         text = msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2)
         beside.write_bytes(text + b"\n")
-    said = f"{file} is written; try `outlive flow test {file}` and `outlive flow run {file}`"
+    said = f"{file} is written; try `outlive flows test {file}` and `outlive flows run {file}`"
     say(said, {"file": str(file), "schema": str(beside)}, as_json=as_json)
 
 
@@ -238,6 +238,6 @@ def import_(*, file: Path, output: Path | None, as_json: bool) -> None:
     if output is None:
         print_file(text)
     else:
-        click.echo(f"{output} is written; try `outlive flow check {output}`", err=True)
+        click.echo(f"{output} is written; try `outlive flows check {output}`", err=True)
     for problem in found.problems:
         click.echo(problem.shown(str(file)), err=True)

@@ -1,4 +1,4 @@
-"""`outlive flow run` and `outlive flow step`: start a run of a flow and follow it, or try one step."""
+"""`outlive flows run` and `outlive flows step`: start a run of a flow and follow it, or try one step."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def run_(
 
 
 class _Started:
-    """One `outlive flow run`."""
+    """One `outlive flows run`."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _Started:
         file = file_named(self._name)
         if url and url.startswith(HTTP) and (file is not None or self._has_apps):
             what = "a file is" if file is not None else "the steps of --app are"
-            advice = "give --store URL, or `outlive flow apply` the file there and run the flow by its name"
+            advice = "give --store URL, or `outlive flows apply` the file there and run the flow by its name"
             raise Mistake(f"{what} run by this command, and a server lets it run nothing; {advice}")
         if file is not None:
             return await self._run_file(file, url)
@@ -153,7 +153,7 @@ class _Started:
         except FlowError as error:
             problems = "\n".join(problem.shown(read.file) for problem in error.problems)
             if not self._has_apps:
-                problems += f"\nname the program that defines the steps: outlive flow run {self._name} --app app.py"
+                problems += f"\nname the program that defines the steps: outlive flows run {self._name} --app app.py"
             raise Mistake(problems) from error
 
     async def _run_file(self, file: Path, url: str | None) -> int:

@@ -1,4 +1,4 @@
-"""What `outlive flow show` shows: a document as a graph, with the state of a run in it or without."""
+"""What `outlive flows show` shows: a document as a graph, with the state of a run in it or without."""
 
 from __future__ import annotations
 

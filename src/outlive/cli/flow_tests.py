@@ -1,4 +1,4 @@
-"""`outlive flow test`: the tests inside documents."""
+"""`outlive flows test`: the tests inside documents."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def run(
     APP is a file or a module; WORKFLOW is the name of a workflow in it, and may be left out if there is one. JSON is an
     object of arguments by name, or a list of them; for a workflow with one parameter it may be the argument itself.
     @FILE reads it from a file, - from standard input. A document of a flow (orders.flow.yaml) is run as
-    `outlive flow run` does it.
+    `outlive flows run` does it.
 
     Ctrl-C stops the command, and the same command again goes on with the run; when the run has ended, it starts a new
     one. With --id the same command follows the same run for ever. Meanwhile this process is a worker of the store for

@@ -12,13 +12,17 @@ import click
 
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
-from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.approvals import approve, reject
+from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
+from outlive.cli.messages import ask as ask_run
+from outlive.cli.messages import signal
 from outlive.cli.run_view import TITLES, plain_run, row_of
 from outlive.cli.runs_act import cancel, fork, operations, pause, resume, retry, skip
 from outlive.cli.runs_files import export, import_
 from outlive.cli.runs_purge import purge
 from outlive.cli.runs_show import show
+from outlive.cli.runs_stuck import list_stuck
 from outlive.cli.runs_tail import tail
 
 
@@ -34,7 +38,7 @@ def runs() -> None:
     """
 
 
-@runs.command()
+@click.command()
 @click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
 @place_option
 @json_option
@@ -44,7 +48,7 @@ def why(*, run_id: str, url: str, as_json: bool) -> None:
     say(sentence, {"id": run_id, "why": sentence}, as_json=as_json)
 
 
-@runs.command()
+@click.command()
 @click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
 @place_option
 @json_option
@@ -71,8 +75,9 @@ def steps(*, run_id: str, url: str, as_json: bool) -> None:
         click.echo("no step is known to run now; `outlive runs why` says what the run waits for")
 
 
-@runs.command("list")
+@click.command("list")
 @filter_options
+@click.option("--stuck", "is_stuck", is_flag=True, help="Only runs that do not move by themselves, and why.")
 @click.option("--children", "has_children", is_flag=True, help="Child runs too.")
 @click.option("--oldest-first", is_flag=True, help="The oldest first; else the newest.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="At most so many.")
@@ -82,6 +87,7 @@ def steps(*, run_id: str, url: str, as_json: bool) -> None:
 @json_option
 def list_(
     *,
+    is_stuck: bool,
     has_children: bool,
     oldest_first: bool,
     limit: int,
@@ -94,7 +100,17 @@ def list_(
     """Runs, the newest first, one on each line.
 
     The last column is the reason of a parked run, the error of a failed one, and what a waiting one waits for.
+
+    With --stuck the third column says why a run does not move. `parked`: it stopped with a reason, and `outlive runs
+    resume`, `skip` or `cancel` decide. `interrupted`: it has lost its worker and waits for another. `damaged`: its row
+    in the store cannot be read, and `outlive fsck --repair` writes it again from the journal. `undefined`: it is due,
+    and no live worker has its workflow in its version.
     """
+    if is_stuck:
+        if filters_of(filters) or has_children or oldest_first:
+            raise Mistake("--stuck is about all runs of the store: give no filter, --children or --oldest-first")
+        list_stuck(url, limit=limit, after=after, only_ids=only_ids, as_json=as_json)
+        return
     wanted: dict[str, Any] = {**filters_of(filters), "limit": limit, "after": after, "roots_only": not has_children}
     wanted["order"] = "created_at" if oldest_first else "-created_at"
     page = ask(url, lambda engine: engine.view.runs(**wanted))
@@ -113,7 +129,7 @@ def list_(
         click.echo(f"... and more; --after {page.next} shows the next page", err=True)
 
 
-@runs.command()
+@click.command()
 @filter_options
 @click.option("--children", "has_children", is_flag=True, help="Child runs too.")
 @place_option
@@ -138,5 +154,10 @@ async def _counts(engine: Any, wanted: dict[str, Any], *, roots_only: bool) -> d
     return {status: number for status, number in found.items() if number}
 
 
-for command in (show, tail, cancel, retry, resume, pause, skip, fork, operations, export, import_, purge):
+for command in (
+    *(list_, count, show, why, steps, tail),
+    *(signal, ask_run, approve, reject),
+    *(cancel, retry, resume, pause, fork, skip, operations),
+    *(purge, export, import_),
+):
     runs.add_command(command)

@@ -88,12 +88,12 @@ def _plain(info: ScheduleInfo) -> dict[str, Any]:
 @schedules.command()
 @click.argument("name")
 @by_option
-@click.option("--note", default="", help="Why.")
+@click.option("--reason", default="", help="Why.")
 @place_option
 @json_option
-def pause(*, name: str, by: str, note: str, url: str, as_json: bool) -> None:
+def pause(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
     """Let a schedule start nothing more."""
-    ask(url, lambda engine: engine.schedules.pause(name, by=by, note=note))
+    ask(url, lambda engine: engine.schedules.pause(name, by=by, note=reason))
     info = ask(url, lambda engine: engine.schedules.get(name))
     say(f"schedule {name} is paused", _plain(info), as_json=as_json)
 

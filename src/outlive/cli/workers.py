@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from outlive.cli.edge import ask, json_option, place_option, print_json, print_table
+from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table
 
 if TYPE_CHECKING:
     from outlive._store.contract import WorkerInfo
@@ -15,10 +15,15 @@ MICROSECONDS = 1_000_000
 SPANS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
-@click.command()
+@click.group(cls=Group)
+def workers() -> None:
+    """Show who works on a store, who is alive, and how much each owns."""
+
+
+@workers.command("list")
 @place_option
 @json_option
-def workers(*, url: str, as_json: bool) -> None:
+def list_(*, url: str, as_json: bool) -> None:
     """Show who works on a store, who is alive, and how much each owns.
 
     Sessions that are live or still own runs. One that is `gone` has ended or let its lease run out; one that is `dead`

@@ -46,7 +46,7 @@ DOES_NOT_HINDER = {"autovacuum", "disk", "transaction ids"}
 """What a person has to see to, and what keeps no one from reading a store."""
 
 _ADVICE = {
-    "parked": "outlive recovery list says why; resume them, skip a step or cancel them",
+    "parked": "outlive runs list --stuck says why; resume them, skip a step or cancel them",
     "interrupted": "start a worker that has their workflows; another one takes them over",
     "damaged": "outlive fsck --repair writes their rows again from the journals",
     "undefined": "start a worker that defines these workflows in these versions",
@@ -187,7 +187,7 @@ async def _inside(engine: Engine, *, shows_values: bool) -> AsyncIterator[Findin
     if gone:
         own = "is gone and still owns" if len(gone) == 1 else "are gone and still own"
         said = f"{len(gone)} {own} {sum(worker.runs for worker in gone):,} runs"
-        yield warning("workers", said, "workers that have their workflows take these over; see outlive workers")
+        yield warning("workers", said, "workers that have their workflows take these over; see outlive workers list")
     yield await _time(engine)
     async for each in _standing(engine):
         yield each

@@ -21,7 +21,7 @@ class FlowNotFoundError(OutliveError):
             if revision == 0:
                 what = f"flow {name} has nothing before revision {newest} to roll back to; apply another document"
         else:
-            others = "`outlive flow list` shows what is there; engine.start_by_name starts a workflow by its name"
+            others = "`outlive flows list` shows what is there; engine.start_by_name starts a workflow by its name"
             meant = f"did you mean {' or '.join(near)}?" if near else others
             what = f"there is no flow {name} in this store; {meant}"
         super().__init__(what)
@@ -45,7 +45,7 @@ class FlowDisabledError(OutliveError):
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
         super().__init__(
-            f"flow {name} is {reason}; it starts no runs until it is enabled: `outlive flow enable {name}`"
+            f"flow {name} is {reason}; it starts no runs until it is enabled: `outlive flows enable {name}`"
         )
 
 

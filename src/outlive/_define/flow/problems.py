@@ -38,7 +38,7 @@ class Problem:
     suggestion: str = ""
     """What to do, as a sentence without its period."""
     is_warning: bool = False
-    """The flow can run all the same. `outlive flow check --strict` takes it for an error."""
+    """The flow can run all the same. `outlive flows check --strict` takes it for an error."""
 
     def at(self, line: int, column: int) -> Problem:
         """The same problem with its place in the text."""

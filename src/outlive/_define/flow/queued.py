@@ -89,6 +89,6 @@ async def run_one(execution: Execution, target: Target, scope: Scope, step: Mapp
     if frame.number or frame.parent_id is None:
         # Its arguments are not those of the document, and may say where a secret goes.
         raise FlowStepError(
-            step["path"][-1], "a step alone is run by its flow only; use `outlive flow step` to try one"
+            step["path"][-1], "a step alone is run by its flow only; use `outlive flows step` to try one"
         )
     return await target.run(execution, {**scope, _HAS_TURN: True}, step["given"])

@@ -40,7 +40,7 @@ function All() {
   return html`<${Head} title="Batches">${page?.previous && html`<button onClick=${() => setQuery({ after: page.previous })}>Newer</button>`}${page?.next && html`<button onClick=${() => setQuery({ after: page.next })}>Older</button>`}</${Head}>
     <${Problem} error=${error.value} again=${reload} />
     ${page && html`<${Table} label="batches" rows=${page.items} columns=${COLUMNS} href=${(it) => href(at`/batches/${it.id}`)}
-      empty=${html`<${Empty} title="There are no batches.">Start one: <code>await engine.start_batch(workflow, rows)</code>, or <code>outlive flow batch</code> for a file of rows.</${Empty}>`} />`}`;
+      empty=${html`<${Empty} title="There are no batches.">Start one: <code>await engine.start_batch(workflow, rows)</code>, or <code>outlive flows batch</code> for a file of rows.</${Empty}>`} />`}`;
 }
 
 function One({ id }) {

@@ -28,5 +28,5 @@ export default function Flows() {
     </${Head}>
     <${Problem} error=${error.value} again=${reload} />
     ${rows && html`<${Table} label="flows" rows=${rows} id=${(it) => it.name} href=${(it) => href(at`/flows/${it.name}`)} columns=${COLUMNS}
-      empty=${html`<${Empty} title="The library has no flow.">Publish a document: <code>outlive flow apply order.flow.yaml</code>${can('save_draft') && html`, or <a href=${href('/new-flow')}>write one here</a>`}.</${Empty}>`} />`}`;
+      empty=${html`<${Empty} title="The library has no flow.">Publish a document: <code>outlive flows apply order.flow.yaml</code>${can('save_draft') && html`, or <a href=${href('/new-flow')}>write one here</a>`}.</${Empty}>`} />`}`;
 }

@@ -1,4 +1,4 @@
-"""`outlive flow`: documents of flows, the library of them in a store, and their runs.
+"""`outlive flows`: documents of flows, the library of them in a store, and their runs.
 
 Exit codes are the same for all commands: 0, it is done; 1, Outlive refuses it, a document has problems, a test or a run
 has failed; 2, the command is wrong.
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-note_option = click.option("--note", default="", help="Why, for the history.")
+reason_option = click.option("--reason", default="", help="Why, for the history.")
 expected_option = click.option(
     "--expected", type=click.IntRange(0), help="The revision that you have changed; 0 for a new flow."
 )
 
 
 @click.group(cls=Group)
-def flow() -> None:
+def flows() -> None:
     """Check, test, run and publish flows.
 
     Exit codes: 0, done; 1, refused, or something has failed; 2, the command is wrong.
@@ -55,7 +55,7 @@ def flow() -> None:
 
 
 for command in (check, schema, new, import_, test, run_, step, batch):
-    flow.add_command(command)
+    flows.add_command(command)
 
 
 def _ask(url: str, verb: Callable[[Flows], Coroutine[Any, Any, T]], *, creates: bool = False) -> T:
@@ -79,10 +79,10 @@ def _say(info: FlowInfo, what: str, *, as_json: bool) -> None:
 # -- The library -------------------------------------------------------------------------------------------------------
 
 
-@flow.command()
+@flows.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @by_option
-@note_option
+@reason_option
 @expected_option
 @app_option
 @place_option
@@ -91,7 +91,7 @@ def apply(
     *,
     files: tuple[Path, ...],
     by: str,
-    note: str,
+    reason: str,
     expected: int | None,
     apps: tuple[str, ...],
     url: str,
@@ -106,10 +106,10 @@ def apply(
     texts = [read_file(file) for file in files]
     found = []
 
-    async def work(flows: Flows) -> None:
-        before = {info.name: info.revision for info in await flows.list()}
+    async def work(library: Flows) -> None:
+        before = {info.name: info.revision for info in await library.list()}
         for read in texts:
-            info = await flows.apply(read.text, by=by, note=note, expected=expected)
+            info = await library.apply(read.text, by=by, note=reason, expected=expected)
             found.append(info)
             if not as_json:
                 is_new = before.get(info.name) != info.revision
@@ -121,17 +121,17 @@ def apply(
         print_json([plain_info(info) for info in found])
 
 
-@flow.command("list")
+@flows.command("list")
 @place_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
     """The flows of a store: what is published, by whom and since when, and which are disabled."""
-    found = _ask(url, lambda flows: flows.list())
+    found = _ask(url, lambda library: library.list())
     if as_json:
         print_json([plain_info(info) for info in found])
         return
     if not found:
-        click.echo("there are no flows in this store; publish one with `outlive flow apply FILE`")
+        click.echo("there are no flows in this store; publish one with `outlive flows apply FILE`")
         return
     print_table(["flow", "revision", "hash", "since", "by", "state"], [_row(info) for info in found])
 
@@ -146,13 +146,13 @@ def _row(info: FlowInfo) -> list[str]:
     return [info.name, str(current.number), current.hash, _shown(current.at), current.by or "-", state]
 
 
-@flow.command()
+@flows.command()
 @click.argument("name")
 @place_option
 @json_option
 def history(*, name: str, url: str, as_json: bool) -> None:
     """The revisions of a flow, the newest first: who published what, when, and why."""
-    found = _ask(url, lambda flows: flows.history(name))
+    found = _ask(url, lambda library: library.history(name))
     if as_json:
         print_json([_plain_revision(each) for each in found])
         return
@@ -160,33 +160,33 @@ def history(*, name: str, url: str, as_json: bool) -> None:
     print_table(["revision", "hash", "at", "by", "note"], rows)
 
 
-@flow.command()
+@flows.command()
 @click.argument("name")
 @click.option("--to", type=click.IntRange(1), help="The revision to go back to; the one before unless given.")
 @by_option
-@note_option
+@reason_option
 @expected_option
 @place_option
 @json_option
-def rollback(*, name: str, to: int | None, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
+def rollback(*, name: str, to: int | None, by: str, reason: str, expected: int | None, url: str, as_json: bool) -> None:
     """Publish the document of an earlier revision again, as a new revision."""
-    info = _ask(url, lambda flows: flows.rollback(name, to=to, by=by, note=note, expected=expected))
+    info = _ask(url, lambda library: library.rollback(name, to=to, by=by, note=reason, expected=expected))
     current = info.current
     assert current is not None
     of = f" with the document of revision {current.rolled_back_to}" if current.rolled_back_to else ""
     _say(info, f"revision {current.number} is published{of} ({current.hash})", as_json=as_json)
 
 
-@flow.command()
+@flows.command()
 @click.argument("name")
 @place_option
 @json_option
 def enable(*, name: str, url: str, as_json: bool) -> None:
     """Let a flow start runs again."""
-    _say(_ask(url, lambda flows: flows.enable(name)), "it is enabled", as_json=as_json)
+    _say(_ask(url, lambda library: library.enable(name)), "it is enabled", as_json=as_json)
 
 
-@flow.command()
+@flows.command()
 @click.argument("name")
 @by_option
 @click.option("--reason", default="", help="Why.")
@@ -194,64 +194,64 @@ def enable(*, name: str, url: str, as_json: bool) -> None:
 @json_option
 def disable(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
-    info = _ask(url, lambda flows: flows.disable(name, by=by, reason=reason))
+    info = _ask(url, lambda library: library.disable(name, by=by, reason=reason))
     _say(info, f"it is {info.why_disabled}; runs under way go on", as_json=as_json)
 
 
-@flow.command()
+@flows.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @by_option
-@note_option
+@reason_option
 @click.option("--expected", type=click.IntRange(0), help="The draft that you have changed; 0 for a new one.")
 @place_option
 @json_option
-def draft(*, file: Path, by: str, note: str, expected: int | None, url: str, as_json: bool) -> None:
+def draft(*, file: Path, by: str, reason: str, expected: int | None, url: str, as_json: bool) -> None:
     """Keep a document as the draft of its flow, without publishing it."""
     text = read_file(file, checks=False).text
-    info = _ask(url, lambda flows: flows.save_draft(text, by=by, note=note, expected=expected), creates=True)
+    info = _ask(url, lambda library: library.save_draft(text, by=by, note=reason, expected=expected), creates=True)
     assert info.draft is not None
-    what = f"draft {info.draft.number} of revision {info.draft.base} is kept; publish it with `outlive flow publish`"
+    what = f"draft {info.draft.number} of revision {info.draft.base} is kept; publish it with `outlive flows publish`"
     _say(info, what, as_json=as_json)
 
 
-@flow.command()
+@flows.command()
 @click.argument("name")
 @by_option
-@note_option
+@reason_option
 @expected_option
 @app_option
 @place_option
 @json_option
 def publish(
-    *, name: str, by: str, note: str, expected: int | None, apps: tuple[str, ...], url: str, as_json: bool
+    *, name: str, by: str, reason: str, expected: int | None, apps: tuple[str, ...], url: str, as_json: bool
 ) -> None:
     """Check the draft of a flow and publish it; with --app, also what the steps of that program take."""
     load_apps(apps)
-    info = _ask(url, lambda flows: flows.publish(name, by=by, note=note, expected=expected))
+    info = _ask(url, lambda library: library.publish(name, by=by, note=reason, expected=expected))
     _say(info, f"revision {info.revision} is published ({info.hash})", as_json=as_json)
 
 
-@flow.command()
+@flows.command()
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Also while runs of it are open; they go on to their ends.")
 @click.option("--runs", is_flag=True, help="Delete its ended runs too, with everything of them.")
 @by_option
-@note_option
+@reason_option
 @expected_option
 @place_option
 @json_option
 def delete(
-    *, name: str, force: bool, runs: bool, by: str, note: str, expected: int | None, url: str, as_json: bool
+    *, name: str, force: bool, runs: bool, by: str, reason: str, expected: int | None, url: str, as_json: bool
 ) -> None:
     """Take a flow out of the library; its runs stay unless --runs is given."""
     _ask(
         url,
-        lambda flows: flows.delete(name, force=force, runs=runs, by=by, note=note, expected=expected),
+        lambda library: library.delete(name, force=force, runs=runs, by=by, note=reason, expected=expected),
     )
     say(f"flow {name} is deleted", {"name": name, "deleted": True}, as_json=as_json)
 
 
-@flow.command()
+@flows.command()
 @click.argument("flow_name", metavar="NAME|FILE")
 @click.option("--revision", type=click.IntRange(1), help="Of a stored flow; the published one unless given.")
 @click.option("--draft", "is_draft", is_flag=True, help="The draft of a stored flow.")
