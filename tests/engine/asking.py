@@ -11,7 +11,7 @@ import pydantic
 
 import outlive
 from outlive import ApprovalExpired
-from outlive.client.audit import ApprovalEntry
+from outlive._values.approval import ApprovalRequest
 from outlive.client.handle import RunHandle
 from tests.engine.support import hold, until
 
@@ -90,7 +90,7 @@ async def asking_late() -> str:
     return (await outlive.wait_for_approval("refund")).by
 
 
-async def has_asked(run: RunHandle[Any], pending: int = 1) -> list[ApprovalEntry]:
+async def has_asked(run: RunHandle[Any], pending: int = 1) -> list[ApprovalRequest]:
     """Return when a run waits for this many decisions, with them."""
 
     async def is_so() -> bool:

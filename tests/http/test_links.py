@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._values.approval import NewLink
 from outlive.client.approval import Approvals
-from outlive.client.decision_links import NewLink
 from outlive.errors import ApprovalNotFoundError
 from outlive.http import Api
 from outlive.testing import TestEngine

@@ -209,8 +209,8 @@ async def test_the_first_decision_is_the_only_one(api: Caller, engine: TestEngin
     other = await api.post(f"{decide}/reject", {"by": "bob"})
 
     assert (200, first.data) == (again.status, again.data)
-    assert (True, "ann", True) == (first.data["approved"], first.data["by"], first.data["is_yours"])
-    assert (True, "ann", False) == (other.data["approved"], other.data["by"], other.data["is_yours"])
+    assert (True, "ann", True) == (first.data["approved"], first.data["by"], first.data["is_first"])
+    assert (True, "ann", False) == (other.data["approved"], other.data["by"], other.data["is_first"])
     missing = await api.post(f"{RUNS}/r/approvals/bonus/approve")
     assert (404, "ApprovalNotFoundError") == (missing.status, missing.error)
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from outlive import flow
+from outlive._values.approval import NewLink
 from outlive.client import batches, definitions, view
-from outlive.client.decision_links import NewLink
 from outlive.flow import FlowInputError
 from outlive.http import Api, ApiLimits
 from outlive.http.nesting import CONTAINERS_MAX, holds_more, is_deeper

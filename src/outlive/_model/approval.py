@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -55,8 +55,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     form: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class Approval(Generic[F]):
+class Approval(msgspec.Struct, Generic[F], frozen=True):
     """The decision of a person. It is true if they approved: `if answer: ...`."""
 
     name: str
@@ -74,20 +73,27 @@ class Approval(Generic[F]):
         # Without this a rejection would be as true as every object, and `if answer:` would let it pass.
         return self.approved
 
+    def __repr__(self) -> str:
+        return f"<Approval {self.name}: {'approved' if self.approved else 'rejected'} by {self.by}>"
+
 
 if TYPE_CHECKING:
     # At run time there is one class. Type checkers see two, so that `form` is there after `if answer:`.
-    class Approved(Approval[F]):
+    class Approved(Approval[F], frozen=True, kw_only=True):
         """The decision of a person who approved."""
 
         form: F
 
         def __bool__(self) -> Literal[True]: ...
 
-    class Rejected(Approval[F]):
+    class Rejected(Approval[F], frozen=True):
         """The decision of a person who rejected."""
 
         def __bool__(self) -> Literal[False]: ...
+
+    AnyApproval = Approval[Any]
+else:
+    AnyApproval = Approval
 
 
 @dataclass(frozen=True, slots=True)

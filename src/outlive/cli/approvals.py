@@ -14,7 +14,7 @@ from outlive.cli.paint import span
 from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
-    from outlive.client.audit import ApprovalEntry
+    from outlive._values.approval import ApprovalRequest
     from outlive.engine import Engine
 
 
@@ -48,7 +48,7 @@ def list_(
     else:
         page = ask(url, lambda engine: engine.approvals(assignee=assignee, limit=limit, after=after, **wanted))
     if as_json:
-        print_json({"approvals": [_plain(entry) for entry in page], "next": page.next})
+        print_json({"approvals": page, "next": page.next})
         return
     if not page:
         click.echo("no run asks for approval", err=True)
@@ -58,38 +58,10 @@ def list_(
         click.echo(f"... and more; --after {page.next} shows the next page", err=True)
 
 
-def _row(entry: ApprovalEntry) -> list[str]:
+def _row(entry: ApprovalRequest) -> list[str]:
     status = entry.status if entry.decision is None else f"{entry.status} by {entry.decision.by}"
     age = span(entry.age.total_seconds())
     return [entry.run_id, entry.name, status, age, ", ".join(entry.assignees) or "-", entry.title or "-"]
-
-
-def _plain(entry: ApprovalEntry) -> dict[str, Any]:
-    decision = entry.decision
-    return {
-        "id": entry.id,
-        "run_id": entry.run_id,
-        "name": entry.name,
-        "status": entry.status,
-        "title": entry.title,
-        "assignees": list(entry.assignees),
-        "schema": entry.schema,
-        "requested_at": entry.requested_at,
-        "deadline": entry.deadline,
-        "escalated_at": entry.escalated_at,
-        "decision": None
-        if decision is None
-        else {
-            "approved": decision.approved,
-            "by": decision.by,
-            "at": decision.at,
-            "comment": decision.comment,
-            "form": decision.form,
-        },
-        "closed_at": entry.closed_at,
-        "reason": entry.reason or None,
-        "age_seconds": entry.age.total_seconds(),
-    }
 
 
 def _decision(command: Callable[..., None]) -> Callable[..., None]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
 from outlive._store.contract import WorkerInfo
+from outlive._values.approval import ApprovalRequest
 from outlive._values.failure import Failure
 from outlive._values.run import Run
-from outlive.client.audit import ApprovalEntry
 from outlive.client.finding import Page
 from outlive.client.view import ITEMS_PAGE
 from outlive.errors import OutliveError, ServerError
@@ -100,16 +100,16 @@ class Server:
         body = {key: value for key, value in options.items() if value is not None}
         if not self._has_key:
             body["by"] = by
-        found = await self._remote.operate(verb, body=body, run_id=run_id, name=name)
-        return Approval(found.name, found.approved, found.by, found.at, found.comment, found.form, found.is_yours)
+        found: Approval[Any] = await self._remote.operate(verb, body=body, run_id=run_id, name=name)
+        return found
 
-    async def approvals(self, run_id: str | None = None, **options: Any) -> Page[ApprovalEntry]:
+    async def approvals(self, run_id: str | None = None, **options: Any) -> Page[ApprovalRequest]:
         """What runs ask people for. See `Engine.approvals`."""
         if run_id is not None:
             found = await self._remote.operate("run_approvals", run_id=run_id)
         else:
             found = await self._remote.operate("list_approvals", query=_query(options))
-        return Page([_approval_of(view) for view in found.items], next=found.next, previous=found.previous)
+        return Page(found.items, next=found.next, previous=found.previous)
 
 
 class ServerView:
@@ -149,28 +149,3 @@ def _query(options: dict[str, Any]) -> dict[str, Any]:
     if tags:
         query["tag"] = [f"{name}={value}" for name, value in tags.items()]
     return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in query.items()}
-
-
-# -- From the wire -----------------------------------------------------------------------------------------------------
-
-
-def _approval_of(view: Any) -> ApprovalEntry:
-    made = view.decision
-    return ApprovalEntry(
-        id=view.id,
-        run_id=view.run_id,
-        name=view.name,
-        status=view.status,
-        title=view.title,
-        assignees=tuple(view.assignees),
-        schema=view.schema,
-        requested_at=view.requested_at,
-        deadline=view.deadline,
-        escalated_at=view.escalated_at,
-        decision=None
-        if made is None
-        else Approval(made.name, made.approved, made.by, made.at, made.comment, made.form, made.is_yours),
-        closed_at=view.closed_at,
-        reason=view.reason,
-        age=timedelta(seconds=view.age),
-    )

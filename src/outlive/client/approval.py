@@ -9,11 +9,10 @@ transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 import msgspec
-from msgspec.structs import replace as replace_fields
+from msgspec.structs import replace
 
 from outlive._define.workflow import FORMS
 from outlive._journal.event import ApprovalDecided, ApprovalEscalated, ApprovalRequested
@@ -23,12 +22,14 @@ from outlive._journal.schema import find_mismatch
 from outlive._model import Run, given
 from outlive._model.approval import Approval, Decision
 from outlive._store.contract import Delivery, Message, MessageKind
+from outlive._values.approval import ApprovalRequest
 from outlive.client.access import Access
 from outlive.client.acting import doing
-from outlive.client.audit import ApprovalEntry, Audit, Key, approval_of
+from outlive.client.audit import Audit, Key, approval_of
 from outlive.client.finding import Filters, Finder, Page, filter_of
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_decision
+from outlive.client.shown import Shown
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalFormError,
@@ -42,13 +43,16 @@ from outlive.errors import (
 class Approvals:
     """Lists what runs ask people for, and takes decisions."""
 
-    def __init__(self, access: Access, *, finder: Finder, inbox: Inbox, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, access: Access, *, finder: Finder, inbox: Inbox, shown: Shown, new_id: Callable[[], str]
+    ) -> None:
         self._access = access
+        self._shown = shown
         self._finder = finder
         self._inbox = inbox
         self._new_id = new_id
 
-    async def entries(self, run_id: str) -> list[ApprovalEntry]:
+    async def entries(self, run_id: str) -> list[ApprovalRequest]:
         """What a run has asked for, oldest first; for a root, what its whole tree has."""
         run = await self._access.info(run_id)
         entries = (await self._read(run)).entries.values()
@@ -56,11 +60,11 @@ class Approvals:
 
     async def open(
         self, *, assignee: str | None = None, limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
-    ) -> Page[ApprovalEntry]:
+    ) -> Page[ApprovalRequest]:
         """Open requests of all runs. See `Engine.approvals`."""
         where = "engine.approvals"
         person = "" if assignee is None else given.text(where, "assignee", assignee, like="finance")
-        wanted = replace_fields(filter_of(where, **filters), asks=person)
+        wanted = replace(filter_of(where, **filters), asks=person)
         if wanted.waiting_for is not None:
             instead = "leave it out; give assignee=... instead"
             raise InvalidArgumentError(where, "waiting_for", wanted.waiting_for, instead)
@@ -120,7 +124,7 @@ class Approvals:
             form=_checked(asker, entry, form, is_needed=approved),
         )
         if await self._send(asker, key, name, decision):
-            return approval_of(name, decision)
+            return approval_of(name, decision, self._shown.hide)
         # Another decision was first, or the run has ended meanwhile. Which of the two is in the store.
         audit = await self._read(run)
         first = audit.decisions.get(key)
@@ -154,7 +158,7 @@ class Approvals:
         events = await self._access.events(run)
         facts = [it for it in events if isinstance(it, ApprovalRequested | ApprovalEscalated | ApprovalDecided)]
         blobs = await self._access.blobs(it.payload for it in [*facts, *mail])
-        audit = Audit(run, lambda payload: self._access.packer.unpack(payload, blobs))
+        audit = Audit(run, lambda payload: self._access.packer.unpack(payload, blobs), self._shown.hide)
         audit.read(events, mail, now_at=self._access.store.now())
         return audit
 
@@ -178,14 +182,14 @@ def _choose(audit: Audit, run: Run, name: str, request: str | None) -> Key:
     return pending[0] if pending else among[-1]
 
 
-def _answer(entry: ApprovalEntry) -> Approval[Any]:
+def _answer(entry: ApprovalRequest) -> Approval[Any]:
     """What the first one decided."""
     if entry.decision is None:
         raise ApprovalClosedError(entry.run_id, entry.name, entry.reason or "the run does not wait for it any more")
     return replace(entry.decision, is_first=False)
 
 
-def _checked(asker: Run, entry: ApprovalEntry, form: Any, *, is_needed: bool) -> msgspec.Raw | msgspec.UnsetType:
+def _checked(asker: Run, entry: ApprovalRequest, form: Any, *, is_needed: bool) -> msgspec.Raw | msgspec.UnsetType:
     """The JSON of a form that fits: by its schema, and by its type if this process has the workflow and it says so.
 
     Raises:

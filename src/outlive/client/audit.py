@@ -7,11 +7,11 @@ only one there will be, so it counts like one in the journal, unless the request
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from outlive._journal.event import (
     AnyEvent,
@@ -27,56 +27,33 @@ from outlive._journal.event import (
 )
 from outlive._journal.value import Stored
 from outlive._model import Payload, Run, child_id
-from outlive._model.approval import Approval, ApprovalRequest, Decision
+from outlive._model.approval import Approval, Decision
+from outlive._model.approval import ApprovalRequest as StoredRequest
 from outlive._model.instant import instant_of
 from outlive._replay.frame import read_decision
 from outlive._store.contract import Inbound, MessageKind
+from outlive._values.approval import ApprovalRequest, ApprovalStatus
 from outlive.errors import UnreadableError
 
 T = TypeVar("T")
 
-ApprovalStatus = Literal["pending", "approved", "rejected", "closed"]
 ENDED = "the run has ended"
 Unpack = Callable[[Payload], Stored]
+Hide = Callable[[Any], Any]
+"""Takes what an engine redacts out of a JSON value."""
 Key = tuple[int, str]
 """The number of a run and the call of its request."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalEntry:
-    """One request for approval, and what became of it."""
-
-    id: str
-    """Tells the requests of one run apart."""
-    run_id: str
-    name: str
-    status: ApprovalStatus
-    title: str
-    assignees: tuple[str, ...]
-    """The people who are asked by now."""
-    schema: dict[str, Any] | None
-    """The JSON Schema of the form; None if there is nothing to fill in."""
-    requested_at: datetime
-    deadline: datetime | None = None
-    escalated_at: datetime | None = None
-    decision: Approval[Any] | None = None
-    """Who decided what and when; the form as plain values."""
-    closed_at: datetime | None = None
-    """When it was found that the run waits for a decision no longer."""
-    reason: str = ""
-    """Why it is closed."""
-    age: timedelta = timedelta(0)
-    """For how long it has been open, or was, when this was read."""
 
 
 class Audit:
     """The approvals of one tree."""
 
-    def __init__(self, root: Run, unpack: Unpack) -> None:
+    def __init__(self, root: Run, unpack: Unpack, hide: Hide) -> None:
+        self._hide = hide
         self._root_id = root.root_id
         self._nonce = root.nonce
         self._unpack = unpack
-        self.entries: dict[Key, ApprovalEntry] = {}
+        self.entries: dict[Key, ApprovalRequest] = {}
         self.decisions: dict[Key, Decision] = {}
         self._rests_since = 0
         """When the tree was brought back, as long as no worker has claimed it since; else 0."""
@@ -150,8 +127,8 @@ class Audit:
                 self._change(key, deadline=entry.deadline + timedelta(microseconds=time))
 
     def _request(self, event: ApprovalRequested) -> None:
-        asked = _read(self._unpack(event.payload), ApprovalRequest, event.call)
-        self.entries[event.run, event.call] = ApprovalEntry(
+        asked = _read(self._unpack(event.payload), StoredRequest, event.call)
+        self.entries[event.run, event.call] = ApprovalRequest(
             id=event.call,
             run_id=child_id(self._root_id, event.run),
             name=event.name,
@@ -171,7 +148,7 @@ class Audit:
         if isinstance(decision, Decision) and decision.nonce == self._nonce:
             self.decisions[key] = decision
             status: ApprovalStatus = "approved" if decision.approved else "rejected"
-            self._change(key, status=status, decision=approval_of(entry.name, decision))
+            self._change(key, status=status, decision=approval_of(entry.name, decision, self._hide))
 
     def _set_aside(self, event: MessageSetAside) -> None:
         """The run could not read the decision, and asks again: with a request of its own."""
@@ -190,15 +167,16 @@ class Audit:
             self.entries[key] = replace(self.entries[key], **changes)
 
 
-def approval_of(name: str, decision: Decision) -> Approval[Any]:
-    """A decision as users see it, with the form as plain values."""
+def approval_of(name: str, decision: Decision, hide: Hide) -> Approval[Any]:
+    """A decision as users see it, with the form as plain JSON."""
+    form = None if decision.form is msgspec.UNSET else hide({name: msgspec.json.decode(decision.form)})[name]
     return Approval(
         name=name,
         approved=decision.approved,
         by=decision.by,
         at=instant_of(decision.at),
         comment=decision.comment,
-        form=None if decision.form is msgspec.UNSET else msgspec.json.decode(decision.form),
+        form=form,
     )
 
 

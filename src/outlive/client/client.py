@@ -142,7 +142,7 @@ class Client:
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._finder = finder = Finder(access)
         self.list, self.count, self.page = finder.list, finder.count, finder.page
-        self.approvals = Approvals(access, finder=finder, inbox=self._inbox, new_id=ids.new_id)
+        self.approvals = Approvals(access, finder=finder, inbox=self._inbox, shown=self.shown, new_id=ids.new_id)
         self._message_starts = MessageStarts(access, starter=self._starter, definitions=self.definitions)
         asks = Asks(
             access,

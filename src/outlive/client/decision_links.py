@@ -7,21 +7,20 @@ in it. Its record is a cell with the hash of its secret.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.given import Span
 from outlive._model.instant import instant_of
+from outlive._values.approval import ApprovalRequest, DecisionLink, NewLink
 from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, check_acts_on, doing
 from outlive.client.approval import Approvals
-from outlive.client.audit import ApprovalEntry
 from outlive.client.secret_token import Token, new_token, read_token
 from outlive.errors import ApprovalClosedError, ApprovalNotFoundError, LinkRefusedError, RunNotFoundError
 
@@ -47,39 +46,6 @@ class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _decode = msgspec.json.Decoder(LinkRecord).decode
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionLink:
-    """What a link is for."""
-
-    run_id: str
-    name: str
-    """Of the approval."""
-    title: str
-    """What the workflow asks."""
-    approved: bool
-    """Whether it approves, or rejects."""
-    by: str
-    """Who decides with it."""
-    expires: datetime
-    has_form: bool
-    """Whether there is something to fill in."""
-
-
-class NewLink(msgspec.Struct, frozen=True):
-    """A link that was just made. Its token is here and nowhere else."""
-
-    link: DecisionLink
-    token: str
-
-    @property
-    def path(self) -> str:
-        """Where the HTTP API takes it."""
-        return f"/decide/{self.token}"
-
-    def __repr__(self) -> str:
-        return f"NewLink(link={self.link!r}, token='...')"
 
 
 class Links:
@@ -122,7 +88,7 @@ class Links:
         )
         with doing("link.create", entry.run_id, f"{'approve' if approved else 'reject'} {entry.name}, for {by}"):
             await store.change_cell(LINK_CELLS + token.id, lambda *_: (msgspec.json.encode(record), None))
-        return NewLink(_shown(record, entry), token.text)
+        return NewLink(**asdict(_shown(record, entry)), path=f"/decide/{token.text}")
 
     async def show(self, token: str) -> DecisionLink:
         """What a link is for; nothing happens.
@@ -173,7 +139,7 @@ class Links:
             raise LinkRefusedError
         return token, record
 
-    async def _open(self, record: LinkRecord) -> ApprovalEntry:
+    async def _open(self, record: LinkRecord) -> ApprovalRequest:
         try:
             entry, nonce = await self._pending(record.run_id, record.name, record.request)
         except (ApprovalNotFoundError, RunNotFoundError):
@@ -182,7 +148,7 @@ class Links:
             raise LinkRefusedError
         return entry
 
-    async def _pending(self, run_id: str, name: str, request: str | None) -> tuple[ApprovalEntry, int]:
+    async def _pending(self, run_id: str, name: str, request: str | None) -> tuple[ApprovalRequest, int]:
         """An open request, and the nonce of its tree, read first: if another run takes the id meanwhile, the two do not
         fit together, and `decide` refuses them."""
         run = await self._access.info(run_id)
@@ -214,7 +180,7 @@ def _read(held: bytes | None) -> LinkRecord | None:
         return None
 
 
-def _shown(record: LinkRecord, entry: ApprovalEntry) -> DecisionLink:
+def _shown(record: LinkRecord, entry: ApprovalRequest) -> DecisionLink:
     return DecisionLink(
         run_id=record.run_id,
         name=record.name,

@@ -12,9 +12,9 @@ from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.under_way import StepUnderWay
 from outlive._platform import open_private
+from outlive._values.approval import ApprovalRequest
 from outlive._values.event import Event
 from outlive._values.run import Run, Status, run_of
-from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
 from outlive.client.set_aside import SetAside
 from outlive.client.streams import StreamItem
@@ -182,7 +182,7 @@ class RunHandle(Generic[R]):
             self.id, name, approved=False, by=by, form=form, comment=comment, request=request
         )
 
-    async def approvals(self) -> list[ApprovalEntry]:
+    async def approvals(self) -> list[ApprovalRequest]:
         """What it has asked people for, oldest first, with who decided what and when."""
         return await self._client.approvals.entries(self.id)
 

@@ -49,11 +49,11 @@ from outlive._runtime.session.watchdog import Watchdog
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
+from outlive._values.approval import ApprovalRequest
 from outlive._values.event import Event
 from outlive._values.run import Run, run_of
 from outlive.client.access import STORE_WAIT_SECONDS, check_loop
 from outlive.client.asks import AskOptions
-from outlive.client.audit import ApprovalEntry
 from outlive.client.batch import Batch, BatchInfo
 from outlive.client.batches import Batches
 from outlive.client.bulk import BulkFilters, RunOutcome, TreeFilters, WorkflowFilters
@@ -672,7 +672,7 @@ class Engine(Served, Secured, Configured):
         limit: int = 100,
         after: str | None = None,
         **filters: Unpack[Filters],
-    ) -> Page[ApprovalEntry]:
+    ) -> Page[ApprovalRequest]:
         """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
         With a `run_id`: everything that this run and its children have asked for, with who decided what and when.
 
@@ -772,7 +772,7 @@ class Engine(Served, Secured, Configured):
         Args:
             by: who decides; for the audit.
             form: what they filled in, as plain values or as the form's own type.
-            request: the id of the request (`ApprovalEntry.id`); the oldest open one of this name unless given.
+            request: the id of the request (`ApprovalRequest.id`); the oldest open one of this name unless given.
 
         Raises:
             RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.

@@ -31,8 +31,8 @@ from outlive._model.approval import Approval
 from outlive._model.burst import Debounce, Throttle
 from outlive._model.queue import Queue
 from outlive._replay.ask import current_execution
+from outlive._values.approval import ApprovalRequest
 from outlive.client.asks import Asks
-from outlive.client.audit import ApprovalEntry
 from outlive.client.client import Client
 from outlive.client.definitions import Definitions
 from outlive.client.finding import Filters, Finder, Page
@@ -292,7 +292,7 @@ class SyncEngine(BlockingEngine):
             limit: int = 100,
             after: str | None = None,
             **filters: Unpack[Filters],
-        ) -> Page[ApprovalEntry]:
+        ) -> Page[ApprovalRequest]:
             """See `Engine`."""
 
         def health(self) -> Health:

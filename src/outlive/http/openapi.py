@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -24,6 +26,8 @@ from outlive.http.reading import lists_in
 TITLE = "Outlive"
 VERSION = "1"
 _REF = "#/components/schemas/{name}"
+_JSON = {"None": "null", "True": "true", "False": "false"}
+_PYTHON = re.compile(rf"\b({'|'.join(_JSON)})\b")
 _ANY_REQUEST = (400, 401, 403, 405, 429, 500, 503)
 _WITH_BODY = (408, 413, 415)
 _ABOUT = """Durable workflows over HTTP.
@@ -38,8 +42,12 @@ def document_of(operations: Iterable[Operation]) -> dict[str, Any]:
     kinds = [kind for it in ordered for kind in (it.body, it.query, *it.answers.values()) if is_struct(kind)]
     _, components = msgspec.json.schema_components([*kinds, ProblemBody], ref_template=_REF)
     structs = {kind.__name__: kind for kind in _with_parts([*kinds, ProblemBody])}
+    sent = _with_parts(kind for it in ordered for kind in (it.body, it.query) if is_struct(kind))
     for name, schema in components.items():
         _describe(schema, structs.get(name))
+        _show_instants(schema, structs.get(name))
+        if structs.get(name) not in sent:
+            _require_all(schema)
     queries = {it.query.__name__ for it in ordered if it.query is not None}
     paths: dict[str, Any] = {}
     for it in ordered:
@@ -196,6 +204,24 @@ def _describe(schema: dict[str, Any], kind: Any) -> None:
                 own["description"] = said[name]
 
 
+def _show_instants(schema: dict[str, Any], kind: Any) -> None:
+    """Say which texts of an answer are instants."""
+    for field in () if kind is None else msgspec.structs.fields(kind):
+        own = schema.get("properties", {}).get(field.encode_name, {})
+        texts = [each for each in (own, own.get("items", {}), *own.get("anyOf", ())) if each.get("type") == "string"]
+        if datetime in (field.type, *getattr(field.type, "__args__", ())):
+            for text in texts:
+                text["format"] = "date-time"
+
+
+def _require_all(schema: dict[str, Any]) -> None:
+    """Say that every field is there: an answer has them all, and a caller need not know what they are by default."""
+    if properties := schema.get("properties"):
+        schema["required"] = list(properties)
+    for own in schema.get("properties", {}).values():
+        own.pop("default", None)
+
+
 @cache
 def _said_of(kind: Any) -> dict[str, str]:
     """The strings below the fields of a struct, and of those that it derives from."""
@@ -208,7 +234,7 @@ def _said_of(kind: Any) -> dict[str, str]:
         for field, next_line in zip(body.body, body.body[1:], strict=False):
             match field, next_line:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = " ".join(text.split())
+                    found[name] = _PYTHON.sub(lambda it: _JSON[it[0]], " ".join(text.split()))
                 case _:
                     continue
     return found

@@ -17,10 +17,12 @@ from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
 from outlive._journal.plain import encode_plain, plain_json
 from outlive._model import given
+from outlive._model.approval import AnyApproval
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.under_way import StepUnderWay
 from outlive._runtime.clock import SystemClock
+from outlive._values.approval import ApprovalRequest
 from outlive._values.event import Event
 from outlive._values.failure import stored_failure
 from outlive._values.run import Run
@@ -42,11 +44,9 @@ from outlive.errors import (
     ResultTimeoutError,
     RunParkedError,
 )
-from outlive.http.operations.approvals import ApprovalView
 from outlive.http.operations.workflows import WorkflowView
 from outlive.http.wire.runs import (
     AnswerView,
-    DecisionView,
     NotAnswered,
     NotEnded,
     OutcomeView,
@@ -314,7 +314,7 @@ class RemoteVerbs:
         limit: int = 100,
         after: str | None = None,
         **filters: Unpack[Filters],
-    ) -> Page[ApprovalView]:
+    ) -> Page[ApprovalRequest]:
         """What runs ask people for, of the oldest runs first; with a `run_id` all that this run has asked for. The
         filters are those of `Engine.approvals`."""
         if run_id is not None:
@@ -434,17 +434,17 @@ class RemoteVerbs:
             raise AskFailed(run_id, name, found.key, stored_failure(found.error))
         return typed(reply, found.answer, f"the answer of run {run_id} to {name}")
 
-    async def approve(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+    async def approve(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
         """Approve what a run asks for. The first decision is the only one. See `DecideOptions`."""
         return await self._decide("approve", run_id, name, options)
 
-    async def reject(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+    async def reject(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
         """Reject what a run asks for. As `approve`, and the form may be left out."""
         return await self._decide("reject", run_id, name, options)
 
-    async def _decide(self, verb: str, run_id: str, name: str, options: DecideOptions) -> DecisionView:
+    async def _decide(self, verb: str, run_id: str, name: str, options: DecideOptions) -> AnyApproval:
         body = only_given(plain_json(f"engine.{verb}", options))
-        found: DecisionView = await self.operate(verb, body=body, run_id=run_id, name=name)
+        found: AnyApproval = await self.operate(verb, body=body, run_id=run_id, name=name)
         return found
 
     async def resolve(self, promise: str, value: Any = None) -> bool:

@@ -9,16 +9,16 @@ import msgspec
 from msgspec import UNSET
 
 from outlive._model import given
+from outlive._model.approval import AnyApproval
 from outlive._model.under_way import StepUnderWay
+from outlive._values.approval import ApprovalRequest
 from outlive._values.event import Event
 from outlive._values.run import Run, Status
 from outlive.client.finding import Page
 from outlive.client.set_aside import SetAside
 from outlive.client.streams import StreamItem
 from outlive.errors import RunParkedError
-from outlive.http.operations.approvals import ApprovalView
 from outlive.http.sse import StreamItemView
-from outlive.http.wire.runs import DecisionView
 from outlive.remote.following import Message
 from outlive.remote.values import DecideOptions, typed
 
@@ -157,19 +157,19 @@ class RemoteRun(Generic[R]):
         """The answer to an ask that was sent before. See `Engine.answer`."""
         return await self._remote.answer(self.id, name, key, timeout=timeout, reply=reply)
 
-    async def approve(self, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+    async def approve(self, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
         """Approve what it asks for. See `Remote.approve`."""
-        found: DecisionView = await self._remote.approve(self.id, name, **options)
+        found: AnyApproval = await self._remote.approve(self.id, name, **options)
         return found
 
-    async def reject(self, name: str, **options: Unpack[DecideOptions]) -> DecisionView:
+    async def reject(self, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
         """Reject what it asks for. See `Remote.approve`."""
-        found: DecisionView = await self._remote.reject(self.id, name, **options)
+        found: AnyApproval = await self._remote.reject(self.id, name, **options)
         return found
 
-    async def approvals(self) -> Page[ApprovalView]:
+    async def approvals(self) -> Page[ApprovalRequest]:
         """Everything that it and its children have asked people for."""
-        found: Page[ApprovalView] = await self._remote.approvals(self.id)
+        found: Page[ApprovalRequest] = await self._remote.approvals(self.id)
         return found
 
     async def set_aside(self) -> list[SetAside]:

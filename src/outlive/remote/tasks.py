@@ -11,8 +11,9 @@ import msgspec
 
 from outlive._journal.plain import plain_json
 from outlive._model import given
+from outlive._model.approval import AnyApproval
+from outlive._values.approval import NewLink
 from outlive.client.tasks import LEASE_SECONDS, WAIT_SECONDS_MAX, Notice, Task
-from outlive.http.operations.links import LinkDecision, LinkView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, seconds_of
 
@@ -100,15 +101,15 @@ class RemoteLinks:
         by: str,
         expires: given.Span = LINK_SPAN,
         request: str | None = None,
-    ) -> LinkView:
+    ) -> NewLink:
         """See `Links.create`. The path of the link is in the answer, and nowhere else."""
         seconds = seconds_of("engine.links.create", "expires", expires)
         body = only_given({"approved": approved, "by": by, "expires_seconds": seconds, "request": request})
-        found: LinkView = await self._remote.operate("create_link", body=body, run_id=run_id, name=name)
+        found: NewLink = await self._remote.operate("create_link", body=body, run_id=run_id, name=name)
         return found
 
-    async def use(self, token: str, *, form: Any = None, comment: str = "") -> LinkDecision:
+    async def use(self, token: str, *, form: Any = None, comment: str = "") -> AnyApproval:
         """See `Links.use`."""
         body = {"form": plain_json("engine.links.use", form), "comment": comment}
-        found: LinkDecision = await self._remote.operate("use_link", body=body, token=token)
+        found: AnyApproval = await self._remote.operate("use_link", body=body, token=token)
         return found

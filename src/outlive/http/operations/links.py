@@ -5,12 +5,13 @@ Opening it does nothing. The page has no script and needs none: its button sends
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 import outlive.errors as e
+from outlive._model.approval import AnyApproval
+from outlive._values.approval import NewLink
 from outlive.http.operation import Call, Content, operation
 from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.problem import Problem
@@ -30,28 +31,11 @@ class CreateLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     request: str | None = None
 
 
-class LinkView(Struct, frozen=True, kw_only=True):
-    """A link that was just made."""
-
-    path: str
-    """Below the address of this server; it can be seen only here."""
-    expires: datetime
-
-
 class DecideByLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a person fills in."""
 
     form: Json = None
     comment: Text = ""
-
-
-class LinkDecision(Struct, frozen=True, kw_only=True):
-    """What was decided."""
-
-    run_id: str
-    name: str
-    approved: bool
-    by: str
 
 
 @operation(
@@ -62,7 +46,7 @@ class LinkDecision(Struct, frozen=True, kw_only=True):
     answers=201,
     raises=(e.RunNotFoundError, e.ApprovalNotFoundError),
 )
-async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> LinkView:
+async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> NewLink:
     """Make a link with which a person decides without a key: once, in this way, until it expires.
 
     A link for another person needs the scope admin: its owner decides under that person's name.
@@ -70,10 +54,9 @@ async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> L
     if body.by != call.principal.name and not (call.principal.names_others or call.principal.may("admin")):
         detail = f"{call.principal.name} cannot make a link with which another person decides"
         raise Problem(403, "Forbidden", detail, "Give your own name as `by`, or use a key with the scope admin.")
-    made = await call.engine.links.create(
+    return await call.engine.links.create(
         run_id, name, approved=body.approved, by=body.by, expires=body.expires_seconds, request=body.request
     )
-    return LinkView(path=made.path, expires=made.link.expires)
 
 
 @operation(
@@ -107,12 +90,12 @@ async def _check_link(call: Call, token: str) -> None:
     scope="none",
     reach="nothing",
     prefix="",
-    answers={200: LinkDecision},
+    answers={200: AnyApproval},
     raises=RAISES,
     is_page=True,
     before_body=_check_link,
 )
-async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> LinkDecision | Content:
+async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> AnyApproval | Content:
     """Decide with a link, once. A browser gets a page that says what was decided."""
     given = body or DecideByLink()
     link = await call.engine.links.show(token)
@@ -121,4 +104,4 @@ async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> 
         verb = "Approved" if decided.approved else "Rejected"
         says = f"Run {link.run_id} goes on with your decision, {decided.by}. You can close this page."
         return Content(HTML, page(f"{verb}: {link.title or link.name}", says))
-    return LinkDecision(run_id=link.run_id, name=decided.name, approved=decided.approved, by=decided.by)
+    return decided

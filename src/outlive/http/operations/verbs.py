@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypedDict
 
+from msgspec.structs import replace
+
 import outlive.errors as e
-from outlive._model.approval import Approval
+from outlive._model.approval import AnyApproval
 from outlive._values.failure import failure_of
 from outlive.client.message_start import NamedStart
 from outlive.http.operation import Call, operation
@@ -17,7 +19,6 @@ from outlive.http.wire.runs import (
     AnswerView,
     AskRun,
     Decide,
-    DecisionView,
     ForkRun,
     NotAnswered,
     Reasoned,
@@ -125,34 +126,27 @@ async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitab
 
 
 @operation("POST", "/runs/{run_id}/approvals/{name}/approve", scope="operator", reach="run", raises=DECIDES)
-async def approve(call: Call, run_id: str, name: str, body: Decide | None = None) -> DecisionView:
+async def approve(call: Call, run_id: str, name: str, body: Decide | None = None) -> AnyApproval:
     """Approve what a run asks for; the decision is durable when this answers.
 
-    The first decision is the only one: a later one gets it back, and `is_yours` says whether it is the same.
+    The first decision is the only one: a later one gets it back, and `is_first` says whether it is yours.
     """
     return await _decide(call, body or Decide(), name, call.engine.get(run_id).approve, approved=True)
 
 
 @operation("POST", "/runs/{run_id}/approvals/{name}/reject", scope="operator", reach="run", raises=DECIDES)
-async def reject(call: Call, run_id: str, name: str, body: Decide | None = None) -> DecisionView:
+async def reject(call: Call, run_id: str, name: str, body: Decide | None = None) -> AnyApproval:
     """Reject what a run asks for. As `approve`, and the form may be left out."""
     return await _decide(call, body or Decide(), name, call.engine.get(run_id).reject, approved=False)
 
 
 async def _decide(
-    call: Call, wanted: Decide, name: str, verb: Callable[..., Awaitable[Approval[Any]]], *, approved: bool
-) -> DecisionView:
+    call: Call, wanted: Decide, name: str, verb: Callable[..., Awaitable[AnyApproval]], *, approved: bool
+) -> AnyApproval:
     by = _person(call, wanted.by)
     found = await verb(name, by=by, form=wanted.form, comment=wanted.comment, request=wanted.request)
-    return DecisionView(
-        name=found.name,
-        approved=found.approved,
-        by=found.by,
-        at=found.at,
-        comment=found.comment,
-        form=call.view.field(name, found.form),
-        is_yours=(found.by, found.approved) == (by, approved),
-    )
+    # An earlier try of this request may have been the first, and its answer was lost.
+    return replace(found, is_first=found.is_first or (found.by, found.approved) == (by, approved))
 
 
 def _person(call: Call, by: str | None) -> str:

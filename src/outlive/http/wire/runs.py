@@ -322,19 +322,6 @@ class NotAnswered(Struct, frozen=True):
     why: str
 
 
-class DecisionView(Struct, frozen=True):
-    """The decision that counts: the first one."""
-
-    name: str
-    approved: bool
-    by: str
-    at: datetime
-    comment: str
-    form: Json
-    is_yours: bool
-    """Whether it says what you have decided; else another person was first."""
-
-
 class OutcomeView(Struct, frozen=True):
     """What became of one of many runs."""
 

@@ -65,7 +65,7 @@ function decide(verb) {
       if (verb === 'reject') delete body.form;
       const made = await post(at`/runs/${wanted.run_id}/approvals/${wanted.name}/${verb}`, body);
       followed?.ask();
-      if (!made.is_yours) say(`${made.by} was first, and ${made.approved ? 'approved' : 'rejected'} it.`, 'fail');
+      if (!made.is_first) say(`${made.by} was first, and ${made.approved ? 'approved' : 'rejected'} it.`, 'fail');
     };
     return html`<${ActionDialog} title=${`${verb === 'approve' ? 'Approve' : 'Reject'} ${wanted.name}`} verb=${verb === 'approve' ? 'Approve' : 'Reject'} kind=${verb === 'approve' ? 'do' : 'no'} close=${close} done="The decision is durable." act=${act}>
       ${wanted.title && html`<p>${wanted.title}</p>`}

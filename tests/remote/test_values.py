@@ -1,0 +1,116 @@
+"""What users hold is the same from an engine, from a connection, from the HTTP API and from a command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+from click.testing import CliRunner
+
+import outlive
+from outlive._values.approval import NewLink
+from outlive.cli import main
+from outlive.http import Api
+from outlive.testing import TestEngine
+from tests.cli.serving import served
+from tests.http.caller import Caller
+
+API = "/api/v1"
+
+
+class Form(msgspec.Struct):
+    """What a person fills in."""
+
+    cents: int
+
+
+@outlive.workflow
+async def values_refund(order: str) -> str:
+    """Asks people twice."""
+    first = await outlive.wait_for_approval("refund", title=f"Refund {order}?", form=Form, assignees=["finance"])
+    await outlive.wait_for_approval("send", title="Send it?")
+    return first.by
+
+
+@asynccontextmanager
+async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
+    """An engine with one of each thing."""
+    async with TestEngine() as engine:
+        await engine.start(values_refund, "o-1", id="refund-1")
+        await engine.settle()
+        await engine.approve("refund-1", "refund", by="ann", form={"cents": 5}, comment="fine")
+        await engine.settle()
+        yield engine
+
+
+class Way(NamedTuple):
+    """The ways to one thing."""
+
+    ask: Callable[[Any], Awaitable[Any]]
+    """By a verb that engines and connections have."""
+    path: str
+    """Where the API has it: alone, or in `items`."""
+    command: str
+    """What prints it."""
+    key: str = ""
+    """Where the command prints it; empty if it prints nothing else."""
+
+
+WAYS = {
+    "run": Way(lambda it: it.info("refund-1"), "/runs/refund-1", "runs show refund-1", "run"),
+    "runs": Way(lambda it: it.list(), "/runs", "runs list", "runs"),
+    "open approvals": Way(lambda it: it.approvals(), "/approvals", "approvals list", "approvals"),
+    "approvals of a run": Way(
+        lambda it: it.approvals("refund-1"),
+        "/runs/refund-1/approvals",
+        "approvals list --run refund-1",
+        "approvals",
+    ),
+}
+
+
+async def test_a_value_is_the_same_wherever_it_is_asked_for() -> None:
+    """The value of an engine is that which a connection decodes; its JSON is that of the API and of the command."""
+    async with store_with_one_of_each() as engine, served(engine) as url, outlive.connect(url) as remote:
+        for name, way in WAYS.items():
+            own = await way.ask(engine)
+            plain = msgspec.json.decode(msgspec.json.encode(own))
+            answer = (await Caller(Api(engine)).get(API + way.path)).data
+            printed = await asyncio.to_thread(_printed, way, url)
+
+            assert own, f"{name}: there is none"
+            assert own == await way.ask(remote), name
+            assert plain == (answer["items"] if isinstance(own, list) else answer), name
+            assert plain == printed, name
+            for each in own if isinstance(own, list) else [own]:
+                assert repr(each).startswith("<"), name
+                assert "\n" not in repr(each), name
+
+
+async def test_a_decision_is_the_same_wherever_it_is_made() -> None:
+    """So is a link to decide, but for its secret."""
+    async with store_with_one_of_each() as engine, served(engine) as url, outlive.connect(url) as remote:
+        link = await remote.links.create("refund-1", "send", approved=True, by="local")
+        assert _without_secret(link) == _without_secret(
+            await engine.links.create("refund-1", "send", approved=True, by="local")
+        )
+        decided = await remote.links.use(link.token, comment="go")
+        (_, asked) = await engine.approvals("refund-1")
+
+        assert decided == asked.decision == await remote.approve("refund-1", "send", by="local")
+        assert not (await engine.reject("refund-1", "send", by="ann")).is_first
+
+
+def _without_secret(link: NewLink) -> NewLink:
+    return msgspec.structs.replace(link, path="")
+
+
+def _printed(way: Way, url: str) -> Any:
+    result = CliRunner().invoke(main, [*way.command.split(), "--server", url, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    return found[way.key] if way.key else found
