@@ -138,7 +138,7 @@ async def measure_starts(url: str, count: int) -> float:
 
 
 async def measure_runs(
-    url: str, count: int, workflow: outlive.Workflow[[int], int], queue: outlive.Queue | None
+    url: str, count: int, workflow: outlive.types.Workflow[[int], int], queue: outlive.Queue | None
 ) -> Pace:
     """Runs a second, from the first start to the last end."""
     async with outlive.Engine(url) as engine:

@@ -93,8 +93,8 @@ async def w2(engine: outlive.Engine, seconds: float, *, lanes: int = LANES) -> f
 
 def engine_for(url: str, *, deletes: bool, rate: int | None = None) -> outlive.Engine:
     """An engine with retention or without."""
-    keep = [outlive.Keep("order", succeeded=timedelta(hours=1))] if deletes else []
-    limits = outlive.Limits() if rate is None else outlive.Limits(deletes_per_second_max=rate)
+    keep = [outlive.retention.Keep("order", succeeded=timedelta(hours=1))] if deletes else []
+    limits = outlive.limits.Limits() if rate is None else outlive.limits.Limits(deletes_per_second_max=rate)
     return outlive.Engine(url, retention=keep, limits=limits, tune=False)
 
 

@@ -37,7 +37,7 @@ async def reward(account: str, image: bytes) -> str:
     balance = await credit(account, 500)
     try:
         await send_sms(account, f"thank you, you have {balance}")
-    except outlive.StepInterrupted:
+    except outlive.errors.StepInterrupted:
         return "it is not known whether the message was sent"
     return f"{len(small)} bytes, {balance} cents"
 

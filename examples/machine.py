@@ -55,7 +55,9 @@ def merge(data: Order, results: dict[str, Any]) -> None:
     data.notes = sorted(results.values())
 
 
-order.split(S.PACK, [wrap, label], join=outlive.All(then=S.COOL), merge=merge)  # each branch is durable on its own
+order.split(
+    S.PACK, [wrap, label], join=outlive.machine.All(then=S.COOL), merge=merge
+)  # each branch is durable on its own
 order.timer(S.COOL, 0.2, then=S.SHIP)  # durable
 
 
@@ -73,7 +75,7 @@ async def main() -> None:
             try:
                 result = await run.result()
                 print(f"{run.id}: {result.state} {', '.join(result.data.notes)}".strip())
-            except outlive.RunFailed as error:
+            except outlive.errors.RunFailed as error:
                 print(f"{run.id}: {error.failure.message if error.failure else error}")
 
 

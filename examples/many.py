@@ -14,7 +14,7 @@ async def resize(image: bytes) -> int:
 
 @outlive.workflow
 async def album(images: list[bytes]) -> str:
-    results = await outlive.map(resize, images, concurrency=20, tolerate=outlive.Tolerance(failures=5))
+    results = await outlive.map(resize, images, concurrency=20, tolerate=outlive.limits.Tolerance(failures=5))
     sizes = [result for result in results if isinstance(result, int)]
     return f"{len(sizes)} of {len(images)} pictures, {sum(sizes)} bytes"
 

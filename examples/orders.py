@@ -16,12 +16,12 @@ class Decision:
     by: str
 
 
-class Tenants(outlive.Middleware):
-    async def on_start(self, start: outlive.StartCall, call_next: Callable[[], Awaitable[Any]]) -> Any:
+class Tenants(outlive.middleware.Middleware):
+    async def on_start(self, start: outlive.middleware.StartCall, call_next: Callable[[], Awaitable[Any]]) -> Any:
         start.headers.setdefault("tenant", "a")  # of the run, and of all that it starts
         return await call_next()
 
-    async def on_step(self, step: outlive.StepContext, call_next: Callable[[], Awaitable[Any]]) -> Any:
+    async def on_step(self, step: outlive.types.StepContext, call_next: Callable[[], Awaitable[Any]]) -> Any:
         log.debug("%s for tenant %s", step.name, step.headers["tenant"])
         return await call_next()
 
@@ -91,7 +91,7 @@ async def main() -> None:
         run = await engine.start(order, "lamp", id="order-7", tags={"tenant": "a"})
         try:
             await run.result()
-        except outlive.RunFailed as error:
+        except outlive.errors.RunFailed as error:
             print(error)
 
         page = await engine.list(

@@ -55,7 +55,7 @@ async def checkout(order: Order) -> str:
     page = await render(receipt)
     try:
         place = await archive.options(timeout=0.2)(page)  # per call
-    except outlive.StepTimeoutError as error:
+    except outlive.errors.StepTimeoutError as error:
         place = f"not archived: {error}"
     return f"{page.decode()} ({place})"
 

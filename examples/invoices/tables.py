@@ -36,13 +36,13 @@ async def migrate(store: str) -> None:
 
 
 @outlive.step(transaction=True)
-async def void(tx: outlive.Tx, number: str) -> None:
+async def void(tx: outlive.types.Tx, number: str) -> None:
     """Nothing is owed any more."""
     await tx.execute("UPDATE invoices SET status = 'void' WHERE number = $1", number)
 
 
 @outlive.step(transaction=True, undo=void)
-async def record(tx: outlive.Tx, number: str, order: Order) -> str:
+async def record(tx: outlive.types.Tx, number: str, order: Order) -> str:
     """Write the invoice."""
     await tx.execute(
         "INSERT INTO invoices (number, customer, item, cents, status) VALUES ($1, $2, $3, $4, 'open')",
@@ -55,26 +55,26 @@ async def record(tx: outlive.Tx, number: str, order: Order) -> str:
 
 
 @outlive.step(transaction=True)
-async def put_back(tx: outlive.Tx, number: str) -> None:
+async def put_back(tx: outlive.types.Tx, number: str) -> None:
     """Another customer may have the item."""
     await tx.execute("INSERT INTO stock SELECT number, item, -1 FROM stock WHERE number = $1 AND taken = 1", number)
 
 
 @outlive.step(transaction=True, undo=put_back)
-async def take_from_stock(tx: outlive.Tx, number: str, item: str) -> str:
+async def take_from_stock(tx: outlive.types.Tx, number: str, item: str) -> str:
     """Keep the item for this customer."""
     await tx.execute("INSERT INTO stock (number, item, taken) VALUES ($1, $2, 1)", number, item)
     return number
 
 
 @outlive.step(transaction=True)
-async def mark_paid(tx: outlive.Tx, number: str, charge: str) -> None:
+async def mark_paid(tx: outlive.types.Tx, number: str, charge: str) -> None:
     """The money is there."""
     await tx.execute("UPDATE invoices SET status = 'paid', charge = $2 WHERE number = $1", number, charge)
 
 
 @outlive.step(transaction=True)
-async def book(tx: outlive.Tx, event: str, settlement: Settlement) -> None:
+async def book(tx: outlive.types.Tx, event: str, settlement: Settlement) -> None:
     """Write down that the bank has said so."""
     await tx.execute(
         "INSERT INTO bookings (event, number, charge, cents) VALUES ($1, $2, $3, $4)",
@@ -86,7 +86,7 @@ async def book(tx: outlive.Tx, event: str, settlement: Settlement) -> None:
 
 
 @outlive.step(transaction=True)
-async def close(tx: outlive.Tx, at: datetime) -> int:
+async def close(tx: outlive.types.Tx, at: datetime) -> int:
     """Write down how many invoices are paid at this moment."""
     paid: int = await tx.fetchval("SELECT count(*) FROM invoices WHERE status = 'paid'")
     await tx.execute("INSERT INTO closings (at, paid) VALUES ($1, $2)", at, paid)
@@ -94,7 +94,7 @@ async def close(tx: outlive.Tx, at: datetime) -> int:
 
 
 @outlive.step(transaction=True, raises=(ValueError,))
-async def import_row(tx: outlive.Tx, row: Row) -> int:
+async def import_row(tx: outlive.types.Tx, row: Row) -> int:
     """Take over one old invoice."""
     if row.cents < 0:
         raise ValueError(f"line {row.line} of {row.file} has a negative amount")

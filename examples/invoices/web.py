@@ -186,8 +186,8 @@ STATUS_OF = {
 }
 
 
-@app.exception_handler(outlive.OutliveError)
-async def explain(request: Request, error: outlive.OutliveError) -> JSONResponse:
+@app.exception_handler(outlive.errors.OutliveError)
+async def explain(request: Request, error: outlive.errors.OutliveError) -> JSONResponse:
     """An answer that says what the engine says."""
     status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 500)
     return JSONResponse({"error": str(error)}, status)

@@ -14,12 +14,12 @@ import outlive
 tenant = contextvars.ContextVar("tenant", default="none")
 
 
-class TenantContext(outlive.Middleware):
-    async def on_start(self, start: outlive.StartCall, call_next: Callable[[], Awaitable[Any]]) -> Any:
+class TenantContext(outlive.middleware.Middleware):
+    async def on_start(self, start: outlive.middleware.StartCall, call_next: Callable[[], Awaitable[Any]]) -> Any:
         start.headers.setdefault("tenant", tenant.get())
         return await call_next()
 
-    async def on_step(self, step: outlive.StepContext, call_next: Callable[[], Awaitable[Any]]) -> Any:
+    async def on_step(self, step: outlive.types.StepContext, call_next: Callable[[], Awaitable[Any]]) -> Any:
         tenant.set(step.headers["tenant"])
         return await call_next()
 

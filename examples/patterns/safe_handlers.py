@@ -29,7 +29,7 @@ async def manage_cluster(cluster: Cluster) -> dict[str, str]:
     lock, served = asyncio.Lock(), 0
     is_due, stop = asyncio.Event(), asyncio.create_task(outlive.wait_for_signal("shut down"))
 
-    async def assign(ask: outlive.Ask[str]) -> None:
+    async def assign(ask: outlive.types.Ask[str]) -> None:
         async with lock:
             if ask.body in cluster.jobs:  # Asked twice under two keys: the node is given once.
                 ask.reply(f"{ask.body} runs on {cluster.jobs[ask.body]}")

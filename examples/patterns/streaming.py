@@ -43,7 +43,7 @@ class Page:
         self.position = 0
         self._source: tuple[int, int] | None = None
 
-    async def read(self, run: outlive.RunHandle[str], *, lost_at: int | None = None) -> None:
+    async def read(self, run: outlive.types.RunHandle[str], *, lost_at: int | None = None) -> None:
         """Read on behind the last word; the connection may be lost at some position."""
         async for item in run.stream("tokens", str, after=self.position, positions=True):
             if self._source not in (None, (item.epoch, item.attempt)):

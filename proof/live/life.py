@@ -139,7 +139,7 @@ async def _drain(trial: Trial, evidence: Evidence) -> None:
     deadline = time.monotonic() + DRAIN_SECONDS_MAX
     async with outlive.Engine(trial.store, worker=False) as engine:
         while True:
-            with suppress(outlive.OutliveError):
+            with suppress(outlive.errors.OutliveError):
                 page = await engine.list(status=OPEN[:4], limit=1000)
                 left = [run for run in page if run.workflow != NEVER_ENDS]
                 if not left:

@@ -208,7 +208,7 @@ class World:
         async with outlive.Engine(self._trial.store, worker=False) as engine:
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
-                with suppress(outlive.OutliveError, OSError):
+                with suppress(outlive.errors.OutliveError, OSError):
                     await note_ends(engine, self._evidence)
                     deleted = await engine.purge(older_than=KEEP_SECONDS, status=("succeeded", "failed", "cancelled"))
                     self._evidence.deleted += deleted.deleted
@@ -240,7 +240,7 @@ class World:
                 asked_at = time.time()
                 settlement = {"number": f"probe-{number}", "charge": "none", "cents": 1}
                 event = f"probe-{self._trial.seed}-{number}"
-                with suppress(outlive.OutliveError, OSError):
+                with suppress(outlive.errors.OutliveError, OSError):
                     sent = await engine.events.send("payment.settled", settlement, id=event, source="probe")
                     if not sent.runs:
                         continue
@@ -295,8 +295,8 @@ async def end_of(engine: outlive.Engine, run: Run) -> End:
     if run.workflow in ("checkout", "write_letter"):
         try:
             result = await engine.get(run.id).result()
-        except (outlive.RunCancelled, outlive.RunTimedOut) as error:
+        except (outlive.errors.RunCancelled, outlive.errors.RunTimedOut) as error:
             reason = str(error)
-        except outlive.RunFailed as error:
+        except outlive.errors.RunFailed as error:
             reason = error.failure.type.rpartition(".")[2]
     return End(workflow=run.workflow, status=run.status, result=msgspec.to_builtins(result), reason=reason)

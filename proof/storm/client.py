@@ -127,9 +127,9 @@ class Client:
             group.create_task(self._answer(it, name, self._other.reject, by=f"bob-{os.getpid()}"))
 
     async def _answer(
-        self, it: Job, name: str, decide: Callable[..., Awaitable[outlive.Approval[Any]]], *, by: str
+        self, it: Job, name: str, decide: Callable[..., Awaitable[outlive.types.Approval[Any]]], *, by: str
     ) -> None:
-        answer: outlive.Approval[Any] | None = None
+        answer: outlive.types.Approval[Any] | None = None
         while answer is None:
             try:
                 answer = await insist(lambda: decide(it.id, name, by=by))
@@ -185,7 +185,7 @@ class Client:
         try:
             await insist(lambda: self._engine.get(it.id).result())
         except errors.RunFailed:
-            repair = outlive.Checkpoint(it.number, "repaired")
+            repair = outlive.checkpoints.Checkpoint(it.number, "repaired")
             # A call that got no answer may have done either.
             with suppress(errors.DuplicateCheckpointError):
                 await insist(lambda: self._engine.checkpoints.append(f"repair-{it.number}", repair))

@@ -13,7 +13,7 @@ from outlive import errors
 T = TypeVar("T")
 
 AGAIN_SECONDS = 0.05
-LIMITS = outlive.Limits(attempts_max=1_000, processes_max=1)
+LIMITS = outlive.limits.Limits(attempts_max=1_000, processes_max=1)
 """Workers die by plan here, so a run that many of them died with is no suspect. A process takes a second to begin."""
 
 

@@ -148,7 +148,10 @@ async def perform_nested(op: Op) -> int:
             return await saga(op)
         case "map":
             found = await outlive.map(
-                steps.handle_item, op.parts, concurrency=MAP_CONCURRENCY, tolerate=outlive.Tolerance(failures=op.fails)
+                steps.handle_item,
+                op.parts,
+                concurrency=MAP_CONCURRENCY,
+                tolerate=outlive.limits.Tolerance(failures=op.fails),
             )
             return sum(each for each in found if isinstance(each, int))
         case "map_runs":
@@ -186,7 +189,7 @@ async def take_once(op: Op) -> int:
     """A step that is not called again: whether it was interrupted or not, it adds the same."""
     try:
         return await steps.call_once(op.place, op.value, op.fails)
-    except outlive.StepInterrupted:
+    except outlive.errors.StepInterrupted:
         return op.value
 
 
@@ -204,7 +207,7 @@ async def lapse(op: Op) -> int:
     """Ask people for something that is never decided."""
     try:
         await outlive.wait_for_approval(f"undecided-{op.place}", deadline=EXPIRE_SECONDS)
-    except outlive.ApprovalExpired:
+    except outlive.errors.ApprovalExpired:
         return op.value
     return -1
 

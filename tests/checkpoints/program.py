@@ -10,7 +10,7 @@ import asyncio
 import sys
 
 import outlive
-from outlive import Checkpoint, CheckpointKind
+from outlive.checkpoints import Checkpoint, CheckpointKind
 from outlive.errors import DuplicateCheckpointError
 from outlive.testing.child_process import say
 
@@ -26,7 +26,7 @@ def row_of(number: int) -> Checkpoint:
 
 async def main(url: str, run_id: str, last: int, *, is_shared: bool) -> None:
     """Go on from where it was."""
-    async with outlive.checkpoints(url) as store:
+    async with outlive.checkpoints.open_store(url) as store:
         rows = await store.load_run(run_id)
         say(f"loaded {len(rows)}")
         for number in range(len(rows), last + 1):

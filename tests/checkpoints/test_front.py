@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Checkpoint, CheckpointKind
 from outlive._journal.checkpoint import checkpoint_checksum
+from outlive.checkpoints import Checkpoint, CheckpointKind
 from outlive.codecs import Compression, Encryption
 from outlive.errors import (
     EngineClosedError,
@@ -30,7 +30,7 @@ ROW = Checkpoint(3, "PAY", "pay", CheckpointKind.UNDO, b"receipt", 2)
 SECRET = b"canary-7f3a " * 500
 KEYS = {"2026-11": bytes(range(32))}
 
-opened: list[outlive.CheckpointStore] = []
+opened: list[outlive.checkpoints.CheckpointStore] = []
 """Those of the engine under test, for its step."""
 
 
@@ -112,7 +112,7 @@ def test_a_long_output_is_not_shown_in_an_error() -> None:
 @pytest.mark.parametrize("run_id", ["", "x" * 129, "a b", "-a", None, 7, "a\x00"])
 async def test_an_id_that_cannot_be_one_is_refused(run_id: Any) -> None:
     """By every verb, as everywhere."""
-    async with outlive.checkpoints("memory:") as store:
+    async with outlive.checkpoints.open_store("memory:") as store:
         for verb in (store.append(run_id, ROW), store.load_run(run_id), store.clear(run_id)):
             with pytest.raises(InvalidRunIdError):
                 await verb
@@ -120,15 +120,15 @@ async def test_an_id_that_cannot_be_one_is_refused(run_id: Any) -> None:
 
 async def test_something_else_than_a_checkpoint_is_refused() -> None:
     """Before anything is written."""
-    async with outlive.checkpoints("memory:") as store:
-        with pytest.raises(InvalidCheckpointError, match=r"outlive\.Checkpoint"):
+    async with outlive.checkpoints.open_store("memory:") as store:
+        with pytest.raises(InvalidCheckpointError, match=r"outlive\.checkpoints\.Checkpoint"):
             await store.append("run-1", {"sequence": 1})  # type: ignore[arg-type]
 
 
 async def test_a_place_that_is_none_is_refused() -> None:
     """With the error that engines have."""
     with pytest.raises(StoreUrlError):
-        async with outlive.checkpoints("app.db"):
+        async with outlive.checkpoints.open_store("app.db"):
             """Never."""
 
 
@@ -140,7 +140,7 @@ async def test_an_engine_and_a_plain_front_have_the_same_checkpoints(place: Plac
     async with place.engine() as engine:
         await engine.checkpoints.append("run-1", ROW)
         if place.url != "memory:":
-            async with outlive.checkpoints(place.url) as store:
+            async with outlive.checkpoints.open_store(place.url) as store:
                 assert await store.load_run("run-1") == [ROW]
                 await store.append("run-1", Checkpoint(4, "SHIP"))
             assert await engine.checkpoints.load_run("run-1") == [ROW, Checkpoint(4, "SHIP")]
@@ -177,7 +177,7 @@ async def test_what_is_closed_says_so(place: Place) -> None:
     """Whether it was an engine or a plain front."""
     async with place.engine() as engine:
         kept = engine.checkpoints
-    async with outlive.checkpoints(place.url) as store:
+    async with outlive.checkpoints.open_store(place.url) as store:
         """Nothing to do."""
 
     with pytest.raises(EngineClosedError):
@@ -191,12 +191,12 @@ async def test_many_programs_open_a_new_file_at_once(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path / 'app.db'}"
 
     async def append(number: int) -> None:
-        async with outlive.checkpoints(url) as store:
+        async with outlive.checkpoints.open_store(url) as store:
             await store.append("run-1", Checkpoint(number, "S"))
 
     await asyncio.gather(*map(append, range(6)))
 
-    async with outlive.checkpoints(url) as store:
+    async with outlive.checkpoints.open_store(url) as store:
         assert [row.sequence for row in await store.load_run("run-1")] == list(range(6))
 
 
@@ -205,7 +205,7 @@ async def test_many_programs_open_a_new_file_at_once(tmp_path: Path) -> None:
 
 async def test_an_output_over_the_limit_is_refused(place: Place) -> None:
     """Nothing is written, and the error says which limit."""
-    async with place.engine(limits=outlive.Limits(payload_bytes_max=100_000)) as engine:
+    async with place.engine(limits=outlive.limits.Limits(payload_bytes_max=100_000)) as engine:
         with pytest.raises(PayloadTooLargeError, match=r"checkpoint 1 of run 'run-1'.*payload_bytes_max"):
             await engine.checkpoints.append("run-1", Checkpoint(1, "S", output=bytes(100_001)))
         await engine.checkpoints.append("run-1", Checkpoint(1, "S", output=bytes(100_000)))

@@ -87,9 +87,9 @@ def begin(tmp_path: Path, place: Place) -> Iterator[Begin]:
             program.kill()
 
 
-async def load(place: Place) -> list[outlive.Checkpoint]:
+async def load(place: Place) -> list[outlive.checkpoints.Checkpoint]:
     """What somebody finds who comes now."""
-    async with outlive.checkpoints(place.url) as store:
+    async with outlive.checkpoints.open_store(place.url) as store:
         return await store.load_run("run-1")
 
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from outlive import Checkpoint, CheckpointStore
 from outlive._journal.packing import Packer
 from outlive._model import Limits
 from outlive._runtime.clock import SystemClock
+from outlive.checkpoints import Checkpoint, CheckpointStore
 from outlive.client import checkpoints as front
 from outlive.errors import CommitUnknownError, DuplicateCheckpointError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, unavailable, unknown

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from outlive import Checkpoint, CheckpointKind, CheckpointStore
 from outlive._journal.packing import Packer
 from outlive._model import Limits
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
+from outlive.checkpoints import Checkpoint, CheckpointKind, CheckpointStore
 from outlive.errors import DuplicateCheckpointError
 from tests.engine.support import Place
 

@@ -117,7 +117,7 @@ def test_a_run_goes_on_in_the_code_that_was_saved(command: Begin, tmp_path: Path
     says(dev, "app.py changed")
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
         engine.signal("a", "go")
-        with pytest.raises(outlive.RunParkedError, match="waits for step wrap"):
+        with pytest.raises(outlive.errors.RunParkedError, match="waits for step wrap"):
             engine.get("a").result()
     program.write_text(PROGRAM.replace("CODE", "new"))
     says(dev, "a parked run will be tried again with this code: a")

@@ -110,7 +110,7 @@ def test_help_loads_nothing_but_the_table() -> None:
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert done.stderr.strip() == "['outlive', 'outlive.cli']"
+    assert done.stderr.strip() == "['outlive._on_demand', 'outlive', 'outlive.cli']"
 
 
 def test_the_help_of_every_command_is_quick() -> None:

@@ -69,9 +69,9 @@ async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path / 'served.db'}"
     async with Engine(url, name="anvil", schedules=False, flows=False) as engine, served(engine) as address:
         failed = await engine.start(cli_served, 13, id="f-1", tags={"tenant": "a"})
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await failed.result()
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await (await engine.start(cli_served_order, 13, id="s-1")).result()
         run = await engine.start(cli_served, 1, id="w-1")
         async for entry in run.follow():

@@ -58,7 +58,7 @@ def say(engine: Engine) -> Say:
     return say
 
 
-async def asks_for(run: outlive.RunHandle[Any], name: str) -> None:
+async def asks_for(run: outlive.types.RunHandle[Any], name: str) -> None:
     """Return when a run asks for an approval."""
     async for entry in run.follow():
         if entry.type == "ApprovalRequested" and entry.data["name"] == name:

@@ -128,7 +128,7 @@ async def test_a_fleet_survives_a_run_that_never_gives_way(url: str, command: Be
         worker.ready()
     async with outlive.Engine(url, worker=False) as client:
         bad = await client.start(shop.spin, id="bad")
-        with pytest.raises(outlive.RunParkedError) as parked:
+        with pytest.raises(outlive.errors.RunParkedError) as parked:
             await bad.result(timeout=40)
         good = await client.start(shop.order, "a", id="a")
         ledger.open_gate()
@@ -149,7 +149,7 @@ async def test_no_exception_of_a_run_ends_its_worker(url: str, command: Begin, l
     worker.ready()
     async with outlive.Engine(url, worker=False) as client:
         for how, name in (("step", "KeyboardInterrupt"), ("body", "KeyboardInterrupt"), ("task", "SystemExit")):
-            with pytest.raises(outlive.RunFailed, match=name):
+            with pytest.raises(outlive.errors.RunFailed, match=name):
                 await (await client.start(shop.fall, how, id=how)).result(timeout=20)
         ledger.open_gate()
         assert "a-1 a-2" == await (await client.start(shop.order, "a", id="a")).result(timeout=20)
@@ -171,7 +171,7 @@ async def test_a_run_that_stops_its_workers_cleanly_is_parked(
             worker = command("worker", APP, "--store", url, "--grace", "0")
             assert 0 == worker.ends(), worker.log
         last = command("worker", APP, "--store", url, "--grace", "0")
-        with pytest.raises(outlive.RunParkedError, match="3 workers were interrupted while they ran it"):
+        with pytest.raises(outlive.errors.RunParkedError, match="3 workers were interrupted while they ran it"):
             await bad.result(timeout=20)
 
     assert ["begin terminate"] * 3 == ledger.said()

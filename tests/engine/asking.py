@@ -10,9 +10,9 @@ from typing import Any
 import pydantic
 
 import outlive
-from outlive import ApprovalExpired
 from outlive._values.approval import ApprovalRequest
 from outlive.client.handle import RunHandle
+from outlive.errors import ApprovalExpired
 from tests.engine.support import hold, until
 
 

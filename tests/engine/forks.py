@@ -67,7 +67,7 @@ def misuse(url: str) -> None:
         say("parent", sync.start(task, "later").result(timeout=PATIENCE_SECONDS))
 
 
-def _use(engine: outlive.Engine, run: Any, handle: outlive.RunHandle[Any]) -> None:
+def _use(engine: outlive.Engine, run: Any, handle: outlive.types.RunHandle[Any]) -> None:
     calls: list[Callable[[], Coroutine[Any, Any, object]]] = [
         lambda: engine.start(task, "child"),
         lambda: engine.signal("run-1", "go"),
@@ -85,12 +85,12 @@ def _use(engine: outlive.Engine, run: Any, handle: outlive.RunHandle[Any]) -> No
     for call in calls:
         try:
             say("child", "did it", asyncio.run(call()))
-        except outlive.OutliveError as error:
+        except outlive.errors.OutliveError as error:
             say("child", type(error).__name__, error)
     for use in (run.result, lambda: engine.sync.start(task, "child")):
         try:
             say("child", "did it", use())
-        except outlive.OutliveError as error:
+        except outlive.errors.OutliveError as error:
             say("child", type(error).__name__, error)
     asyncio.run(engine.__aexit__(None, None, None))
     gc.collect()

@@ -56,7 +56,7 @@ async def kill_workflow() -> list[Any]:
     total.append(await kill_enter(1))
     try:
         return [*total, await kill_once()]
-    except outlive.StepInterrupted:
+    except outlive.errors.StepInterrupted:
         return [*total, "interrupted"]
 
 

@@ -128,7 +128,7 @@ def count_on_in_process(file: str) -> object:
 @outlive.step(process=True)
 def publish_in_process() -> bool:
     outlive.publish(stage="packing", rows=7, gone=1)
-    outlive.publish(gone=outlive.REMOVED)
+    outlive.publish(gone=outlive.types.REMOVED)
     for number in range(200):
         outlive.emit("numbers", {"number": number})
     return abs((outlive.now() - datetime.now(UTC)).total_seconds()) < 60

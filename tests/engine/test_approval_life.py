@@ -8,13 +8,13 @@ import pydantic
 import pytest
 
 import outlive
-from outlive import Approval
 from outlive._journal.event import ApprovalClosed, ApprovalDecided, ApprovalRequested
 from outlive.client.handle import RunHandle
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalNotFoundError,
 )
+from outlive.types import Approval
 from tests.engine.asking import (
     Refund,
     asking,
@@ -96,7 +96,7 @@ async def test_cancelling_the_run_closes_the_approval(engine: outlive.Engine) ->
     await waits(run)
     await run.cancel()
 
-    with pytest.raises(outlive.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelled):
         await in_time(run.result())
     assert 1 == len(await events_of(run, ApprovalClosed))
     with pytest.raises(ApprovalClosedError):

@@ -518,7 +518,7 @@ async def cart_with_errors() -> list[str]:
             seen.append(str(error))
     try:
         (await anext(outlive.asks("add", reply=int))).reply("text")
-    except outlive.OutliveError as error:
+    except outlive.errors.OutliveError as error:
         seen.append(type(error).__name__)
     return seen
 
@@ -567,7 +567,7 @@ async def test_what_is_given_is_checked() -> None:
             given: dict[str, Any] = {"name": "add"} | wrong
             with pytest.raises(error, match=f"engine.ask.*{next(iter(wrong))}"):
                 await engine.ask("cart-1", **given)
-        with pytest.raises(outlive.RunFailed, match="give a plain function"):
+        with pytest.raises(outlive.errors.RunFailed, match="give a plain function"):
             await (await engine.start(cart_with_async_validator)).result()
 
 
@@ -719,7 +719,7 @@ async def test_a_refusal_that_the_store_has_not_is_no_answer() -> None:
     assert store.refusals == 1
 
 
-async def until_received(run: outlive.RunHandle[Any], count: int) -> None:
+async def until_received(run: outlive.types.RunHandle[Any], count: int) -> None:
     """Return when so many asks are in the journal."""
 
     async def are_there() -> bool:

@@ -109,7 +109,7 @@ async def test_start_that_the_store_may_have_says_so_and_names_the_run(place: Pl
 async def test_store_that_is_busy_is_not_away(place: Place) -> None:
     """A start that stands behind many others waits longer than for a store that is silent."""
     stores: list[FaultyStore] = []
-    limits = outlive.Limits(commit_batch_max=1)
+    limits = outlive.limits.Limits(commit_batch_max=1)
     async with place.engine(worker=False, store_seconds=SHORT, limits=limits, wrap=faulty(stores)) as engine:
         inner = stores[0].follow_plan
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive.errors import (
     ConfigurationError,
     DefinitionError,
@@ -20,6 +19,7 @@ from outlive.errors import (
     UnknownWorkflowError,
     UnserialisableError,
 )
+from outlive.limits import Limits
 from tests.engine.support import Place, in_time, note, parks, stage
 
 pytestmark = pytest.mark.any_store
@@ -119,7 +119,7 @@ async def test_an_argument_of_a_step_that_cannot_be_stored_fails_the_call(engine
     """The step never runs."""
     run = await engine.start(bad_step_argument)
 
-    with pytest.raises(outlive.RunFailed, match=r"argument 1 of take cannot be stored: at \$\.bad\[0\], lock"):
+    with pytest.raises(outlive.errors.RunFailed, match=r"argument 1 of take cannot be stored: at \$\.bad\[0\], lock"):
         await in_time(run.result())
     assert [] == stage.calls
 

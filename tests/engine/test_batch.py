@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, RunCancelled, RunFailed, Tolerance
 from outlive._define.registry import Registry
 from outlive._journal.event import DetachedCancelled, DetachedStarted
 from outlive._store.contract import PAGE_SIZE_MAX
@@ -26,11 +25,14 @@ from outlive.errors import (
     DefinitionError,
     InvalidRunIdError,
     ResultTimeoutError,
+    RunCancelled,
     RunExistsError,
+    RunFailed,
     RunNotRetriableError,
     StepFailed,
     UnserialisableError,
 )
+from outlive.limits import Limits, Tolerance
 from tests.engine.dying import die_at_each_commit
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until
 
@@ -137,13 +139,13 @@ async def cancels_child() -> str:
     return "ended"
 
 
-async def collect(batch: outlive.Batch[Any]) -> list[outlive.BatchItem[Any]]:
+async def collect(batch: outlive.types.Batch[Any]) -> list[outlive.types.BatchItem[Any]]:
     """All items, as they come."""
     async with asyncio.timeout(60):
         return [item async for item in batch.items()]
 
 
-async def read_into(seen: list[outlive.BatchItem[Any]], batch: outlive.Batch[Any]) -> None:
+async def read_into(seen: list[outlive.types.BatchItem[Any]], batch: outlive.types.Batch[Any]) -> None:
     """The same, for a batch that fails in the end."""
     async for item in batch.items():
         seen.append(item)  # noqa: PERF401 (what was seen before the failure counts)
@@ -332,7 +334,7 @@ async def test_more_failures_than_are_tolerated_fail_the_batch(engine: outlive.E
 
     with pytest.raises(RunFailed, match=r"of 600 items failed, and 1[02] were tolerated"):
         await in_time(batch.results())
-    seen: list[outlive.BatchItem[int]] = []
+    seen: list[outlive.types.BatchItem[int]] = []
     with pytest.raises(RunFailed, match="were tolerated"):
         await read_into(seen, batch)
     assert 10 < sum(item.error is not None for item in seen) < 60
@@ -386,7 +388,7 @@ async def test_a_batch_that_goes_on_has_no_rest(engine: outlive.Engine) -> None:
     await batch.result()
 
 
-async def batch_items(batch: outlive.Batch[Any]) -> AsyncIterator[outlive.BatchItem[Any]]:
+async def batch_items(batch: outlive.types.Batch[Any]) -> AsyncIterator[outlive.types.BatchItem[Any]]:
     """All outcomes of a batch that has failed."""
     try:
         async for item in batch.items():

@@ -81,7 +81,7 @@ async def back_ship(what: str) -> str:
     return f"parcel of {what}"
 
 
-async def fail(run: outlive.RunHandle[Any]) -> None:
+async def fail(run: outlive.types.RunHandle[Any]) -> None:
     """Wait until a run has failed."""
     with pytest.raises(RunFailed):
         await run.result()
@@ -556,13 +556,13 @@ async def test_what_has_no_failure_is_refused(engine: TestEngine) -> None:
     await engine.start(back_order, "o", id="r", on_conflict="replace")
     with pytest.raises(RunNotRetriableError, match="a later run has its id, 'r'"):
         await engine.retry("r~old2")
-    batch = await engine.start_batch(back_ship, ["x"], tolerate=outlive.Tolerance(failures=0))
+    batch = await engine.start_batch(back_ship, ["x"], tolerate=outlive.limits.Tolerance(failures=0))
     await fail(engine.get(batch.id))
     with pytest.raises(RunNotRetriableError, match="it is a batch"):
         await engine.retry(batch.id)
 
 
-async def outlive_waits(run: outlive.RunHandle[Any]) -> None:
+async def outlive_waits(run: outlive.types.RunHandle[Any]) -> None:
     """Return when a run waits."""
     while await run.status() != "waiting":  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -649,14 +649,14 @@ async def back_take(data: Load) -> Stage:
 
 
 @loading.stepped(Stage.IMPORT)
-async def back_import(data: Load, cursor: int | None) -> outlive.More[int] | Stage:
+async def back_import(data: Load, cursor: int | None) -> outlive.machine.More[int] | Stage:
     """Fails at the third row until it is repaired."""
     row = 0 if cursor is None else cursor
     world.calls.append(f"row {row}")
     if row == 2 and not world.is_repaired:
         raise ValueError("a bad row")
     data.rows.append(row)
-    return outlive.More(row + 1) if row < 3 else Stage.DONE
+    return outlive.machine.More(row + 1) if row < 3 else Stage.DONE
 
 
 async def test_machine_fails_is_repaired_and_goes_on(engine: TestEngine) -> None:
@@ -717,11 +717,11 @@ async def test_retry_on_every_store(store: str, request: pytest.FixtureRequest, 
 # -- Middleware ----------------------------------------------------------------------------------------------------
 
 
-class Announcing(outlive.Middleware):
+class Announcing(outlive.middleware.Middleware):
     """Calls a step before every workflow."""
 
     async def on_workflow(self, run: Any, call_next: Any) -> Any:
-        """See `outlive.Middleware`."""
+        """See `outlive.middleware.Middleware`."""
         await back_reserve(f"a place for {run.workflow}")
         return await call_next()
 

@@ -66,7 +66,7 @@ async def test_all_that_fit_are_retried_and_refusals_are_listed(place: Place) ->
         await fail_all(engine, 8)
         world.is_repaired = True
         async with place.engine(worker=False, registry=registry_of()) as client:
-            with outlive.acting("ann"):
+            with engine.audit.acting("ann"):
                 operation = await client.bulk.start("retry", workflow="many_order", reason="a truck came")
         found = await in_time(engine.bulk.get(operation.id).result())
 

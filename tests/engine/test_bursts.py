@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Debounce, Queue, Throttle
+from outlive import Queue
 from outlive._model.burst import Burst, bursts_cell, bursts_data
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.events import RunCreated
+from outlive.limits import Debounce, Throttle
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, in_time, stage
@@ -148,8 +149,8 @@ async def test_timeout_counts_from_the_beginning() -> None:
     ("options", "error", "text"),
     [
         ({"debounce": Debounce("a", 1), "throttle": Throttle("a", 1)}, InvalidArgumentError, "not both"),
-        ({"debounce": 30}, ArgumentTypeError, "outlive.Debounce"),
-        ({"throttle": "a"}, ArgumentTypeError, "outlive.Throttle"),
+        ({"debounce": 30}, ArgumentTypeError, "outlive.limits.Debounce"),
+        ({"throttle": "a"}, ArgumentTypeError, "outlive.limits.Throttle"),
         ({"debounce": Debounce("a", 1), "id": "a"}, InvalidArgumentError, "the key says"),
         ({"throttle": Throttle("a", 1), "on_conflict": "replace"}, InvalidArgumentError, "the key says"),
         ({"debounce": Debounce("a", 1), "delay": 5}, InvalidArgumentError, "the key says"),

@@ -41,7 +41,7 @@ async def cancelled(engine: outlive.Engine, workflow: Any, *args: Any) -> RunHan
 
 async def ends_as(run: RunHandle[Any], status: str) -> None:
     """Return when a run has ended in this way."""
-    kinds = {"cancelled": outlive.RunCancelled, "timed_out": outlive.RunTimedOut}
+    kinds = {"cancelled": outlive.errors.RunCancelled, "timed_out": outlive.errors.RunTimedOut}
     with pytest.raises(kinds.get(status, RunFailed)):
         await in_time(run.result())
     assert await run.status() == status

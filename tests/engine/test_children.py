@@ -44,7 +44,7 @@ async def child_failing(code: int) -> None:
 
 @outlive.workflow
 async def child_failing_plainly(text: str) -> None:
-    raise outlive.OutliveError(text)
+    raise outlive.errors.OutliveError(text)
 
 
 @outlive.workflow
@@ -75,7 +75,7 @@ async def parent_of_failing(kind: str) -> str:
         await (child_failing(7) if kind == "registered" else child_failing_plainly("plain"))
     except ChildishError as error:
         return f"itself: {error} {error.code}"
-    except outlive.RunFailed as error:
+    except outlive.errors.RunFailed as error:
         return f"{error} / {error.failure.type}"
     return "went on"
 
@@ -108,7 +108,7 @@ async def parent_with_patience(seconds: float) -> str:
     child = await outlive.start(child_sleeping, DAY, timeout=seconds)
     try:
         return await child.result()
-    except outlive.RunTimedOut as error:
+    except outlive.errors.RunTimedOut as error:
         return str(error)
 
 
@@ -176,7 +176,7 @@ async def test_children_are_cancelled_with_their_parent(engine: outlive.Engine) 
     await stage.gate("b").reached()
     await run.cancel(reason="enough")
 
-    with pytest.raises(outlive.RunCancelled, match="enough"):
+    with pytest.raises(outlive.errors.RunCancelled, match="enough"):
         await in_time(run.result())
     told = ["a cancelled", "a cleaned up", "b cancelled", "b cleaned up"]
     assert told == sorted(call for call in stage.calls if " " in call)
@@ -190,7 +190,7 @@ async def test_a_child_alone_may_be_cancelled(engine: outlive.Engine) -> None:
     await stage.gate("b").reached()
     await engine.cancel("run-1~2", reason="just this one")
 
-    with pytest.raises(outlive.RunFailed, match="run-1~2 was cancelled: just this one"):
+    with pytest.raises(outlive.errors.RunFailed, match="run-1~2 was cancelled: just this one"):
         await in_time(run.result())
     assert await run.status() == "failed"
 
@@ -238,7 +238,7 @@ async def test_a_child_of_the_tree_cannot_have_an_id_of_its_own(engine: outlive.
     """An id or tags given to a child that is not detached are refused, not forgotten."""
     run = await engine.start(parent_with_wishes)
 
-    with pytest.raises(outlive.RunFailed, match="detached=True") as caught:
+    with pytest.raises(outlive.errors.RunFailed, match="detached=True") as caught:
         await in_time(run.result())
     assert ConfigurationError.__name__ in caught.value.failure.type
 

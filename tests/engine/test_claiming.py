@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import RunParked
 from outlive._runtime.tree.live import LiveTree
+from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import claimer_of, ring, sessions_of
 from tests.engine.ledger import entries, ledger_credit, open_ledger

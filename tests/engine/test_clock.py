@@ -89,14 +89,14 @@ async def clock_item(number: int) -> int:
     return number
 
 
-async def left_of(place: Place, run: outlive.RunHandle[Any], kind: WaitKind = WaitKind.TIMER) -> float:
+async def left_of(place: Place, run: outlive.types.RunHandle[Any], kind: WaitKind = WaitKind.TIMER) -> float:
     """How many seconds are left of what a run waits for."""
     await waits(run)
     timers = [wait.until_at for wait in (await row_of(run)).waits if wait.kind is kind and wait.until_at]
     return (min(timers) - place.clock.now()) / 1_000_000
 
 
-async def deadline_of(place: Place, run: outlive.RunHandle[Any]) -> float:
+async def deadline_of(place: Place, run: outlive.types.RunHandle[Any]) -> float:
     """How many seconds a run has left."""
     at = (await row_of(run)).timeout_at
     assert at is not None
@@ -322,7 +322,7 @@ async def clock_rounds() -> None:
     outlive.continue_as_new()
 
 
-async def times_out(place: Place, run: outlive.RunHandle[Any]) -> None:
+async def times_out(place: Place, run: outlive.types.RunHandle[Any]) -> None:
     """Let the rest of the time of a run pass."""
     place.clock.skip(seconds=await deadline_of(place, run) + 1)
     with pytest.raises(RunTimedOut):

@@ -386,7 +386,7 @@ async def test_what_moves_is_written_before_starts_that_came_earlier(place: Plac
         stores.append(Noting(inner))
         return stores[-1]
 
-    async with place.engine(limits=outlive.Limits(commit_batch_max=4), wrap=wrap) as engine:
+    async with place.engine(limits=outlive.limits.Limits(commit_batch_max=4), wrap=wrap) as engine:
         run = await engine.start(committing_held, "a")
         await stage.gate("a").reached()
         gate = stores[0].gates["commit"] = asyncio.Event()

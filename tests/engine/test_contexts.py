@@ -111,7 +111,7 @@ class S(enum.Enum):
     DONE = "done"
 
 
-class Watching(outlive.Observer):
+class Watching(outlive.machine.Observer):
     """Looks in a plain hook and in an async one."""
 
     def state_entered(self, fact: Any) -> None:

@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import RunCancelled, RunFailed, RunTimedOut
 from outlive._journal.event import RunContinued, RunCreated, SignalReceived, StepSucceeded
-from outlive.errors import ConfigurationError, NotInRunError, RunContinuedError, RunFinishedError
+from outlive.errors import (
+    ConfigurationError,
+    NotInRunError,
+    RunCancelled,
+    RunContinuedError,
+    RunFailed,
+    RunFinishedError,
+    RunTimedOut,
+)
 from tests.engine.dying import die_at_each_commit
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import journal_of
@@ -469,7 +476,7 @@ async def test_a_generation_whose_code_is_not_here_waits_for_it(place: Place) ->
 
 async def test_arguments_that_are_too_large_park_the_old_generation(place: Place) -> None:
     """Nothing is lost, and with another limit it goes on."""
-    async with place.engine(limits=outlive.Limits(payload_bytes_max=40_000)) as engine:
+    async with place.engine(limits=outlive.limits.Limits(payload_bytes_max=40_000)) as engine:
         run = await engine.start(widens_heavy, 0, "", id="r")
         assert "payload_bytes_max" in await parks(run)
     async with place.engine() as engine:

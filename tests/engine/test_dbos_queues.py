@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Debounce, FixedWindow, Limits, Queue
+from outlive import Queue
 from outlive.client.handle import RunHandle
 from outlive.errors import RunCancelled, RunExistsError, RunTimedOut
+from outlive.limits import Debounce, FixedWindow, Limits
 from outlive.testing import Survivor, TestEngine, crash_everywhere
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, registry_of, stage, turns_of_the_loop, until, waits

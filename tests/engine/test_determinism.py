@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import StepSucceeded
+from outlive.limits import Limits
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
@@ -98,7 +98,7 @@ async def test_a_race_is_replayed_as_it_was_run(place: Place) -> None:
     assert "b c a" == stage.calls[-1]
 
 
-async def have_ended(run: outlive.RunHandle[list[str]], racers: int) -> None:
+async def have_ended(run: outlive.types.RunHandle[list[str]], racers: int) -> None:
     """Return when the journal has the results of this many racers."""
 
     async def is_so() -> bool:
@@ -112,5 +112,5 @@ async def test_outside_a_run_time_and_chance_are_ordinary() -> None:
     assert abs((outlive.now() - datetime.now(UTC)).total_seconds()) < 5
     assert 0 <= outlive.random() < 1
     assert isinstance(outlive.uuid4(), UUID)
-    with pytest.raises(outlive.OutliveError, match="outside a workflow"):
+    with pytest.raises(outlive.errors.OutliveError, match="outside a workflow"):
         await outlive.wait_for_signal("go")

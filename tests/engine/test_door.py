@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, FixedWindow, Limits, RateLimit, Recovery, Retry, TokenBucket, Tolerance
+from outlive import Retry
 from outlive._model import RunStatus
 from outlive.errors import InvalidArgumentError, InvalidRunIdError, OutliveError
+from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket, Tolerance
 from outlive.testing import TestEngine
+from outlive.types import Recovery
 from tests.engine.support import Place, in_time
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -265,7 +267,7 @@ def lights(**options: Any) -> Any:
 
 def split(**options: Any) -> Any:
     """A state with branches."""
-    lights().split(Light.ON, **{"branches": [gives], "join": outlive.All(then=Light.OFF), **options})
+    lights().split(Light.ON, **{"branches": [gives], "join": outlive.machine.All(then=Light.OFF), **options})
 
 
 def batch(**options: Any) -> Any:
@@ -330,9 +332,9 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "stream seconds": (lambda bad: stream(seconds=bad), SECONDS),
     "stream tolerate": (lambda bad: stream(tolerate=bad), ["some", True, -1, 1.5]),
     "resource name": (lambda bad: lights().resource(bad, gives), [5, "", "a b", None]),
-    "Quorum count": (outlive.Quorum, WHOLE),
-    "Percentage share": (outlive.Percentage, ["1", True, NAN, INFINITE]),
-    "Pending delay": (outlive.Pending, ["5", True, NAN, INFINITE, -1]),
+    "Quorum count": (outlive.machine.Quorum, WHOLE),
+    "Percentage share": (outlive.machine.Percentage, ["1", True, NAN, INFINITE]),
+    "Pending delay": (outlive.machine.Pending, ["5", True, NAN, INFINITE, -1]),
     "Retry attempts": (lambda bad: Retry(attempts=bad), WHOLE),
     "Retry first": (lambda bad: Retry(first=bad), ["1", True, NAN, INFINITE, -1]),
     "Retry factor": (lambda bad: Retry(factor=bad), ["2", True, NAN, INFINITE, 0.5]),

@@ -96,7 +96,7 @@ async def test_redacted_follower_hides_in_late_events_what_early_ones_showed() -
     """Also when it begins behind the field that holds the secret."""
     async with TestEngine(redact=["password"]) as engine:
         run = await engine.start(followed, "unlucky")
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await run.result()
         shown = [str(entry.data) async for entry in run.follow(after=0)]
 
@@ -147,7 +147,7 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
         run = await engine.start(followed_long, id="long")
         await engine.settle()
         await run.signal("go", {"password": "hunter22"})
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await run.result()
         store.reads.clear()
         shown = await engine.view.run("long")
@@ -238,7 +238,7 @@ async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatc
 
 async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -> None:
     """Nothing more comes before a person resumes it."""
-    async with TestEngine(limits=outlive.Limits(turns_per_event_max=50)) as engine:
+    async with TestEngine(limits=outlive.limits.Limits(turns_per_event_max=50)) as engine:
         run = await engine.start(followed_spin)
         seen: list[str] = []
         with pytest.raises(RunParkedError, match="turns"):
@@ -249,7 +249,7 @@ async def test_follower_of_a_parked_run_gets_what_it_did_and_then_the_reason() -
     assert seen[-1].startswith("the run was parked")
 
 
-async def _collect(run: outlive.RunHandle[None], seen: list[str]) -> None:
+async def _collect(run: outlive.types.RunHandle[None], seen: list[str]) -> None:
     async for entry in run.follow():
         seen.append(entry.words)  # noqa: PERF401 (it raises at the end, and what came before is wanted)
 

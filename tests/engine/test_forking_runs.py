@@ -314,7 +314,7 @@ async def test_refusal_in_the_history_is_not_judged_again(engine: TestEngine) ->
     asked = [asyncio.ensure_future(engine.ask(run.id, "double", body, key=f"k{body}")) for body in (3, 4)]
     assert await run.result() == 4
     assert await asked[1] == 8
-    with pytest.raises(outlive.AskFailed, match="3 is odd"):
+    with pytest.raises(outlive.errors.AskFailed, match="3 is odd"):
         await asked[0]
     assert await (await engine.fork(run.id)).result() == 4
     assert await (await engine.fork(run.id, at="@refusal/double/k3")).result() == 4
@@ -434,7 +434,7 @@ async def test_fork_on_every_store(store: str, request: pytest.FixtureRequest, t
         assert await check_store(store_of(engine)) == []
 
 
-async def until_waiting(run: outlive.RunHandle[Any]) -> None:
+async def until_waiting(run: outlive.types.RunHandle[Any]) -> None:
     """Return when a run waits."""
     while await run.status() != "waiting":  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -467,7 +467,7 @@ async def test_a_fork_and_a_retry_of_a_long_journal_give_way(verb: str, monkeypa
     IS_WELL.clear()
     async with TestEngine() as engine:
         run = await engine.start(long_until_it_fails, 200, id="long")
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await run.result()
         IS_WELL.append(True)
         turns, is_over = 0, False

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
 from outlive._journal.event import AttemptFailed
 from outlive._runtime.steps.process_child import Beat, Job, JobStep, Progressed
 from outlive.errors import DefinitionError, HeartbeatTimeoutError
+from outlive.limits import Limits
 from outlive.testing import TestEngine
 from tests.engine.inside import row_of
 from tests.engine.support import events_of, gone, in_time, reaches, stage, written
@@ -138,7 +139,7 @@ async def falling_silent(kind: str) -> str:
             await silent_and_once()
         else:
             await outlive.run_step(asyncio.Event().wait, name="event", heartbeat_timeout=0.02)
-    except (HeartbeatTimeoutError, outlive.StepInterrupted) as error:
+    except (HeartbeatTimeoutError, outlive.errors.StepInterrupted) as error:
         return f"{type(error).__name__}: {error}"
     return "went on"
 

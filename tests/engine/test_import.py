@@ -49,7 +49,7 @@ async def moved_waiter(run_id: str) -> Any:
     return await outlive.get(run_id).result()
 
 
-@outlive.step(limit=outlive.RateLimit("moved", outlive.TokenBucket(1 / 86_400), shared=True))
+@outlive.step(limit=outlive.limits.RateLimit("moved", outlive.limits.TokenBucket(1 / 86_400), shared=True))
 async def moved_limited() -> int:
     """May be called once a day."""
     return 1
@@ -140,7 +140,7 @@ async def test_ended_run_keeps_its_outcome_and_may_have_another_id(place: Place,
         assert ["copy", "copy~1"] == sorted(found.id for found in await engine.list())
         with pytest.raises(RunExistsError, match="copy"):
             await engine.import_run(text, id="copy")
-        with pytest.raises(outlive.OutliveError, match="id"):
+        with pytest.raises(outlive.errors.OutliveError, match="id"):
             await engine.import_run(text, id="")
     assert [] == await problems_of(elsewhere)
 
@@ -231,7 +231,7 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         await in_time(ended.result())
         await waits(run)
         await waits(waiter)
-        await engine.checkpoints.append("program", outlive.Checkpoint(1, "A", "task"))
+        await engine.checkpoints.append("program", outlive.checkpoints.Checkpoint(1, "A", "task"))
         await engine.pause(workflow="moved_child", by="ann", reason="stocktaking")
         await engine.start(moved_child, "c", id="paused")
         await engine.schedules.set("nightly", outlive.every(days=1), moved_by_limit)

@@ -67,10 +67,10 @@ async def iv_raises() -> None:
     raise KeyError("x")
 
 
-class Tenants(outlive.Middleware):
+class Tenants(outlive.middleware.Middleware):
     """Wants a header in whatever is done for a run."""
 
-    async def on_step(self, step: outlive.StepContext, call_next: Callable[[], Awaitable[Any]]) -> Any:
+    async def on_step(self, step: outlive.types.StepContext, call_next: Callable[[], Awaitable[Any]]) -> Any:
         """Note those of Outlive's own."""
         stage.values.setdefault(step.name, step.headers.get("tenant"))
         return await call_next()
@@ -91,7 +91,7 @@ async def stranger(place: Place, owner: outlive.Engine) -> AsyncIterator[outlive
         yield engine
 
 
-async def fail(engine: outlive.Engine, item: str = "lamp") -> outlive.RunHandle[int]:
+async def fail(engine: outlive.Engine, item: str = "lamp") -> outlive.types.RunHandle[int]:
     """A run that has failed."""
     run = await engine.start(iv_order, item, id="order-7", headers={"tenant": "a"})
     with pytest.raises(RunFailed):
@@ -160,7 +160,7 @@ async def test_what_the_worker_refuses_reaches_the_caller(owner: outlive.Engine,
 async def test_a_fork_whose_id_is_taken_is_not_asked_for(owner: outlive.Engine, stranger: outlive.Engine) -> None:
     """So the audit log has no fork that there never was."""
     await fail(owner)
-    with outlive.acting("ann"), pytest.raises(RunExistsError, match="use another id for the fork"):
+    with owner.audit.acting("ann"), pytest.raises(RunExistsError, match="use another id for the fork"):
         await stranger.fork("order-7", id="order-7")
 
     assert await stranger.audit.list() == []

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive.integrations.logging import JsonFormatter
 from outlive.testing import TestEngine
 
 log = outlive.get_logger("tests.json_log")
@@ -29,7 +30,7 @@ def stream() -> Iterator[StringIO]:
     """What is logged, of Outlive and of the code."""
     stream = StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(outlive.JsonFormatter(redact=["password", "card.number"]))
+    handler.setFormatter(JsonFormatter(redact=["password", "card.number"]))
     loggers = [logging.getLogger("outlive"), logging.getLogger("tests.json_log")]
     levels = [each.level for each in loggers]
     for each in loggers:
@@ -63,7 +64,7 @@ async def order(cents: int) -> int:
 async def test_a_line_says_which_run_and_step_it_is_about(stream: StringIO) -> None:
     """Lines of Outlive and of the code have the same fields."""
     async with TestEngine() as engine:
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await (await engine.start(order, 7, id="a")).result()
 
     ordering, paying, *_, failed = records(stream)
@@ -106,7 +107,7 @@ def test_a_broken_format_is_logged_all_the_same() -> None:
     """The mistake is in the line, and the line is there."""
     record = logging.LogRecord("shop", logging.INFO, __file__, 1, "%d of \ud800", ("seven",), None)
 
-    assert "seven" in json.loads(outlive.JsonFormatter().format(record))["message"]
+    assert "seven" in json.loads(JsonFormatter().format(record))["message"]
 
 
 def test_a_program_without_opentelemetry_does_not_load_it(stream: StringIO, monkeypatch: pytest.MonkeyPatch) -> None:

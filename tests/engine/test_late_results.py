@@ -143,7 +143,7 @@ async def test_a_step_that_stops_when_it_is_asked_to_is_not_late(how: str) -> No
 
 async def test_a_call_that_was_never_made_is_not_late() -> None:
     """An attempt whose time is over before a thread is free has not ended: it has not begun."""
-    async with outlive.Engine("memory:", tune=False, limits=outlive.Limits(threads_max=1)) as engine:
+    async with outlive.Engine("memory:", tune=False, limits=outlive.limits.Limits(threads_max=1)) as engine:
         runs = [await engine.start(giving_up, "returns", "thread") for _ in range(2)]
         for _ in runs:
             await stage.gate("end").reached()
@@ -226,7 +226,7 @@ async def late_and_failed(engine: outlive.Engine) -> RunHandle[Any]:
     stage.gate("late").open()
     await late_end(run)
     stage.gate("end").open()
-    with pytest.raises(outlive.RunFailed):
+    with pytest.raises(outlive.errors.RunFailed):
         await in_time(run.result())
     return run
 
@@ -245,6 +245,6 @@ async def test_a_fork_has_no_late_ends() -> None:
     async with outlive.Engine("memory:", tune=False) as engine:
         run = await late_and_failed(engine)
         fork = await engine.fork(run.id, id="forked")
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await in_time(fork.result())
         assert [] == await events_of(fork, StepEndedLate)

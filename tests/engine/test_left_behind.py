@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, RateLimit, Retry, TokenBucket
+from outlive import Retry
 from outlive._runtime.gate.ticket import Ticket
 from outlive._runtime.session import sessions as stations
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
+from outlive.limits import Limits, RateLimit, TokenBucket
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.inside import committer_of, keeper_of, sessions_of, worker_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
@@ -104,7 +105,7 @@ async def test_run_that_has_ended_leaves_memory(place: Place) -> None:
     async with place.engine() as engine:
         assert "a" == await in_time((await engine.start(left_plain, "a")).result())
         failed = await engine.start(left_failed)
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await in_time(failed.result())
         for workflow in (left_limits, left_retrying, left_timing, left_waiting):
             run = await engine.start(workflow)
@@ -113,7 +114,7 @@ async def test_run_that_has_ended_leaves_memory(place: Place) -> None:
             if workflow is left_waiting:
                 await waits(run)
             await run.cancel()
-            with pytest.raises(outlive.RunCancelled):
+            with pytest.raises(outlive.errors.RunCancelled):
                 await in_time(run.result())
         await parks(await engine.start(left_nonsense))
         await until_none(LiveTree, Attempt, Ticket)

@@ -116,7 +116,7 @@ async def test_steps_that_take_longer_are_cancelled(place: Place) -> None:
 
 @pytest.mark.parametrize("workflow", [lively_thread, lively_deaf])
 async def test_a_step_that_cannot_be_stopped_does_not_keep_the_engine(
-    place: Place, workflow: outlive.Workflow[[], object]
+    place: Place, workflow: outlive.types.Workflow[[], object]
 ) -> None:
     """A blocked thread, or a step that ignores its cancellation, is left behind when the grace is over."""
     engine = await place.engine(grace_seconds=0.02).__aenter__()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import StepSucceeded
 from outlive._model import RunStatus
 from outlive.errors import ConfigurationError, PayloadTooLargeError
+from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
@@ -40,7 +40,7 @@ async def limited_argument(text: str) -> int:
 async def limited_step_result(size: int) -> str:
     try:
         return f"{len(await make_text(size))}"
-    except (PayloadTooLargeError, outlive.StepFailed) as error:
+    except (PayloadTooLargeError, outlive.errors.StepFailed) as error:
         return str(error)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import StepIntended
 from outlive._runtime.commit.committer import Committer
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
+from outlive.limits import Limits
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import new_tree

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import SignalReceived
+from outlive.limits import Limits
 from tests.engine.support import Place, events_of, in_time, note, parks, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -89,7 +89,7 @@ def advice_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if "events, which every replay" in record.getMessage()]
 
 
-async def has_heard(run: outlive.RunHandle[Any], signals: int) -> bool:
+async def has_heard(run: outlive.types.RunHandle[Any], signals: int) -> bool:
     """Whether a run has consumed so many signals."""
     return len(await events_of(run, SignalReceived)) >= signals
 
@@ -138,7 +138,7 @@ async def test_a_run_that_begins_fresh_journals_needs_no_advice(
 ) -> None:
     """However long it lives: by `continue_as_new`, or as a machine with snapshots."""
     async with place.engine(limits=LIMITS) as engine:
-        run: outlive.RunHandle[Any]
+        run: outlive.types.RunHandle[Any]
         if how == "generations":
             run = await engine.start(talk_in_generations, 100, id="r")
         else:

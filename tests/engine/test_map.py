@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 import outlive
-from outlive import Tolerance, ToleranceExceededError
 from outlive._journal.event import RunCreated, StepSucceeded
-from outlive.errors import ConfigurationError, RunFailed
+from outlive.errors import ConfigurationError, RunFailed, ToleranceExceededError
+from outlive.limits import Tolerance
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until
 
@@ -180,7 +180,7 @@ async def test_a_cancelled_map_cancels_its_items(engine: outlive.Engine) -> None
     await stage.gate("1").reached()
     await run.cancel()
 
-    with pytest.raises(outlive.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelled):
         await in_time(run.result())
     assert [0, 1] == stage.calls
 

@@ -76,7 +76,7 @@ async def test_once_undo_that_was_interrupted_can_be_tried_again(place: Place) -
         assert reason.startswith("undo failed: meeting_give_back")
         stage.gate("giving").open()
         await run.resume()
-        with pytest.raises(outlive.RunFailed, match="no"):
+        with pytest.raises(outlive.errors.RunFailed, match="no"):
             await in_time(run.result())
     assert ["take x", "give back x", "give back x"] == stage.calls
 
@@ -89,7 +89,7 @@ async def test_once_undo_that_failed_can_be_tried_again(place: Place) -> None:
         stage.values["refuse"] = False
         stage.gate("giving").open()
         await run.resume()
-        with pytest.raises(outlive.RunFailed, match="no"):
+        with pytest.raises(outlive.errors.RunFailed, match="no"):
             await in_time(run.result())
     assert ["take x", "give back x", "give back x"] == stage.calls
 
@@ -114,7 +114,7 @@ async def test_run_forgets_large_values_that_it_has_seen(place: Place) -> None:
     def held(engine: outlive.Engine) -> list[int]:
         return sorted(len(live.payloads.blobs) for live in trees_of(engine))
 
-    limits = outlive.Limits(payload_inline_bytes_max=1_000)
+    limits = outlive.limits.Limits(payload_inline_bytes_max=1_000)
     ids = ["run-a", "run-b"]
     async with place.engine(limits=limits) as engine:
         runs = [await engine.start(meeting_keeps_little, run_id[-1], id=run_id) for run_id in ids]

@@ -37,7 +37,7 @@ class Till:
         return len(receipts)
 
     @outlive.step(transaction=True)
-    async def book(self, tx: outlive.Tx, cents: int) -> int:
+    async def book(self, tx: outlive.types.Tx, cents: int) -> int:
         return int(await tx.fetchval("SELECT 1")) + cents
 
     async def plain(self) -> str:

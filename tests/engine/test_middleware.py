@@ -20,20 +20,20 @@ from tests.engine.support import stage
 TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
 
 
-class Noting(outlive.Middleware):
+class Noting(outlive.middleware.Middleware):
     """Says what it is around, on both sides."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
 
-    async def on_start(self, start: outlive.StartCall, call_next: Next) -> Any:
+    async def on_start(self, start: outlive.middleware.StartCall, call_next: Next) -> Any:
         stage.call(f"{self.name}start {start.workflow}@{start.version} {start.args}")
         try:
             return await call_next()
         finally:
             stage.call(f"{self.name}started {start.id}")
 
-    async def on_step(self, step: outlive.StepContext, call_next: Next) -> Any:
+    async def on_step(self, step: outlive.types.StepContext, call_next: Next) -> Any:
         stage.call(f"{self.name}step {step.name} of {step.run_id}: {step.attempt}")
         try:
             return await call_next()
@@ -41,7 +41,7 @@ class Noting(outlive.Middleware):
             stage.call(f"{self.name}saw {error}")
             raise
 
-    async def on_workflow(self, run: outlive.RunContext, call_next: Next) -> Any:
+    async def on_workflow(self, run: outlive.types.RunContext, call_next: Next) -> Any:
         if not run.is_replaying:
             stage.call(f"{self.name}workflow {run.workflow}")
         result = await call_next()
@@ -53,11 +53,11 @@ class Noting(outlive.Middleware):
 class TenantContext:
     """No base class: headers from the caller's context, and a context for steps."""
 
-    async def on_start(self, start: outlive.StartCall, call_next: Next) -> Any:
+    async def on_start(self, start: outlive.middleware.StartCall, call_next: Next) -> Any:
         start.headers.setdefault("tenant", TENANT.get())
         return await call_next()
 
-    async def on_step(self, step: outlive.StepContext, call_next: Next) -> Any:
+    async def on_step(self, step: outlive.types.StepContext, call_next: Next) -> Any:
         TENANT.set(step.headers["tenant"])
         return await call_next()
 
@@ -164,7 +164,7 @@ async def test_middleware_carries_a_context_to_steps(tenant: str) -> None:
 class Changing:
     """Changes what steps return."""
 
-    async def on_step(self, step: outlive.StepContext, call_next: Next) -> Any:
+    async def on_step(self, step: outlive.types.StepContext, call_next: Next) -> Any:
         return f"{await call_next()} in {outlive.current_step().name}"
 
 
@@ -178,19 +178,19 @@ async def test_middleware_is_around_steps_in_processes(tenant: str) -> None:
 class Broken:
     """Fails where the test wants."""
 
-    async def on_start(self, start: outlive.StartCall, call_next: Next) -> Any:
+    async def on_start(self, start: outlive.middleware.StartCall, call_next: Next) -> Any:
         if stage.values.get("refuses"):
             raise PermissionError("not for you")
         if stage.values.get("headers"):
             start.headers["bad"] = stage.values["headers"]
         return None if stage.values.get("forgets") else await call_next()
 
-    async def on_step(self, step: outlive.StepContext, call_next: Next) -> Any:
+    async def on_step(self, step: outlive.types.StepContext, call_next: Next) -> Any:
         if step.attempt <= stage.values.get("steps", 0):
             raise LookupError("step")
         return await call_next()
 
-    async def on_workflow(self, run: outlive.RunContext, call_next: Next) -> Any:
+    async def on_workflow(self, run: outlive.types.RunContext, call_next: Next) -> Any:
         if stage.values.get("workflow"):
             raise LookupError("workflow")
         return f"{await call_next()}!"
@@ -228,7 +228,7 @@ async def test_errors_of_middleware_are_errors_of_what_it_is_around() -> None:
 class Journaling:
     """Calls a step around every workflow."""
 
-    async def on_workflow(self, run: outlive.RunContext, call_next: Next) -> Any:
+    async def on_workflow(self, run: outlive.types.RunContext, call_next: Next) -> Any:
         stage.call(run.is_replaying)
         await tell()
         return await call_next()
@@ -257,7 +257,7 @@ class Sync:
     ("bad", "kind", "message"),
     [
         ([5], DefinitionError, "middleware 5 has no hook: define one of on_start, on_step, on_workflow"),
-        ([outlive.Middleware()], DefinitionError, "has no hook"),
+        ([outlive.middleware.Middleware()], DefinitionError, "has no hook"),
         ([Sync()], DefinitionError, r"its on_step cannot be called: write `async def on_step\(self"),
         ([Noting], DefinitionError, "give an object, not its class"),
         (Noting(), ArgumentTypeError, r"give a list, for example middleware=\[Tracing\(\)\]"),

@@ -58,7 +58,7 @@ def deployed(fn: Any) -> Registry:
 
 def workflow_of(registry: Registry, name: str = "ship") -> Any:
     """What a client of that process starts."""
-    return outlive.Workflow(registry.workflow(name, 1), {})
+    return outlive.types.Workflow(registry.workflow(name, 1), {})
 
 
 OLD, NEW, NEWEST = deployed(old_ship), deployed(new_ship), deployed(newest_ship)

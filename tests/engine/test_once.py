@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepFailed, StepIntended, StepSucceeded
 from outlive.errors import DefinitionError
+from outlive.limits import Limits
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash, fence, journal_of
@@ -55,7 +56,7 @@ async def send_slowly() -> None:
 async def sending_once(text: str) -> str:
     try:
         return await send_once(text)
-    except outlive.StepInterrupted as error:
+    except outlive.errors.StepInterrupted as error:
         stage.values["key"] = error.idempotency_key
         return f"{error.step}: {error.reason}; {await note('asked')}"
 
@@ -64,7 +65,7 @@ async def sending_once(text: str) -> str:
 async def sending_once_on_thread(text: str) -> str:
     try:
         return await send_on_thread(text)
-    except outlive.StepInterrupted:
+    except outlive.errors.StepInterrupted:
         return "interrupted"
 
 
@@ -77,7 +78,7 @@ async def sending_with_retry() -> str:
 async def sending_again_at_once() -> str:
     try:
         return await refused_at_once()
-    except outlive.StepInterrupted:
+    except outlive.errors.StepInterrupted:
         return "interrupted"
 
 
@@ -85,7 +86,7 @@ async def sending_again_at_once() -> str:
 async def sending_in_time() -> str:
     try:
         await send_slowly()
-    except outlive.StepInterrupted as error:
+    except outlive.errors.StepInterrupted as error:
         return f"{error.reason}; {type(error.__cause__).__name__}"
     return "went on"
 
@@ -129,7 +130,7 @@ async def sending_the_first_that_answers() -> str:
 async def asking_after_an_interruption() -> str:
     try:
         return await send_once("a")
-    except outlive.StepInterrupted:
+    except outlive.errors.StepInterrupted:
         return str(await outlive.wait_for_signal("answer"))
 
 
@@ -174,7 +175,9 @@ async def test_nothing_is_called_before_the_intent_is_durable(place: Place) -> N
 
 
 @pytest.mark.parametrize("workflow", [sending_once, sending_once_on_thread])
-async def test_interrupted_once_step_is_not_called_again(place: Place, workflow: outlive.Workflow[..., str]) -> None:
+async def test_interrupted_once_step_is_not_called_again(
+    place: Place, workflow: outlive.types.Workflow[..., str]
+) -> None:
     """After a crash in the middle of the call the workflow is told, and goes on with what it decides."""
     engine = await place.engine().__aenter__()
     run = await engine.start(workflow, "a", id="run-1")
@@ -301,7 +304,7 @@ async def sending_twice() -> list[str]:
     for text in ("a", "b"):
         try:
             answers.append(await send_once(text))
-        except outlive.StepInterrupted:
+        except outlive.errors.StepInterrupted:
             answers.append("interrupted")
     return answers
 

@@ -205,7 +205,7 @@ async def test_other_facts_are_logged_once_and_counted_and_the_run_goes_on(
         await waits(await first.start(old_shower, "a", id="run-1"))
     registry = deployed(new_shower, "old_shower", strict_arguments=False)
     registry.add_workflow(old_sleeper.spec)
-    async with place.engine(registry=registry, limits=outlive.Limits(runs_cached_max=1)) as second:
+    async with place.engine(registry=registry, limits=outlive.limits.Limits(runs_cached_max=1)) as second:
         for replayed in (1, 2):
             await second.signal("run-1", "other", "x")
             await until(lambda replayed=replayed: _has_replayed(second, replayed))  # type: ignore[misc]
@@ -231,7 +231,7 @@ async def test_what_the_log_has_had_is_remembered_for_so_many_runs(
         for id in ("run-1", "run-2"):
             await waits(await first.start(old_shower, "a", id=id))
     registry = deployed(new_shower, "old_shower", strict_arguments=False)
-    async with place.engine(registry=registry, limits=outlive.Limits(runs_cached_max=1)) as second:
+    async with place.engine(registry=registry, limits=outlive.limits.Limits(runs_cached_max=1)) as second:
         for replayed, id in enumerate(("run-1", "run-2", "run-1"), 1):
             await second.signal(id, "other", "x")
             await until(lambda replayed=replayed: _has_replayed(second, replayed))  # type: ignore[misc]
@@ -303,7 +303,7 @@ async def test_a_timer_that_was_made_shorter_counts_when_its_run_is_woken(place:
     async with place.engine(registry=code) as second:
         run = second.get("run-1")
         place.clock.skip(seconds=2 * 3600)
-        sleeper: Any = outlive.Workflow(code.workflow("old_sleeper", 1), {})
+        sleeper: Any = outlive.types.Workflow(code.workflow("old_sleeper", 1), {})
         await waits(await second.start(sleeper))  # It has looked for what is due.
         assert await run.status() == "waiting"
         await run.signal("look-again")

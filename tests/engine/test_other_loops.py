@@ -56,7 +56,7 @@ HANDLE: dict[str, Verb] = {
     "export": lambda run: run.export("/dev/null"),
 }
 CHECKPOINTS: dict[str, Verb] = {
-    "append": lambda store: store.append("x", outlive.Checkpoint(sequence=1, state="s")),
+    "append": lambda store: store.append("x", outlive.checkpoints.Checkpoint(sequence=1, state="s")),
     "load_run": lambda store: store.load_run("x"),
     "clear": lambda store: store.clear("x"),
 }
@@ -145,7 +145,7 @@ def test_an_engine_whose_loop_was_closed_says_so() -> None:
 
 async def test_checkpoints_without_an_engine_belong_to_their_loop_too() -> None:
     """The store under them is bound to it."""
-    async with outlive.checkpoints("memory:") as store:
+    async with outlive.checkpoints.open_store("memory:") as store:
 
         async def use() -> bool:
             return await is_refused(store.load_run("x"))

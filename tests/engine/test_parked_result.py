@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import outlive
-from outlive import RunParkedError
+from outlive.errors import RunParkedError
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.support import Place, hold, in_time, parks, stage, until, waits
@@ -137,7 +137,7 @@ async def test_a_workflow_goes_on_waiting_for_a_parked_run_and_says_so() -> None
         assert "done" == await in_time(run.result())
 
 
-async def all_of(batch: outlive.Batch[int]) -> list[int | None]:
+async def all_of(batch: outlive.types.Batch[int]) -> list[int | None]:
     """Every item, as they finish."""
     return [item.result async for item in batch.items()]
 

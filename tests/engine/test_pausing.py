@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import RunParked, RunReleased
 from outlive.client.pausing import Pauser
 from outlive.codecs import Encryption
@@ -25,6 +24,7 @@ from outlive.errors import (
     RunNotParkedError,
     RunParkedError,
 )
+from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import AttemptFailed, StepProgressed
 from outlive._runtime.tree import emitter
 from outlive.errors import DefinitionError
+from outlive.limits import Limits
 from tests.engine.inside import fence
 from tests.engine.process_steps import (
     Picture,
@@ -142,7 +142,7 @@ async def test_cancelled_process_is_killed(engine: outlive.Engine, tmp_path: Pat
     processes = await written(tmp_path / "pids")
     await run.cancel()
 
-    with pytest.raises(outlive.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelled):
         await in_time(run.result())
     await gone(processes)
 

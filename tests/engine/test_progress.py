@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
 from outlive._journal.event import StepProgressed, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import PayloadTooLargeError, UnserialisableError
+from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, events_of, in_time, note, stage, until
 

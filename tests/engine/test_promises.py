@@ -82,7 +82,7 @@ def _no_links() -> None:
     links.clear()
 
 
-async def link_of(engine: outlive.Engine, run: outlive.RunHandle[Any]) -> str:
+async def link_of(engine: outlive.Engine, run: outlive.types.RunHandle[Any]) -> str:
     """The id that a run has sent, when it waits for it."""
     await (engine.settle() if isinstance(engine, TestEngine) else waits(run))
     return links[-1]
@@ -248,7 +248,7 @@ async def test_what_cannot_be_settled_says_why() -> None:
         with pytest.raises(ArgumentTypeError, match="give an exception"):
             await engine.fail(promise, "no")  # type: ignore[arg-type]
         await run.cancel()
-        with pytest.raises(outlive.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelled):
             await run.result()
         with pytest.raises(RunFinishedError, match="cancelled"):
             await engine.resolve(promise, 1)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import RunPublished
 from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailed
+from outlive.limits import Limits
 from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 

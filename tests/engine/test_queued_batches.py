@@ -111,7 +111,7 @@ async def test_keys_have_their_slots() -> None:
 
 async def test_rate_of_a_queue_counts_items() -> None:
     """A chunk has one then."""
-    slow = Queue("slow_items", rate=outlive.TokenBucket(0.1, 2))
+    slow = Queue("slow_items", rate=outlive.limits.TokenBucket(0.1, 2))
     async with TestEngine() as engine:
         began = engine.now()
         batch = await engine.start_batch(queued_item, range(6), queue=slow, id="b")
@@ -184,7 +184,7 @@ async def test_batch_in_line_can_be_cancelled(place: Place) -> None:
         await until(lambda: exists(engine, "b~chunk3"))
         await batch.cancel()
 
-        with pytest.raises(outlive.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelled):
             await in_time(batch.result())
         await engine.signal(holder.id, "go")
         await in_time(holder.result())

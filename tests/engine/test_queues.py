@@ -293,7 +293,7 @@ async def test_clock_of_a_run_begins_when_a_worker_begins_it() -> None:
 
 async def test_runs_begin_no_more_often_than_the_rate_says() -> None:
     """The worker comes back when the next one may."""
-    slow = Queue("slow", rate=[outlive.TokenBucket(0.1, 2), outlive.FixedWindow(100, 60)])
+    slow = Queue("slow", rate=[outlive.limits.TokenBucket(0.1, 2), outlive.limits.FixedWindow(100, 60)])
     async with TestEngine() as engine:
         began = engine.now()
         runs = [await engine.start(queued_visit, f"{n}", queue=slow) for n in range(4)]
@@ -399,9 +399,9 @@ async def test_bad_place_is_refused(options: dict[str, Any], error: type[Excepti
         {"per_worker": -1},
         {"per_key": 1.5},
         {"rate": 10},
-        {"rate": [outlive.TokenBucket(1), "fast"]},
-        {"rate": [outlive.TokenBucket(1), outlive.TokenBucket(1)]},
-        {"rate": [outlive.TokenBucket(rate) for rate in range(1, 12)]},
+        {"rate": [outlive.limits.TokenBucket(1), "fast"]},
+        {"rate": [outlive.limits.TokenBucket(1), outlive.limits.TokenBucket(1)]},
+        {"rate": [outlive.limits.TokenBucket(rate) for rate in range(1, 12)]},
         {"concurrency": 10**30},
         {"hold": "forever"},
         {"weights": {"a": 0}},
@@ -470,7 +470,7 @@ async def test_limits_can_be_set_at_run_time(place: Place) -> None:
         assert [(holder.id, holder.worker) for holder in info.holders] == [("one", "")]
         assert info.waiting is not None
 
-        await engine.queues.set(single, concurrency=2, rate=outlive.TokenBucket(1000))
+        await engine.queues.set(single, concurrency=2, rate=outlive.limits.TokenBucket(1000))
         await in_time(waits(second))
 
         info = await engine.queues.stats(single)

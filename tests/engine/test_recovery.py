@@ -11,10 +11,10 @@ import apsw
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.codec import FORMAT, checksum, salt_of
 from outlive._journal.event import RunClaimed, RunReleased, StepSucceeded, TimerFired
 from outlive._model import RunStatus
+from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of, row_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
 
@@ -288,7 +288,7 @@ async def test_a_suspended_run_needs_no_replay_while_it_is_remembered(place: Pla
         assert "b before cold b after" == await in_time(evicted.result())
         assert 1 == engine.counters.runs_replayed
         await kept.cancel()
-        with pytest.raises(outlive.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelled):
             await in_time(kept.result())
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._store.contract import WorkerInfo
+from outlive.limits import Limits
 from tests.engine.inside import crash, store_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage
 from tests.engine.test_bad_store import damage

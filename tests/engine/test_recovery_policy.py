@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Recovery
 from outlive._journal.event import RunResumed
 from outlive.errors import ConfigurationError, InboxFullError
+from outlive.limits import Limits
+from outlive.types import Recovery
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits
@@ -201,7 +202,7 @@ async def test_a_person_who_wants_a_held_back_run_to_end_need_not_resume_it(plac
         await client.cancel("run-0", reason="enough")
 
     async with place.engine() as second:
-        with pytest.raises(outlive.RunCancelled, match="enough"):
+        with pytest.raises(outlive.errors.RunCancelled, match="enough"):
             await in_time(second.get("run-0").result())
 
 

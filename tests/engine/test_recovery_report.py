@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._model import Run
 from outlive._store.contract import Store
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.errors import ConfigurationError
+from outlive.limits import Limits
 from outlive.testing.conformance.builders import begin, hire
 from tests.engine.inside import claimer_of, crash
 from tests.engine.support import DAY, Place, hold, note, parks, registry_of, stage, waits

@@ -366,7 +366,7 @@ async def test_cancelling_the_run_cancels_the_task(engine: TestEngine) -> None:
     await engine.cancel(second.id, reason="by hand")
     assert (await engine.tasks.heartbeat(second.id, second.lease)).reason == "by hand"
     await engine.tasks.fail(second.id, second.lease, "as you like")
-    with pytest.raises(outlive.RunFailed, match="was cancelled"):
+    with pytest.raises(outlive.errors.RunFailed, match="was cancelled"):
         await other.result()
 
 

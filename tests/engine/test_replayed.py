@@ -82,7 +82,7 @@ async def test_branch_that_fails_fails_the_run_though_its_sibling_hangs(engine: 
     await stage.gate("sibling").reached()
     failing.open()
 
-    with pytest.raises(outlive.RunFailed, match="1 sub-exception") as caught:
+    with pytest.raises(outlive.errors.RunFailed, match="1 sub-exception") as caught:
         await in_time(run.result())
     assert "no tea left" in caught.value.failure.traceback
     assert await run.status() == "failed"
@@ -108,7 +108,7 @@ async def test_the_earlier_of_two_deadlines_counts(place: Place) -> None:
         place.clock.skip(seconds=DAY)
 
         assert "gave up" == await in_time(impatient.result())
-        with pytest.raises(outlive.RunTimedOut):
+        with pytest.raises(outlive.errors.RunTimedOut):
             await in_time(patient.result())
 
 
@@ -144,7 +144,7 @@ async def test_tree_survives_a_death_around_every_commit(place: Place) -> None:
     [SF-U11 SF-U16 SF-U19 SF-U22 SF-U23 SF-U24 SF-U25 SF-U26 SF-U27]"""
     async with place.engine(worker=False) as client:
         await client.start(replayed_tree, id="run-1")
-    limits = outlive.Limits(attempts_max=1_000)
+    limits = outlive.limits.Limits(attempts_max=1_000)
     deaths = 0
     calls_when_done: dict[str, int] = {}
     async for _ in die_at_each_commit(place, "run-1", limits=limits):

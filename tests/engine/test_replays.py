@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._journal.event import RunClaimed, RunReleased
@@ -22,6 +21,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._runtime.environment import ReplayPace
 from outlive._store.contract import Store
 from outlive.errors import StoreUnavailableError
+from outlive.limits import Limits
 from tests.engine.inside import give_replay_pace, keeper_of, worker_of
 from tests.engine.support import Place, events_of, in_time, note, parks, reaches, stage, until, waits
 

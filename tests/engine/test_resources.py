@@ -179,7 +179,7 @@ async def test_first_users_share_one_set_up_that_no_cancelled_step_ends() -> Non
         await stage.gate("set-up").reached()
         second = await engine.start(one_save, "vase")
         await first.cancel()
-        with pytest.raises(outlive.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelled):
             await first.result()
         stage.gate("set-up").open()
         assert "vase in real" == await second.result()
@@ -253,7 +253,7 @@ async def test_in_a_run_a_resource_is_no_argument() -> None:
     async with TestEngine() as engine:
         with pytest.raises(RunFailed, match="unexpected keyword argument 'db'") as caught:
             await (await engine.start(with_argument)).result()
-    assert isinstance(caught.value.__cause__, outlive.StepFailed | WrongArgumentsError)
+    assert isinstance(caught.value.__cause__, outlive.errors.StepFailed | WrongArgumentsError)
 
 
 # -- What is refused ---------------------------------------------------------------------------------------------------
@@ -297,4 +297,4 @@ def test_definitions_that_cannot_work_are_refused() -> None:
 async def test_health_of_an_engine_that_only_talks_to_the_store() -> None:
     """It has no worker, and is ready when the store answers."""
     async with outlive.Engine("memory:", worker=False) as engine:
-        assert outlive.Health(store="healthy", worker=None, resources={}) == await in_time(engine.health())
+        assert outlive.types.Health(store="healthy", worker=None, resources={}) == await in_time(engine.health())

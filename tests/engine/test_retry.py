@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import ConfigurationError
+from outlive.limits import Limits
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 
@@ -90,7 +91,7 @@ async def retrying_slowly(good: int) -> int:
 async def retrying_picky(kind: str) -> str:
     try:
         await picky(kind)
-    except (FlakyError, outlive.StepFailed) as error:
+    except (FlakyError, outlive.errors.StepFailed) as error:
         return type(error).__name__
     return "nothing"
 
@@ -104,7 +105,7 @@ async def retrying_by_option(good: int) -> int:
 async def retrying_not_by_option(good: int) -> str:
     try:
         await flaky.options(retry=Retry(attempts=1))(good)
-    except outlive.StepFailed as error:
+    except outlive.errors.StepFailed as error:
         return f"{error.attempts} {error.message}"
     return "went on"
 
@@ -144,7 +145,7 @@ async def test_a_budget_ends(engine: outlive.Engine) -> None:
     """After its last attempt a step has failed for good, with the last failure. [TS-R12]"""
     run = await engine.start(retrying, 4)
 
-    with pytest.raises(outlive.RunFailed, match="attempt 3"):
+    with pytest.raises(outlive.errors.RunFailed, match="attempt 3"):
         await in_time(run.result())
     assert [1, 2, 3] == [attempt for attempt, _ in stage.calls]
     assert [1, 2] == [failed.attempt for failed in await events_of(run, AttemptFailed)]

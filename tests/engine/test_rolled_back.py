@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import StepSucceeded
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._runtime.steps import transactions
 from outlive._runtime.steps.transactions import TransactionSteps
+from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.ledger import ENTRY, entries, ledger_credit_slowly, open_ledger
 from tests.engine.support import Place, events_of, hold, in_time, note, stage

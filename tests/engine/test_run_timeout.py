@@ -44,9 +44,9 @@ async def timed_and_stubborn() -> str:
     return "went on"
 
 
-async def times_out(run: outlive.RunHandle[str]) -> None:
+async def times_out(run: outlive.types.RunHandle[str]) -> None:
     """Return when a run has timed out."""
-    with pytest.raises(outlive.RunTimedOut, match="did not end within its timeout"):
+    with pytest.raises(outlive.errors.RunTimedOut, match="did not end within its timeout"):
         await in_time(run.result())
     assert await run.status() == "timed_out"
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
 from outlive.errors import DefinitionError, RunCancelled, RunFailed, RunTimedOut
+from outlive.limits import Limits
 from outlive.testing import Survivor, crash_everywhere
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.inside import crash, journal_of
@@ -431,5 +432,5 @@ async def not_a_step(result: Any) -> None:
 async def test_add_takes_steps() -> None:
     """A plain function has no name to be found by."""
     async with outlive.saga() as block:
-        with pytest.raises(outlive.OutliveError, match="give a step"):
+        with pytest.raises(outlive.errors.OutliveError, match="give a step"):
             block.add(not_a_step)  # type: ignore[arg-type]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import SignalReceived
 from outlive.client.handle import RunHandle
 from outlive.errors import (
@@ -20,6 +19,7 @@ from outlive.errors import (
     RunNotFoundError,
     UnknownWorkflowError,
 )
+from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, reaches, stage, until, waits

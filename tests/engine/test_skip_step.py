@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, StepSkipped
 from outlive._journal.event import StepFailed, StepSucceeded
 from outlive._runtime.tree.live import LiveTree
-from outlive.errors import RunNotFoundError, RunNotParkedError, UnserialisableError
+from outlive.errors import RunNotFoundError, RunNotParkedError, StepSkipped, UnserialisableError
+from outlive.limits import Limits
 from tests.engine.inside import claimer_of, crash, journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until
 
@@ -86,7 +86,7 @@ async def skipping_first() -> str:
 async def skipping_once() -> str:
     try:
         first = await poison_once("bad")
-    except outlive.StepInterrupted:
+    except outlive.errors.StepInterrupted:
         first = "interrupted"
     return first + await hold("next")
 
@@ -142,9 +142,9 @@ async def test_a_workflow_that_does_not_expect_it_fails(place: Place) -> None:
 
     await engine.get("run-1").skip_step()
 
-    with pytest.raises(outlive.RunFailed, match="step poison was skipped by a person") as failed:
+    with pytest.raises(outlive.errors.RunFailed, match="step poison was skipped by a person") as failed:
         await in_time(engine.get("run-1").result())
-    assert isinstance(failed.value.__cause__, StepSkipped | outlive.StepFailed)
+    assert isinstance(failed.value.__cause__, StepSkipped | outlive.errors.StepFailed)
     await engine.__aexit__(None, None, None)
 
 
@@ -290,11 +290,11 @@ async def skipping_twice() -> str:
 
 async def test_a_step_that_is_called_once_can_be_given_its_result(place: Place) -> None:
     """Nothing else decides about it first: the workflow gets what the person found out, not that it was interrupted."""
-    engine = await place.engine(recovery=outlive.Recovery()).__aenter__()
+    engine = await place.engine(recovery=outlive.types.Recovery()).__aenter__()
     await engine.start(skipping_once, id="run-1")
     await stage.gate("bad").reached()
     await crash(engine)
-    engine = await place.engine(recovery=outlive.Recovery(auto_resume=False)).__aenter__()
+    engine = await place.engine(recovery=outlive.types.Recovery(auto_resume=False)).__aenter__()
     await parks(engine.get("run-1"))
     stage.gate("next").open()
 
@@ -395,6 +395,6 @@ async def test_an_undo_that_is_skipped_counts_as_done(engine: outlive.Engine) ->
 
     await engine.skip_step("run-1")
 
-    with pytest.raises(outlive.RunFailed, match="RuntimeError: no"):
+    with pytest.raises(outlive.errors.RunFailed, match="RuntimeError: no"):
         await in_time(run.result())
     assert ["undo third", "undo second", "undo first"] == stage.calls

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import StepFailed
+from outlive.limits import Limits
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, events_of, in_time, note, stage
 from tests.interrupts import keyboard, press_ctrl_c
@@ -181,7 +181,7 @@ async def isolated_tenants(names: list[str]) -> list[str]:
 async def isolated_halt(on_thread: bool) -> str:  # noqa: FBT001
     try:
         await (halt_on_thread() if on_thread else halt())
-    except outlive.StepFailed as error:
+    except outlive.errors.StepFailed as error:
         return error.type_name
     return "went on"
 
@@ -314,7 +314,7 @@ def test_ctrl_c_in_a_step_ends_the_program_and_not_the_step(new_runner: Callable
 @pytest.mark.parametrize("kind", ["code", "thread"])
 async def test_interrupt_that_no_signal_caused_is_the_failure_of_its_step(engine: outlive.Engine, kind: str) -> None:
     """No person wants the process to end, which has other runs."""
-    with keyboard(), pytest.raises(outlive.RunFailed, match="KeyboardInterrupt"):
+    with keyboard(), pytest.raises(outlive.errors.RunFailed, match="KeyboardInterrupt"):
         await in_time((await engine.start(isolated_interrupting, kind)).result())
 
     assert await in_time((await engine.start(isolated_counting)).result()) == 0

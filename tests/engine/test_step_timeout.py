@@ -8,9 +8,10 @@ import threading
 import pytest
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.errors import DefinitionError, StepTimeoutError
+from outlive.limits import Limits
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._runtime.tree import emitter
 from outlive.client import streams
 from outlive.client.handle import RunHandle
@@ -27,6 +26,7 @@ from outlive.errors import (
     UnreadableError,
     UnserialisableError,
 )
+from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.crash.report import Survivor
@@ -482,7 +482,7 @@ async def lets_a_step_stream_models() -> None:
     await streams_models()
     outlive.publish(word=StreamedWord("done"), mood=StreamedMood.CALM, gone=1)
     await note("between")
-    outlive.publish(gone=outlive.REMOVED, never=outlive.REMOVED)
+    outlive.publish(gone=outlive.types.REMOVED, never=outlive.types.REMOVED)
 
 
 async def test_models_and_enums_are_read_as_plain_values_or_as_their_type(place: Place) -> None:
@@ -503,7 +503,7 @@ async def test_models_and_enums_are_read_as_plain_values_or_as_their_type(place:
 @outlive.step
 async def publishes_and_removes() -> None:
     outlive.publish(stage="packing", left=StreamedMood.CALM)
-    outlive.publish(stage=outlive.REMOVED)
+    outlive.publish(stage=outlive.types.REMOVED)
 
 
 @outlive.workflow

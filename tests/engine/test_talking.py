@@ -40,7 +40,7 @@ async def talker(run_id: str, cents: list[int], key: str | None = None) -> str:
     try:
         for amount in cents:
             await outlive.signal(run_id, "paid", Paid(amount), key=key)
-    except outlive.OutliveError as error:
+    except outlive.errors.OutliveError as error:
         return f"{type(error).__name__}: {error}"
     return "sent"
 
@@ -50,7 +50,7 @@ async def stopper(run_id: str) -> str:
     """Cancels another run, and says what it hears."""
     try:
         await outlive.cancel(run_id, reason="out of stock")
-    except outlive.OutliveError as error:
+    except outlive.errors.OutliveError as error:
         return f"{type(error).__name__}: {error}"
     return "asked"
 
@@ -109,7 +109,7 @@ async def mumbler(kind: str) -> str:
     payload: Any = {"wrong type": "five cents", "no stored form": object()}[kind]
     try:
         await outlive.signal("talked-1", "paid", payload)
-    except (outlive.OutliveError, UnserialisableError) as error:
+    except (outlive.errors.OutliveError, UnserialisableError) as error:
         return f"{type(error).__name__}: {error}"
     return "sent"
 
@@ -132,7 +132,7 @@ async def test_a_workflow_cancels_another_run(engine: outlive.Engine) -> None:
     await waits(other)
 
     assert "asked" == await in_time((await engine.start(stopper, "talked-1")).result())
-    with pytest.raises(outlive.RunCancelled, match="out of stock"):
+    with pytest.raises(outlive.errors.RunCancelled, match="out of stock"):
         await in_time(other.result())
     assert "asked" == await in_time((await engine.start(stopper, "talked-1")).result())
 
@@ -418,7 +418,7 @@ async def attaches(run_id: str) -> Any:
     child = await outlive.start(awaited_by_others, "", detached=True, id=run_id)
     try:
         return (await child.result()).total
-    except outlive.OutliveError as error:
+    except outlive.errors.OutliveError as error:
         return f"{type(error).__name__}: {error}"
 
 
@@ -478,7 +478,7 @@ async def test_a_run_that_is_brought_back_waits_again() -> None:
         other = await engine.start(awaited_by_others, "", id="other-1")
         run = await engine.start(typed_waiter, "other-1")
         await other.signal("end", "breaks")
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await run.result()
         await engine.start(awaited_by_others, "", id="other-1", on_conflict="replace")
         await engine.retry(run.id)

@@ -78,9 +78,11 @@ async def fails_itself() -> None:
     raise DeclinedError("by the workflow")
 
 
-async def failing(engine: TestEngine, workflow: outlive.Workflow[..., None], *args: object) -> outlive.RunFailed:
+async def failing(
+    engine: TestEngine, workflow: outlive.types.Workflow[..., None], *args: object
+) -> outlive.errors.RunFailed:
     """What a client gets."""
-    with pytest.raises(outlive.RunFailed) as caught:
+    with pytest.raises(outlive.errors.RunFailed) as caught:
         await (await engine.start(workflow, *args)).result()
     return caught.value
 
@@ -113,7 +115,7 @@ async def test_a_step_that_takes_too_long_is_a_timeout_for_the_client() -> None:
         of_child = await failing(engine, orders)
 
     assert isinstance(alone.__cause__, TimeoutError)
-    assert isinstance(alone.__cause__, outlive.StepTimeoutError)
+    assert isinstance(alone.__cause__, outlive.errors.StepTimeoutError)
     assert "hangs" == alone.__cause__.step
     inner = of_child.__cause__
     assert inner is not None
@@ -126,10 +128,10 @@ async def test_step_failed_names_the_step() -> None:
         of_step = (await failing(engine, buys, 1)).__cause__
         of_workflow = (await failing(engine, fails_itself)).__cause__
 
-    assert isinstance(of_step, outlive.StepFailed)
+    assert isinstance(of_step, outlive.errors.StepFailed)
     assert ("charge_card", f"{__name__}.DeclinedError") == (of_step.step, of_step.type_name)
     assert f"charge_card: {__name__}.DeclinedError: declined 1" == str(of_step)
-    assert isinstance(of_workflow, outlive.StepFailed)
+    assert isinstance(of_workflow, outlive.errors.StepFailed)
     assert ("", f"{__name__}.DeclinedError: by the workflow") == (of_workflow.step, str(of_workflow))
 
 

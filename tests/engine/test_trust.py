@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._runtime.steps.processes import StepProcess
+from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import executor_of, lease_of
 from tests.engine.ledger import ledger_credit, open_ledger

@@ -45,8 +45,8 @@ async def test_types_reach_who_awaits(place: Place) -> None:
         run = await engine.start(typed_all, 3)
         assert assert_type(await in_time(run.result()), tuple[str, bytes, int, float]) == ("3", b"3", 6, 1.5)
 
-        batch = assert_type(await engine.start_batch(text_of, [3]), outlive.Batch[str])
-        assert [assert_type(item, outlive.BatchItem[str]).result async for item in batch.items()] == ["3"]
+        batch = assert_type(await engine.start_batch(text_of, [3]), outlive.types.Batch[str])
+        assert [assert_type(item, outlive.types.BatchItem[str]).result async for item in batch.items()] == ["3"]
 
         started = await asyncio.to_thread(lambda: engine.sync.start(typed_child, 3))
         assert assert_type(await asyncio.to_thread(started.result), float) == 1.5

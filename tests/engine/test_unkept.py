@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits
 from outlive._journal.event import AttemptFailed, StepFailed
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive.errors import RunFailed, UnserialisableError
+from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import Place, events_of, in_time, parks, stage, until_calls
 

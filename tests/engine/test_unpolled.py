@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
+from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.ledger import entries, ledger_credit, open_ledger
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits
@@ -211,6 +212,6 @@ async def test_run_is_cancelled_at_once(place: Place) -> None:
             if run.id and not stage.calls:
                 await stage.gate("a").reached()
             await run.cancel()
-            with pytest.raises(outlive.RunCancelled):
+            with pytest.raises(outlive.errors.RunCancelled):
                 await in_time(run.result())
     assert ["a", "a cancelled"] == stage.calls

@@ -181,7 +181,7 @@ def deployed(fn: Any) -> Registry:
 
 def workflow_of(registry: Registry) -> Any:
     """What a client of that process starts."""
-    return outlive.Workflow(registry.workflow("ship", 1), {})
+    return outlive.types.Workflow(registry.workflow("ship", 1), {})
 
 
 async def test_a_run_past_the_mark_goes_on_in_the_old_way(place: Place) -> None:

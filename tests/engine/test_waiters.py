@@ -216,7 +216,7 @@ async def test_run_that_parks_or_is_cancelled_in_another_process_is_heard(place:
         parking = asyncio.create_task(run.result())
         await waits(run)
         await worker.signal(run.id, "go", "on")
-        with pytest.raises(outlive.RunParkedError):
+        with pytest.raises(outlive.errors.RunParkedError):
             await in_time(parking)
 
     async with place.engine(worker=False) as other, place.engine(worker=False, poll_seconds=HOUR) as client:
@@ -224,7 +224,7 @@ async def test_run_that_parks_or_is_cancelled_in_another_process_is_heard(place:
         waiting = asyncio.create_task(client.get(run_id).result())
         await asyncio.sleep(0)
         await other.cancel(run_id)
-        with pytest.raises(outlive.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelled):
             await in_time(waiting)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from outlive import RunTimedOut, flow
-from outlive.errors import RunFailed
+from outlive import flow
+from outlive.errors import RunFailed, RunTimedOut
 from outlive.testing import TestEngine
 from tests.flow import shop
 

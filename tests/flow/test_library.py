@@ -120,7 +120,7 @@ async def test_input_is_checked_before_the_run_exists() -> None:
             await engine.start(by_name, {"who": "Ann"}, connection=object())
         with pytest.raises(InvalidArgumentError, match="a flow takes one argument"):
             await engine.start(by_name, {"who": "Ann"}, 7)
-        run: outlive.RunHandle[str] = await engine.start(by_name, {"who": "Ann"}, id="short")
+        run: outlive.types.RunHandle[str] = await engine.start(by_name, {"who": "Ann"}, id="short")
         assert "greeting" == (await run.info()).workflow
 
 

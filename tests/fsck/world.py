@@ -13,9 +13,9 @@ from typing import Any
 import apsw
 
 import outlive
-from outlive import Checkpoint, CheckpointKind
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
+from outlive.checkpoints import Checkpoint, CheckpointKind
 from outlive.engine.url import store_for
 from outlive.testing.conformance.builders import begin, hire
 from outlive.testing.postgres import PostgresServer
@@ -107,7 +107,7 @@ async def fill(url: str) -> None:
         waiting = [await engine.start(it, id=name) for it, name in ((fsck_wait, "waits"), (fsck_start, "starter"))]
         await engine.signal("waits", "go", "now", key="key-1")
         await engine.ask("asked", "add", 1, start=(fsck_asked,), key="key-3")
-        runs: list[outlive.RunHandle[Any]] = [failing, *waiting]
+        runs: list[outlive.types.RunHandle[Any]] = [failing, *waiting]
         for run, status in zip(runs, ("failed", "waiting", "waiting"), strict=True):
             while (await run.status()) != status:  # noqa: ASYNC110 (a store has no event)
                 await asyncio.sleep(0.005)

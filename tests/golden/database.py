@@ -13,8 +13,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from outlive import Limits
 from outlive.errors import RunFailed
+from outlive.limits import Limits
 from outlive.testing import SkipClock, TestEngine
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.postgres_programs import find_programs

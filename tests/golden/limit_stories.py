@@ -8,7 +8,7 @@ import outlive
 from outlive.testing import TestEngine
 
 
-@outlive.step(name="golden.ring", limit=outlive.RateLimit("golden.bell", outlive.FixedWindow(1, 3600)))
+@outlive.step(name="golden.ring", limit=outlive.limits.RateLimit("golden.bell", outlive.limits.FixedWindow(1, 3600)))
 async def ring(times: int) -> int:
     """A bell that may be rung once in an hour."""
     return times

@@ -41,7 +41,7 @@ async def _tell(url: str, run_id: str, left: int) -> str:
 async def tell_debounced(url: str) -> str:
     """Three starts are one run, and its journal begins with the last of them."""
     async with TestEngine(url) as engine:
-        how = outlive.Debounce(key="a", quiet=60)
+        how = outlive.limits.Debounce(key="a", quiet=60)
         await engine.start(queued, 2, debounce=how)
         await engine.start(queued, 1, debounce=how)
         run = await engine.start(queued, 0, debounce=how)

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 import outlive
-from outlive import Limits, Retry
+from outlive import Retry
 from outlive.errors import RunFailed
+from outlive.limits import Limits
 from outlive.testing import SkipClock, TestEngine
 from tests.engine.inside import journal_of
 

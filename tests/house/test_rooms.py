@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "outlive"
 PROOF = ROOT / "proof"
 OURS = {"outlive", "proof", "tests"}
 
-LEAVES = {"errors", "telemetry", "_tasks", "_platform", "_interrupts"}
+LEAVES = {"errors", "telemetry", "_tasks", "_platform", "_interrupts", "_on_demand"}
 MODEL = LEAVES | {"_model"}
 JOURNAL = MODEL | {"_journal"}
 REPLAY = JOURNAL | {"_replay"}
@@ -33,7 +33,8 @@ EVERYTHING = (
     ENGINE
     | BACKENDS
     | {"_define.machine", "_define.flow"}
-    | {"codecs", "config", "events", "facts", "flow", "metrics", "http", "dashboard"}
+    | {"codecs", "config", "events", "flow", "limits", "machine", "middleware", "metrics", "http", "dashboard"}
+    | {"checkpoints", "retention", "types"}
     | {"testing", "cli", "demo", "dev", "outlive", "integrations", "remote"}
 )
 
@@ -44,12 +45,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_tasks": set(),
     "_platform": set(),
     "_interrupts": set(),
+    "_on_demand": set(),
     "_model": LEAVES,
     "_journal": MODEL,
     "_replay": JOURNAL,
     "codecs": JOURNAL,
     "events": JOURNAL,
-    "facts": MODEL,
+    "limits": DEFINE,
+    "middleware": DEFINE,
+    "machine": DEFINE | {"_define.machine"},
+    "retention": CLIENT,
+    "checkpoints": ENGINE,
+    "types": ENGINE,
     "config": MODEL,
     # What users hold: rooms below the client know of none of it.
     "_values": JOURNAL,
@@ -101,7 +108,6 @@ CONTRACT_MODULES = {
         "in_run",
         "in_step",
         "intervention",
-        "json_log",
         "layout",
         "live_resources",
         "logger",

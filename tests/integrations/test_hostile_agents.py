@@ -198,7 +198,7 @@ async def test_a_node_that_returns_a_class_that_is_not_named_fails_at_once() -> 
     try:
         async with TestEngine() as engine:
             refused = await engine.start(work_in_garden)
-            with pytest.raises(outlive.RunFailed, match=f"names {__name__}.Stranger, and neither the state"):
+            with pytest.raises(outlive.errors.RunFailed, match=f"names {__name__}.Stranger, and neither the state"):
                 await refused.result()
     finally:
         RETURNED.clear()
@@ -581,7 +581,7 @@ async def test_a_secret_that_a_model_gives_to_a_tool_is_nowhere_in_what_comes_ou
     caplog.set_level(logging.DEBUG)
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    tracing = outlive.Tracing(provider)
+    tracing = outlive.middleware.Tracing(provider)
     found: dict[str, str] = {}
     async with TestEngine(redact=("iban",), record_arguments=True, middleware=[tracing]) as engine:
         api = Caller(Api(engine, limits=ApiLimits(wait_seconds_max=0.0, look_seconds=0.0)))

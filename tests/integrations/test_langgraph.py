@@ -81,7 +81,7 @@ async def work_in_garden() -> list[str]:
     return log
 
 
-async def is_asked(handle: outlive.RunHandle[Any], name: str) -> None:
+async def is_asked(handle: outlive.types.RunHandle[Any], name: str) -> None:
     """People have been asked under this name."""
 
     async def has_asked() -> bool:
@@ -90,7 +90,7 @@ async def is_asked(handle: outlive.RunHandle[Any], name: str) -> None:
     await until(has_asked)
 
 
-async def decide(handle: outlive.RunHandle[Any]) -> None:
+async def decide(handle: outlive.types.RunHandle[Any]) -> None:
     """Yes to the first question, no to the second."""
     await is_asked(handle, "plant")
     await handle.approve("plant", by="ann")
@@ -253,5 +253,5 @@ async def test_saver_works_in_steps_and_is_refused_in_workflows() -> None:
         handle = await engine.start(work_in_a_step)
         assert 3 == await handle.result()
         refused = await engine.start(work_with_saver)
-        with pytest.raises(outlive.OutliveError, match="keeps the state of a graph"):
+        with pytest.raises(outlive.errors.OutliveError, match="keeps the state of a graph"):
             await refused.result()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive import Breaker
 from outlive._model.breaker import BreakerState, Permit, Phase, Refusal
 from outlive.errors import ConfigurationError
+from outlive.limits import Breaker
 
 SECOND = 1_000_000
 AT = 1_700_000_000 * SECOND

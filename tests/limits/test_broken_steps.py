@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, CircuitOpenError, FixedWindow, Limits, RateLimit, Retry, RunFailed, TokenBucket
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
 from outlive._runtime.gate import breakers
 from outlive._runtime.gate.cells import STORE_RETRY_SECONDS
-from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors import CircuitOpenError, CommitUnknownError, RunFailed, StoreUnavailableError
+from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
 from tests.engine.inside import store_of, watch_through

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, FixedWindow, RateLimit, Retry, StepInterrupted
+from outlive import Retry
+from outlive.errors import StepInterrupted
+from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.testing import Survivor, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.support import stage

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, FixedWindow, RateLimit, Retry, RunFailed
+from outlive import Retry
 from outlive._journal.event import StepDelayed
 from outlive._model.guard import Guard
 from outlive._runtime.gate.gate import Gate
-from outlive.errors import CommitUnknownError
+from outlive.errors import CommitUnknownError, RunFailed
+from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.telemetry import Counters
 from outlive.testing.watched_store import WatchedStore
 from tests.engine.hand_clock import HandClock
@@ -224,7 +225,7 @@ async def test_trial_that_is_cancelled_while_it_asks_leaves_its_place_to_another
 
         await until(is_asked)
         await trial.cancel()
-        with pytest.raises(outlive.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelled):
             await trial.result()
         store.may_go.set()
         assert "next" == await (await engine.start(gate_passing, "together", "next")).result()

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Breaker, FixedWindow, More, Pending, RateLimit, Retry, RunFailed
-from outlive.errors import DefinitionError
+from outlive import Retry
+from outlive.errors import DefinitionError, RunFailed
+from outlive.limits import Breaker, FixedWindow, RateLimit
+from outlive.machine import More, Pending
 from tests.engine.support import stage
 from tests.limits.world import HOUR, World, call, die, give_up, noted
 
@@ -138,7 +140,7 @@ async def other_branch(data: Data) -> str:
     return "other"
 
 
-splitting.split(S.WORK, [branch, other_branch], join=outlive.All(then=S.DONE))
+splitting.split(S.WORK, [branch, other_branch], join=outlive.machine.All(then=S.DONE))
 
 impatient = machine("impatient")
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import FixedWindow, Limits, RateLimit, RateLimitedError, Retry, RunFailed, TokenBucket
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, RunSuspended, StepDelayed, StepFailed, StepIntended, StepSucceeded
-from outlive.errors import DefinitionError
+from outlive.errors import DefinitionError, RateLimitedError, RunFailed
+from outlive.limits import FixedWindow, Limits, RateLimit, TokenBucket
 from tests.engine.inside import journal_of
 from tests.engine.support import events_of, stage
 from tests.limits.world import HOUR, World, call, die, give_up, noted
@@ -93,7 +94,7 @@ async def long() -> None:
 
 
 ALL = (often, hourly, hourly_together, tiered, impatient, weighed, only_once, flaky)
-STEPS: dict[str, outlive.Step[..., Any]] = {step.fn.__name__: step for step in ALL}
+STEPS: dict[str, outlive.types.Step[..., Any]] = {step.fn.__name__: step for step in ALL}
 
 
 @outlive.workflow(name="limits.limited")
@@ -134,7 +135,7 @@ async def limited_within(seconds: float, step: str, what: str) -> str:
         return "late"
 
 
-async def results(*runs: outlive.RunHandle[Any]) -> list[Any]:
+async def results(*runs: outlive.types.RunHandle[Any]) -> list[Any]:
     """Of all of them."""
     return [await run.result() for run in runs]
 

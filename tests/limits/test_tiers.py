@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive import FixedWindow, RateLimit, TokenBucket
 from outlive._model.limit import LimitState, Room, Tier, Turn
 from outlive.errors import ConfigurationError
+from outlive.limits import FixedWindow, RateLimit, TokenBucket
 
 SECOND = 1_000_000
 AT = 1_700_000_000 * SECOND

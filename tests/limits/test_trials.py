@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from outlive import Breaker
 from outlive._model.breaker import Permit
 from outlive._model.guard import Guard
 from outlive._runtime.clock import SystemClock
@@ -16,6 +15,7 @@ from outlive._runtime.gate.cells import Cells
 from outlive._runtime.gate.ticket import End, Ticket
 from outlive._store.memory import MemoryStore
 from outlive.errors import StepInterrupted, StepTimeoutError
+from outlive.limits import Breaker
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 

@@ -57,7 +57,7 @@ def call(what: Any) -> None:
     stage.call((what, stage.values["world"].seconds))
 
 
-async def give_up(run: outlive.RunHandle[Any], engine: TestEngine) -> str:
+async def give_up(run: outlive.types.RunHandle[Any], engine: TestEngine) -> str:
     """Cancel a run; what it is when everything that can happen without time passing has happened."""
     await run.cancel()
     await engine.settle()

@@ -73,21 +73,21 @@ def machine(name: str, **options: Any) -> outlive.Machine[S, Data]:
     return made
 
 
-async def cancel(run: outlive.RunHandle[Any]) -> None:
+async def cancel(run: outlive.types.RunHandle[Any]) -> None:
     """Ask it to stop, and see that it ends as it should."""
     await run.cancel(reason="enough")
     await is_cancelled(run)
 
 
-async def is_cancelled(run: outlive.RunHandle[Any]) -> None:
+async def is_cancelled(run: outlive.types.RunHandle[Any]) -> None:
     """It has ended as cancelled, and nothing came behind the state it was in."""
-    with pytest.raises(outlive.RunCancelled, match="enough"):
+    with pytest.raises(outlive.errors.RunCancelled, match="enough"):
         await in_time(run.result())
     assert await run.status() == "cancelled"
     assert 0 == stage.count("AFTER")
 
 
-def has(run: outlive.RunHandle[Any], kind: type[AnyEvent], wanted: int) -> Callable[[], Awaitable[bool]]:
+def has(run: outlive.types.RunHandle[Any], kind: type[AnyEvent], wanted: int) -> Callable[[], Awaitable[bool]]:
     """Whether a journal has so many events of a kind, for `until`."""
 
     async def has_them() -> bool:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import outlive
-from outlive import All, flow
+from outlive import flow
 from outlive._define.workflow import Workflow
+from outlive.machine import All
 from tests.machine.killing import Runs, ledger
 
 REFUSALS = ["", "reserve", "truck", "label", "charge"]

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 import outlive
-from outlive import All
+from outlive.machine import All
 from tests.machine.killing import Runs, ledger
 
 COUNT = 40

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import outlive
-from outlive import All, More
+from outlive.machine import All, More
 
 LEDGER = Path(os.environ.get("LEDGER", "ledger"))
 DEADLY = os.environ.get("DEADLY", "")
@@ -123,7 +123,7 @@ async def main(url: str, name: str, run_id: str) -> None:
         run = await engine.start(machine, data, id=run_id)
         try:
             print((await run.result()).state.name)  # noqa: T201
-        except outlive.RunFailed as error:
+        except outlive.errors.RunFailed as error:
             print(error)  # noqa: T201
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 import outlive
-from outlive import All
 from outlive._journal.event import StateLeft, StepSucceeded
+from outlive.machine import All
 from tests.engine.support import events_of, stage, until
 from tests.machine.cancelling import Data, S, are_told, cancel, is_cancelled, machine, work
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 import outlive
-from outlive import All, PartialTimeout, Percentage, Quorum
 from outlive.errors import DefinitionError, DuplicateDefinitionError, MachineError
+from outlive.machine import All, PartialTimeout, Percentage, Quorum
 from outlive.testing import TestEngine
 from tests.engine.support import Place, parks, registry_of
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import outlive
-from outlive import All, More, Pending
+from outlive.machine import All, More, Pending
 from outlive.testing import crash_everywhere
 from outlive.testing.crash import CrashReport, Survivor
 from tests.engine.support import stage

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import facts
 from outlive._journal.codec import Row, open_journal
 from outlive._journal.event import AnyEvent, StepSucceeded
 from outlive._journal.history import read_history
@@ -74,7 +73,7 @@ async def test_a_machine_of_an_old_release_goes_on(place: Place) -> None:
         run = engine.get("run-1")
         await run.signal("stamps", 2)
 
-        assert await in_time(run.result()) == outlive.MachineResult(Parcel.DELIVERED, Label("ann", 3))
+        assert await in_time(run.result()) == outlive.machine.MachineResult(Parcel.DELIVERED, Label("ann", 3))
         assert 1 == len(await events_of(run, StepSucceeded)), "what was packed is not packed again"
 
 
@@ -147,10 +146,10 @@ async def test_a_transition_that_cannot_be_written_is_not_a_failure(place: Place
     assert stage.calls == ["BOOK", "WORK"]
 
 
-class Ends(outlive.Observer):
+class Ends(outlive.machine.Observer):
     """Hears of ends."""
 
-    def ended(self, fact: facts.EndFact) -> None:
+    def ended(self, fact: outlive.machine.EndFact) -> None:
         """Once."""
         stage.call(f"ended {fact.state}")
 

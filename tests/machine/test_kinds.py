@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import More, Pending, Retry
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, StateLeft, StepFailed, StepSucceeded, TimerFired
 from outlive.errors import RunFailed, StepTimeoutError
+from outlive.machine import More, Pending
 from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
@@ -40,7 +41,7 @@ def machine(name: str) -> outlive.Machine[S, Data]:
     return outlive.Machine(f"kinds.{name}", S, data=Data, start=S.WORK, exits=[S.DONE])
 
 
-async def count_steps(run: outlive.RunHandle[Any]) -> int:
+async def count_steps(run: outlive.types.RunHandle[Any]) -> int:
     """How many steps have succeeded."""
     return len(await events_of(run, StepSucceeded))
 

@@ -103,18 +103,18 @@ async def test_an_endless_loop_goes_on_until_it_is_cancelled(engine: outlive.Eng
     assert len(calls) == len(set(calls)) >= 50
 
 
-async def _is_cancelled(run: outlive.RunHandle[Any]) -> bool:
+async def _is_cancelled(run: outlive.types.RunHandle[Any]) -> bool:
     return await run.status() == "cancelled"
 
 
 async def test_an_endless_loop_does_not_outgrow_its_limit() -> None:
     """A journal that has become too long parks the run with a reason, and does not fail it."""
-    limits = outlive.Limits(history_events_max=100)
+    limits = outlive.limits.Limits(history_events_max=100)
     async with TestEngine(limits=limits) as engine:
         run = await engine.start(endless, 0)
         await until(lambda: _is_parked(run))
         assert "the limit history_events_max is 100" in (await run.info()).reason
 
 
-async def _is_parked(run: outlive.RunHandle[Any]) -> bool:
+async def _is_parked(run: outlive.types.RunHandle[Any]) -> bool:
     return await run.status() == "parked"

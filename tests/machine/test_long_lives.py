@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Any as AnyOf
 from outlive._journal.event import ApprovalRequested, SnapshotTaken
 from outlive.client.handle import RunHandle
+from outlive.machine import Any as AnyOf
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.engine.support import in_time, until

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pytest
 
 import outlive
-from outlive import All
 from outlive.errors import ConfigurationError, DefinitionError, MachineError, RunFailed
+from outlive.machine import All
 from tests.engine.support import in_time, parks, stage
 
 pytestmark = pytest.mark.any_store
@@ -103,7 +103,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "an annotation": (lambda it: it.state(S.BEGIN)(go_astray), STRANGER),
     "no parentheses": (lambda it: it.state(go_on), r"function go_on at .*> is no state of S"),
     "a join to a stranger": (lambda it: it.split(S.BEGIN, [go_on], join=All(then=Other.BEGIN)), STRANGER),
-    "a join that is a class": (lambda it: it.split(S.BEGIN, [go_on], join=All), r"join=<class .*outlive.All\(then="),
+    "a join that is a class": (
+        lambda it: it.split(S.BEGIN, [go_on], join=All),
+        r"join=<class .*outlive.machine.All\(then=",
+    ),
     "a nameless branch": (lambda it: it.split(S.BEGIN, [lambda: 1], join=All(then=S.END)), "has no name; give a dict"),
     "a branch that wants more": (
         lambda it: it.split(S.BEGIN, [mistakes_two], join=All(then=S.END)),

@@ -132,7 +132,7 @@ async def right(data: dict[str, int]) -> int:
     return 2
 
 
-many.split(S.SPLIT, [left, right], join=outlive.All(then=S.AGAIN), concurrency=1)
+many.split(S.SPLIT, [left, right], join=outlive.machine.All(then=S.AGAIN), concurrency=1)
 
 
 @many.workflow(S.AGAIN)
@@ -151,7 +151,7 @@ async def test_a_run_that_a_policy_parks_is_observed_without_its_state(place: Pl
     await stage.gate("work").reached()
     await crash(first)
     recorder.clear()
-    async with place.engine(recovery=outlive.Recovery(auto_resume=False)) as second:
+    async with place.engine(recovery=outlive.types.Recovery(auto_resume=False)) as second:
         await in_time(parks(second.get("run-1")))
         await until_heard("parked")
         assert recorder.hooks() == ["parked"]
@@ -222,7 +222,7 @@ guarded = outlive.Machine("observed.guarded", Gate, data=str, start=Gate.CALL, e
 guarded.observe(recorder)
 
 
-@guarded.state(Gate.CALL, breaker=outlive.Breaker("observed.bank", failures=1, reset=60))
+@guarded.state(Gate.CALL, breaker=outlive.limits.Breaker("observed.bank", failures=1, reset=60))
 async def call(data: str) -> Gate:
     """Answers the second one."""
     if data == "first":
@@ -233,7 +233,7 @@ async def call(data: str) -> Gate:
 async def test_a_breaker_that_is_open_is_observed() -> None:
     """Once for an attempt that has to wait for it, and before that is made."""
     async with TestEngine() as engine:
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await (await engine.start(guarded, "first", id="first")).result()
         await (await engine.start(guarded, "second", id="second")).result()
 
@@ -245,7 +245,7 @@ async def test_a_breaker_that_is_open_is_observed() -> None:
     assert hooks.index("circuit_open") < hooks.index("attempt_started")
 
 
-class Reader(outlive.Observer):
+class Reader(outlive.machine.Observer):
     """Asks the engine about the run, as dashboards do."""
 
     async def state_entered(self, fact: Any) -> None:

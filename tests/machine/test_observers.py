@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import facts
 from outlive._define.machine.observer import HOOKS
 from outlive._model import RunStatus
 from outlive._runtime.tree import observer_calls
@@ -133,7 +132,7 @@ async def test_a_run_is_observed_from_its_first_state_to_its_end(engine: outlive
         ("ended", "DONE"),
     ]
     failed, retry = recorder.facts("attempt_failed")[0], recorder.facts("retry")[0]
-    assert failed == facts.FailureFact(
+    assert failed == outlive.machine.FailureFact(
         run_id="order-1",
         machine="heard",
         version=1,
@@ -346,20 +345,20 @@ async def test_a_machine_that_is_a_child_is_heard(place: Place) -> None:
 # -- Bad observers -----------------------------------------------------------------------------------------------------
 
 
-class Bad(outlive.Observer):
+class Bad(outlive.machine.Observer):
     """Raises, hangs, or is slow; its hooks are async and plain."""
 
     hook_timeout = 0.01
 
-    def state_entered(self, fact: facts.Fact) -> None:
+    def state_entered(self, fact: outlive.machine.Fact) -> None:
         """Raises what it likes."""
         raise stage.values.get("raises", KeyError)("bad")
 
-    async def transition_written(self, fact: facts.TransitionFact) -> None:
+    async def transition_written(self, fact: outlive.machine.TransitionFact) -> None:
         """Never returns."""
         await asyncio.get_running_loop().create_future()
 
-    async def ended(self, fact: facts.EndFact) -> None:
+    async def ended(self, fact: outlive.machine.EndFact) -> None:
         """Says that it was heard."""
         stage.call(f"ended {fact.state}")
 
@@ -403,12 +402,12 @@ async def test_a_hook_that_raises_or_hangs_hurts_no_run(
     ]
 
 
-class Slow(outlive.Observer):
+class Slow(outlive.machine.Observer):
     """Waits for the test."""
 
     hook_timeout = 60
 
-    async def state_entered(self, fact: facts.Fact) -> None:
+    async def state_entered(self, fact: outlive.machine.Fact) -> None:
         """Arrives, and goes on when the gate is open."""
         stage.call(f"{fact.run_id} {fact.state}")
         await stage.gate("slow").pass_through()
@@ -459,19 +458,19 @@ async def test_who_is_too_far_behind_misses_something(
 def test_only_observers_with_a_hook_can_observe() -> None:
     """A misspelt hook is found when it is defined, not when it is missed."""
 
-    class Misspelt(outlive.Observer):
+    class Misspelt(outlive.machine.Observer):
         def on_state_enter(self, fact: Any) -> None:
             """No hook of ours."""
 
     for wrong in (Misspelt(), object()):
-        with pytest.raises(DefinitionError, match=r"heard.ill.observe\(.*(it has no hook|outlive.Observer)"):
+        with pytest.raises(DefinitionError, match=r"heard.ill.observe\(.*(it has no hook|outlive.machine.Observer)"):
             ill.observe(wrong)  # type: ignore[arg-type]
 
 
 async def test_the_base_class_has_every_hook_and_does_nothing() -> None:
     """Each hook is there, and can be called by a subclass."""
-    fact: Any = facts.Fact(run_id="r", machine="m", version=1, state="S", at=datetime.now(UTC))
-    assert {None} == {getattr(outlive.Observer(), hook)(fact) for hook in HOOKS}
+    fact: Any = outlive.machine.Fact(run_id="r", machine="m", version=1, state="S", at=datetime.now(UTC))
+    assert {None} == {getattr(outlive.machine.Observer(), hook)(fact) for hook in HOOKS}
 
 
 plain = outlive.Machine("heard.plain", Two, start=Two.HERE, exits=[Two.THERE])

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import All, Retry
+from outlive import Retry
 from outlive._define import live_resources
 from outlive._journal.event import AttemptFailed
 from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
+from outlive.machine import All
 from outlive.testing import TestEngine
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, in_time, stage
@@ -270,7 +271,7 @@ async def test_resources_say_how_they_are(engine: outlive.Engine) -> None:
     assert (await engine.health()).resources == {}
     await in_time((await engine.start(reader, [])).result())
     well = {"resources.reader.pool": "healthy", "resources.reader.cache": "healthy"}
-    assert await engine.health() == outlive.Health(store="healthy", worker="healthy", resources=well)
+    assert await engine.health() == outlive.types.Health(store="healthy", worker="healthy", resources=well)
     assert (await engine.health()).is_ready
     stage.values["trouble"] = True
     health = await engine.health()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import Recovery
 from outlive.errors import RunNotFoundError, RunNotParkedError
+from outlive.types import Recovery
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, reaches, registry_of, stage, until
 
@@ -173,7 +173,7 @@ async def test_a_resumed_machine_in_an_unknown_state_is_parked_again(place: Plac
     assert "BOOK" not in stage.calls
 
 
-async def until_reason(run: outlive.RunHandle[Any], reason: str) -> None:
+async def until_reason(run: outlive.types.RunHandle[Any], reason: str) -> None:
     """Return when a run is parked for this reason."""
 
     async def is_so() -> bool:
@@ -213,7 +213,7 @@ async def test_a_machine_that_is_resumed_too_late_is_rolled_back(place: Place) -
         await parks(second.get("run-1"))
         place.clock.skip(seconds=101)
         await second.resume("run-1")
-        with pytest.raises(outlive.RunTimedOut):
+        with pytest.raises(outlive.errors.RunTimedOut):
             await in_time(second.get("run-1").result())
     assert [1, 1] == [stage.count("WORK"), stage.count("undo BOOK")]
 

@@ -30,7 +30,7 @@ def walker(name: str) -> outlive.Machine[Walk, Data]:
     walks = outlive.Machine(name, Walk, data=Data, start=Walk.OUT, exits=[Walk.DONE], snapshot_after=1)
 
     @walks.stepped(Walk.BACK)
-    async def come_back(data: Data, cursor: int | None) -> outlive.More[int] | Walk:
+    async def come_back(data: Data, cursor: int | None) -> outlive.machine.More[int] | Walk:
         data.log.append(f"back {cursor}")
         return Walk.DONE
 
@@ -41,12 +41,12 @@ walks, walks_now = walker("behind.walks"), walker("behind.walks-now")
 
 
 @walks.stepped(Walk.OUT)
-async def go_out(data: Data, cursor: int | None) -> outlive.More[int] | Walk:
+async def go_out(data: Data, cursor: int | None) -> outlive.machine.More[int] | Walk:
     """Two steps, and one that its process does not live to see the end of."""
     if cursor == 2:
         stage.call("out")
         await asyncio.Event().wait()
-    return outlive.More((cursor or 0) + 1)
+    return outlive.machine.More((cursor or 0) + 1)
 
 
 @walks_now.workflow(Walk.OUT)

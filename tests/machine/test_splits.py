@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import All, PartialResults, PartialTimeout, Percentage, Quorum
-from outlive import Any as First
 from outlive._define.machine.joins import Join
 from outlive._journal.event import StateLeft, StepSucceeded
 from outlive.errors import RunFailed
+from outlive.machine import All, PartialResults, PartialTimeout, Percentage, Quorum
+from outlive.machine import Any as First
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
 
@@ -283,7 +283,7 @@ async def test_branches_are_undone_when_the_split_fails(engine: outlive.Engine) 
 
     await until(are_two_done)
     await run.cancel()
-    with pytest.raises(outlive.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelled):
         await in_time(run.result())
     done = [event.call.rpartition("/")[2] for event in await events_of(run, StepSucceeded)][:2]
     names = {"splits_truck": "undo truck", "splits_slot": "undo slot"}

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import MachineResult, Retry
+from outlive import Retry
 from outlive._journal.event import AttemptFailed, RunSuspended, StateLeft, StepFailed, StepSucceeded
 from outlive.errors import RunCancelled, RunExistsError, RunFailed
+from outlive.machine import MachineResult
 from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, note, parks, stage, waits

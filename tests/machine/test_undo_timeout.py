@@ -396,7 +396,7 @@ async def bounded_in_line(*, once: bool) -> None:
 @pytest.mark.parametrize("once", [False, True], ids=["plain", "once"])
 async def test_an_undo_that_only_waits_for_a_slot_has_not_failed(*, once: bool) -> None:
     """It uses up no attempt, and one that may be called once has not been called."""
-    async with TestEngine(patience_seconds=0.05, limits=outlive.Limits(steps_running_max=1)) as engine:
+    async with TestEngine(patience_seconds=0.05, limits=outlive.limits.Limits(steps_running_max=1)) as engine:
         run = await engine.start(bounded_in_line.bind(once=once))
         await waits(run)
         busy = await engine.start(bounded_holding, "busy")

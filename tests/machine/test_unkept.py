@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive import All
 from outlive.errors import RunFailed, UnserialisableError
+from outlive.machine import All
 from outlive.testing import crash_everywhere
 from tests.engine.support import Place, in_time, parks, stage, until_calls
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import outlive
-from outlive import Checkpoint
+from outlive.checkpoints import Checkpoint
 from outlive.errors import CommitUnknownError, DuplicateCheckpointError
 from outlive.testing.proxy import Proxy
 from tests.postgres.support import connected, in_time, is_waiting_for_lock, through, until
@@ -19,7 +19,7 @@ REQUESTS_MAX = 30
 @pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
 async def test_a_cut_at_any_request_is_not_heard_of(postgres_url: str, proxy: Proxy, *, before: bool) -> None:
     """The store asks again over another line; the row is there once, and it is no duplicate of itself."""
-    async with outlive.checkpoints(through(proxy, postgres_url)) as store:
+    async with outlive.checkpoints.open_store(through(proxy, postgres_url)) as store:
         for number in range(1, REQUESTS_MAX):
             cuts = proxy.cuts
             proxy.cut_request(number, before=before)
@@ -39,7 +39,7 @@ async def test_a_server_that_is_gone_in_the_middle_leaves_a_doubt_that_can_be_cl
 ) -> None:
     """Cut off after it was done, and no server there to be asked again: appending it once more finds it."""
     row = Checkpoint(1, "S", output=b"receipt")
-    async with outlive.checkpoints(through(proxy, postgres_url)) as store:
+    async with outlive.checkpoints.open_store(through(proxy, postgres_url)) as store:
         await store.load_run("run-1")  # Connected, and what is sent next is prepared.
         await store.append("run-0", row)
         proxy.cut_request(1)
@@ -58,7 +58,7 @@ async def test_a_server_that_is_gone_in_the_middle_leaves_a_doubt_that_can_be_cl
 async def test_a_clear_waits_for_an_append_whose_caller_has_given_up(postgres_url: str) -> None:
     """It came before, and is not to write its row when everything was cleared."""
     insert = "INSERT INTO place.checkpoints (run_id, sequence, crc, format, body) VALUES ('run-1', 1, 1, 1, '')"
-    async with outlive.checkpoints(postgres_url) as store, connected(postgres_url) as other:
+    async with outlive.checkpoints.open_store(postgres_url) as store, connected(postgres_url) as other:
         async with connected(postgres_url) as looker:
             blocker = other.transaction()
             await blocker.start()

@@ -38,13 +38,13 @@ met: dict[str, asyncio.Event] = {}
 
 
 @outlive.step(name="way.make", transaction=True)
-async def make(tx: outlive.Tx) -> None:
+async def make(tx: outlive.types.Tx) -> None:
     """Two accounts."""
     await tx.execute(MAKE)
 
 
 @outlive.step(name="way.move", transaction=True, retry=Retry(attempts=1))
-async def move(tx: outlive.Tx, first: str, then: str) -> str:
+async def move(tx: outlive.types.Tx, first: str, then: str) -> str:
     """Locks one account, and the other one as soon as that is locked too."""
     calls[first] += 1
     await tx.execute("SET LOCAL deadlock_timeout = '20ms'")
@@ -56,7 +56,7 @@ async def move(tx: outlive.Tx, first: str, then: str) -> str:
 
 
 @outlive.step(name="way.count", transaction=True)
-async def count(tx: outlive.Tx) -> list[int]:
+async def count(tx: outlive.types.Tx) -> list[int]:
     """What is on the accounts."""
     return [row["cents"] for row in await tx.fetch("SELECT cents FROM deadlocked ORDER BY id")]
 
@@ -70,7 +70,7 @@ async def crossing() -> list[int]:
 
 
 @outlive.step(name="way.yield_for_ever", transaction=True, retry=Retry(attempts=2, first=0.0))
-async def yield_for_ever(tx: outlive.Tx) -> None:
+async def yield_for_ever(tx: outlive.types.Tx) -> None:
     """Never finds its place among the others."""
     calls["for ever"] += 1
     await tx.execute(SERIALIZE)
@@ -83,7 +83,7 @@ async def losing() -> None:
 
 
 @outlive.step(name="way.with_sqlalchemy", transaction=True, retry=Retry(attempts=1))
-async def with_sqlalchemy(tx: outlive.Tx) -> int:
+async def with_sqlalchemy(tx: outlive.types.Tx) -> int:
     """Gives way once, and hears of it from SQLAlchemy."""
     calls["sqlalchemy"] += 1
     if calls["sqlalchemy"] == 1:
@@ -98,7 +98,7 @@ async def wrapped() -> int:
     return await with_sqlalchemy()
 
 
-async def skewed(tx: outlive.Tx, mine: str, other: str) -> int:
+async def skewed(tx: outlive.types.Tx, mine: str, other: str) -> int:
     """Reads both accounts and writes one of them, while another transaction does so with the other."""
     calls[mine] += 1
     await tx.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
@@ -109,7 +109,7 @@ async def skewed(tx: outlive.Tx, mine: str, other: str) -> int:
     return int(read)
 
 
-async def overtaken(tx: outlive.Tx, mine: str, other: str) -> int:
+async def overtaken(tx: outlive.types.Tx, mine: str, other: str) -> int:
     """Reads an account, and writes it when another transaction has done so."""
     calls[mine] += 1
     await tx.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -153,7 +153,7 @@ machine = outlive.Machine("way.machine", S, data=dict[str, Any], start=S.SKEW, e
 
 
 @machine.state(S.SKEW, transaction=True, retry=Retry(attempts=1))
-async def skew_state(tx: outlive.Tx, data: dict[str, Any]) -> S:
+async def skew_state(tx: outlive.types.Tx, data: dict[str, Any]) -> S:
     """The same in a state."""
     data["read"] = await skewed(tx, data["mine"], data["other"])
     return S.DONE
@@ -169,7 +169,7 @@ output: "${{ steps.skew }}"
 
 
 @outlive.step(name="way.put", transaction=True, retry=Retry(attempts=1))
-async def put(tx: outlive.Tx, refusal: str) -> None:
+async def put(tx: outlive.types.Tx, refusal: str) -> None:
     """Writes what the database refuses when it is committed."""
     calls["put"] += 1
     await tx.execute(LATE % refusal)

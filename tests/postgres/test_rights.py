@@ -103,7 +103,7 @@ async def test_who_may_only_read_and_write_rows_runs_an_engine(owner_url: str, u
     await run_sql(owner_url, "CREATE TABLE public.notes (n int)", f"GRANT INSERT ON public.notes TO {WORKER}")
 
     async with outlive.Engine(url) as engine:
-        with outlive.acting("ann"):
+        with engine.audit.acting("ann"):
             await engine.keys.create("ci", scope="viewer")
             run = await engine.start(sell, 1, id="order-1")
         connection = await asyncpg.connect(url.partition("?")[0])
@@ -129,7 +129,7 @@ async def test_an_audit_log_may_be_one_that_workers_only_add_to(owner_url: str, 
     await run_sql(owner_url, f"REVOKE UPDATE, DELETE ON outlive.audit FROM {WORKER}")
 
     async with outlive.Engine(url, worker=False) as engine:
-        with outlive.acting("ann"):
+        with engine.audit.acting("ann"):
             await engine.keys.create("ci", scope="viewer")
         assert [entry.verb for entry in await engine.audit.list()] == ["key.create"]
     async with connected(url) as connection:

@@ -31,13 +31,13 @@ class Account(Base):
 
 
 @outlive.step(name="orm.make", transaction=True)
-async def make(tx: outlive.Tx) -> None:
+async def make(tx: outlive.types.Tx) -> None:
     """The table."""
     await tx.execute("CREATE TABLE orm_accounts (id text PRIMARY KEY, cents bigint NOT NULL, notes jsonb)")
 
 
 @outlive.step(name="orm.credit", transaction=True)
-async def credit(tx: outlive.Tx, account_id: str, cents: int) -> int:
+async def credit(tx: outlive.types.Tx, account_id: str, cents: int) -> int:
     """Twice in one transaction, with the plain verbs in between."""
     async with tx.sqlalchemy() as session:
         session.add(Account(id=account_id, cents=cents, notes={"by": ["ann"]}))
@@ -56,7 +56,7 @@ async def credit(tx: outlive.Tx, account_id: str, cents: int) -> int:
 
 
 @outlive.step(name="orm.fail", transaction=True)
-async def fail(tx: outlive.Tx, account_id: str, *, after: str) -> str:
+async def fail(tx: outlive.types.Tx, account_id: str, *, after: str) -> str:
     """Writes and fails, in the way that the test wants."""
     if after == "step":
         async with tx.sqlalchemy() as session:
@@ -76,7 +76,7 @@ async def fail(tx: outlive.Tx, account_id: str, *, after: str) -> str:
 
 
 @outlive.step(name="orm.lose", transaction=True)
-async def lose(tx: outlive.Tx) -> int:
+async def lose(tx: outlive.types.Tx) -> int:
     """Loses its connection in the middle, the first time."""
     CALLS.append("lose")
     async with tx.sqlalchemy() as session:
@@ -115,7 +115,7 @@ async def failing(account_id: str, after: str) -> str:
 
 
 @outlive.step(name="orm.count", transaction=True)
-async def count(tx: outlive.Tx) -> list[str]:
+async def count(tx: outlive.types.Tx) -> list[str]:
     """What is there, by SQLAlchemy."""
     async with tx.sqlalchemy() as session:
         return list(await session.scalars(select(Account.id).order_by(Account.id)))

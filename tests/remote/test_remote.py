@@ -195,7 +195,7 @@ async def promise_parcel() -> str:
     outlive.publish(promise=promise.id)
     try:
         found = await promise
-    except outlive.PromiseFailed as error:
+    except outlive.errors.PromiseFailed as error:
         found = str(error)
     await outlive.wait_for_approval("ship", title=found)
     return found
@@ -246,7 +246,7 @@ async def test_items_of_a_batch_come_as_they_finish() -> None:
                 gates[1].set()
         assert seen == [2, 0, 1]
         assert [item.result async for item in remote.get_batch("gates").items()] == [0, 1, 2]
-        tolerance = outlive.Tolerance(failures=0)
+        tolerance = outlive.limits.Tolerance(failures=0)
         await engine.start_batch(pass_numbered_gate, [13], id="unlucky", tolerate=tolerance)
         items = remote.get_batch("unlucky").items()
         assert (await anext(items)).status == "failed"
@@ -287,9 +287,9 @@ async def test_a_message_creates_its_run(remote: Remote) -> None:
 
 async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> None:
     """With the values that an engine gives; also what is for the whole store."""
-    await remote.queues.set("mail", concurrency=7, rate=outlive.TokenBucket(10, burst=50), weights={"acme": 3})
+    await remote.queues.set("mail", concurrency=7, rate=outlive.limits.TokenBucket(10, burst=50), weights={"acme": 3})
     paced = (await remote.queues.stats("mail")).limits
-    assert ([it.tier for it in paced.rate], paced.weights) == ([outlive.TokenBucket(10, 50)], {"acme": 3})
+    assert ([it.tier for it in paced.rate], paced.weights) == ([outlive.limits.TokenBucket(10, 50)], {"acme": 3})
     await remote.queues.set("mail", rate=None, weights=None)
     with pytest.raises(InvalidArgumentError, match="it can be set at run time for concurrency"):
         await remote.queues.set("mail", hold="end")
@@ -555,7 +555,7 @@ async def test_items_of_a_stream_have_a_type_and_a_position(remote: Remote) -> N
     assert [item async for item in run.stream("numbers", str, positions=True, after=3)] == []
     items = [item async for item in run.stream("numbers", float, positions=True)]
     assert [(item.position, item.value) for item in items] == [(1, 0.0), (2, 1.0), (3, 2.0)]
-    assert isinstance(items[0], outlive.StreamItem)
+    assert isinstance(items[0], outlive.types.StreamItem)
 
 
 async def test_a_key_is_shown_and_a_wrong_one_is_refused() -> None:

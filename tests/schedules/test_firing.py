@@ -121,7 +121,7 @@ async def test_a_run_that_a_person_started_is_no_overlap(world: World) -> None:
 async def test_runs_of_a_schedule_wait_in_the_queue_of_their_workflow(world: World) -> None:
     """As all others of the workflow."""
     queue = outlive.Queue("ticks", concurrency=1, hold="running")
-    queued: outlive.Workflow[..., Any] = outlive.Workflow(replace(tick_slow.spec, queue=queue), {})
+    queued: outlive.types.Workflow[..., Any] = outlive.types.Workflow(replace(tick_slow.spec, queue=queue), {})
     registry = registry_with(queued, outlive.every(hours=1, name="slow", overlap="allow"))
     async with world.engine(schedules=True, registry=registry) as engine:
         await engine.skip(hours=2)

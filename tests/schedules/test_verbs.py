@@ -58,7 +58,7 @@ async def test_new_code_changes_the_schedule_and_not_its_state(world: World) -> 
 async def test_a_process_with_older_code_does_not_write_its_schedule_back(world: World) -> None:
     """Of one version, the process that began later wins, and a higher version wins over a lower one."""
     old, new = replace(HOURLY, catch_up=0), replace(HOURLY, catch_up=5)
-    versioned: outlive.Workflow[..., Any] = outlive.Workflow(replace(tick_plain.spec, version=2), {})
+    versioned: outlive.types.Workflow[..., Any] = outlive.types.Workflow(replace(tick_plain.spec, version=2), {})
     async with world.engine(schedules=True, registry=registry_with(tick_plain, old)) as first:
         async with world.engine(schedules=True, registry=registry_with(tick_plain, new)):
             await first.skip(hours=2)

@@ -1,4 +1,4 @@
-"""`outlive.acting`: what a principal does is in the audit log, whichever verb it uses."""
+"""`engine.audit.acting`: what a principal does is in the audit log, whichever verb it uses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
-from outlive import KeepAudit
 from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._store.audit import AuditRow
 from outlive.client.audit_chain import AuditCheck
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunExistsError, RunNotFoundError
+from outlive.retention import KeepAudit
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
 from tests.security.test_audited import give_triggers
@@ -64,7 +64,7 @@ async def test_code_without_a_principal_is_not_audited(engine: TestEngine) -> No
 
 async def test_every_verb_is_one_row(engine: TestEngine) -> None:
     """With who, what, to what, and why. What was done before is not done again, and has no row. [S37]"""
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         run = await engine.start(audited_order, 1, id="run-1")
         for _ in range(2):
             await engine.signal("run-1", "paid", key="once")
@@ -120,7 +120,7 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
 async def test_the_row_of_triggers_that_are_forgotten_names_their_workflow(engine: TestEngine) -> None:
     """And there is none where there were none. [S37]"""
     await give_triggers(engine, "gone")
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         for _ in range(2):
             await engine.events.forget("gone")
 
@@ -132,7 +132,7 @@ async def test_what_is_brought_back_forked_and_deleted_is_said_of_each_run(engin
     for number in range(2):
         await engine.start(audited_failure, id=f"bad-{number}")
     await engine.settle()
-    with outlive.acting("bob", key="k1", via="http", address="192.0.2.7"):
+    with engine.audit.acting("bob", key="k1", via="http", address="192.0.2.7"):
         await engine.retry(workflow="audited_failure", reason="again")
         await engine.settle()
         await engine.fork("bad-0", id="copy", reason="to look")
@@ -151,7 +151,7 @@ async def test_what_is_brought_back_forked_and_deleted_is_said_of_each_run(engin
 
 async def test_what_steps_and_services_do_is_not_the_actors(engine: TestEngine) -> None:
     """A context variable does not follow a run into its worker."""
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         async with TestEngine() as inner:
             await inner.start(audited_parent, id="parent")
             await inner.settle()
@@ -175,7 +175,7 @@ async def audited_parent() -> None:
 
 async def test_tampering_is_found(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that was changed, one that is missing, a beginning or an end that is missing. [S37]"""
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         for number in range(5):
             await engine.audit.record("export", f"run-{number}")
     whole = await engine.audit.verify()
@@ -200,7 +200,7 @@ async def test_tampering_is_found(engine: TestEngine, monkeypatch: pytest.Monkey
 
 async def test_a_pruned_log_is_whole(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old rows go after the span that the engine was given, and the log says which."""
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         for number in range(3):
             await engine.audit.record("export", f"run-{number}")
         pruner = AuditPruner(store_of(engine), KeepAudit(timedelta(days=30)))
@@ -221,7 +221,7 @@ async def test_a_pruned_log_is_whole(engine: TestEngine, monkeypatch: pytest.Mon
 async def test_a_check_against_a_row_that_has_gone_is_no_check(engine: TestEngine) -> None:
     """Who writes the whole log again could say that its beginning was pruned. The row that went last is known. [S37]"""
     heads: list[str] = []
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         for number in range(3):
             await engine.audit.record("export", f"run-{number}")
             heads.append((await engine.audit.verify()).head)
@@ -253,7 +253,7 @@ async def test_actors_at_once_are_not_mixed_up(engine: TestEngine) -> None:
     """Each request is a context of its own."""
 
     async def act(name: str) -> None:
-        with outlive.acting(name):
+        with engine.audit.acting(name):
             await asyncio.sleep(0)
             await engine.start(audited_failure, id=name)
 
@@ -265,7 +265,7 @@ async def test_actors_at_once_are_not_mixed_up(engine: TestEngine) -> None:
 async def test_the_log_is_listed_page_by_page(engine: TestEngine) -> None:
     """Newest first, and by actor."""
     for number in range(5):
-        with outlive.acting("ann" if number % 2 else "bob"):
+        with engine.audit.acting("ann" if number % 2 else "bob"):
             await engine.audit.record("look", str(number))
     first = await engine.audit.list(limit=3)
     rest = await engine.audit.list(limit=3, after=first.next)
@@ -302,7 +302,7 @@ async def test_an_import_that_was_refused_is_no_row(engine: TestEngine) -> None:
         text = await other.export("o-1")
     await engine.start(audited_order, 1, id="o-1")
 
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         with pytest.raises(RunExistsError):
             await engine.import_run(text)
         assert await said(engine) == ["ann flow.bring carried"]

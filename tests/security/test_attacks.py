@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import outlive
 from outlive import flow
 from outlive._model import RunStatus
 from outlive._model.trigger import SentEvent
@@ -203,7 +202,7 @@ async def test_who_acts_on_some_workflows_changes_no_run_of_another(engine: Test
         lambda: engine.start(shop.api_order, 5, id="open", on_conflict="replace"),
     ]
 
-    with outlive.acting("eve", workflows=["api_order"]):
+    with engine.audit.acting("eve", workflows=["api_order"]):
         for verb in verbs:
             with pytest.raises(RunNotFoundError):
                 await verb()

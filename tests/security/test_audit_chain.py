@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 import outlive
-from outlive import KeepAudit
 from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._runtime.services.audit_sealer import AuditSealer
 from outlive._store.audit import NO_HASH, Action, AuditRow, body_of, decode_action, hash_of, pruned, sealed
 from outlive.cli import main
 from outlive.client.audit_chain import AuditCheck
 from outlive.errors import ConfigurationError, InvalidArgumentError
+from outlive.retention import KeepAudit
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
 from tests.engine.support import until
@@ -36,7 +36,7 @@ async def engine() -> AsyncIterator[TestEngine]:
 
 async def write(engine: TestEngine, count: int = 1) -> None:
     """Some rows."""
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         for number in range(count):
             await engine.audit.record("export", f"run-{number}")
 
@@ -239,7 +239,7 @@ async def test_a_copy_of_a_seal_hides_nothing(engine: TestEngine, monkeypatch: p
 async def written(store: str) -> None:
     """A store whose log has a row."""
     async with outlive.Engine(store, worker=False) as engine:
-        with outlive.acting("ann"):
+        with engine.audit.acting("ann"):
             await engine.audit.record("export", "run-1")
 
 

@@ -22,6 +22,7 @@ from outlive.cli import main
 from outlive.codecs import Encryption
 from outlive.http import Api, ApiLimits
 from outlive.http.operation import OPERATIONS
+from outlive.integrations.logging import JsonFormatter
 from outlive.testing import TestEngine
 from tests.http.caller import Caller
 
@@ -98,14 +99,14 @@ async def seen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> dict[str, st
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     url = f"sqlite:{tmp_path / 'runs.db'}"
-    async with TestEngine(url, redact=REDACT, middleware=[outlive.Tracing(provider)]) as engine:
+    async with TestEngine(url, redact=REDACT, middleware=[outlive.middleware.Tracing(provider)]) as engine:
         app = Api(engine, limits=ApiLimits(wait_seconds_max=0.0, look_seconds=0.0))
         await asyncio.wait_for(put_in(engine, Caller(app), found), 60)
         await take_out(engine, Caller(app), found)
         found["counters"] = repr(engine.counters)
     found["spans"] = "\n".join(span.to_json() for span in exporter.get_finished_spans())
     found["log"] = caplog.text
-    found["log as JSON"] = "\n".join(map(outlive.JsonFormatter(redact=REDACT).format, caplog.records))
+    found["log as JSON"] = "\n".join(map(JsonFormatter(redact=REDACT).format, caplog.records))
     await asyncio.to_thread(commands, url, found)
     return found
 

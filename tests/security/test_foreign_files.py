@@ -325,7 +325,7 @@ def test_an_archive_cannot_explode(tmp_path: Path, text: str, reason: str) -> No
     file.write_bytes(gzip.compress(text.encode()))
 
     with pytest.raises(HistoryFormatError, match=reason):
-        next(outlive.read_archive(file, tree_bytes_max=100_000))
+        next(outlive.retention.read_archive(file, tree_bytes_max=100_000))
 
 
 def test_a_cut_archive_gives_no_tree(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_cut_archive_gives_no_tree(tmp_path: Path) -> None:
     for data in (whole[:-1], whole[: len(whole) // 2], whole[:-8] + bytes(8), whole + b"more"):
         file.write_bytes(data)
         with pytest.raises(HistoryFormatError):
-            next(outlive.read_archive(file))
+            next(outlive.retention.read_archive(file))
 
 
 # -- Stores ------------------------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_a_cut_archive_gives_no_tree(tmp_path: Path) -> None:
 async def changed_store(file: Path, statement: str) -> str:
     """A store with a run that has ended, a stream and an audit log, after this statement of a stranger."""
     async with outlive.Engine(f"sqlite:{file}") as engine:
-        with outlive.acting("ann"):
+        with engine.audit.acting("ann"):
             run = await engine.start(foreign, 1, id="run-1")
             await run.signal("go", "x")
         await in_time(run.result())
@@ -395,7 +395,7 @@ def no_file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def test_what_has_no_end_is_not_read(no_file: Path) -> None:
     """A pipe lets its reader wait for ever, and /dev/zero fills the memory. [S46]"""
     with pytest.raises(HistoryFormatError, match="no regular file"):
-        next(outlive.read_archive(no_file))
+        next(outlive.retention.read_archive(no_file))
     for line in (["runs", "import", str(no_file), "--store", "memory:"], ["flows", "check", str(no_file)]):
         result = CliRunner().invoke(main, line)
         assert (result.exit_code, "no regular file" in result.output) == (2, True), result.output

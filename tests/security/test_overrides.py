@@ -379,12 +379,12 @@ async def test_a_document_says_what_a_start_may_change(engine: TestEngine, chang
 
 async def test_the_program_itself_may_change_everything(engine: TestEngine) -> None:
     """An override of code is code. So is one of an admin, under whatever name the program acts."""
-    with outlive.acting("ann"):
+    with engine.audit.acting("ann"):
         run = await engine.start(HELLO.bind(overrides={"pay": {"with": {"amount": 5}}}))
     assert await run.result() == 5
 
     with (
-        outlive.acting("ann", overrides="policies"),
+        engine.audit.acting("ann", overrides="policies"),
         pytest.raises(flow.FlowInputError, match="may not change `with"),
     ):
         await engine.start(HELLO.bind(overrides={"pay": {"with": {"amount": 5}}}))

@@ -163,7 +163,7 @@ async def test_a_fork_does_not_follow_a_run_into_another_queue(tmp_path: Path, *
 
 async def test_code_that_acts_for_a_key_has_the_same_bounds(engine: TestEngine) -> None:
     """Every start in the name of a principal is checked, whichever door it came by."""
-    with outlive.acting("eve", workflows=["keys.mail"]):
+    with engine.audit.acting("eve", workflows=["keys.mail"]):
         with pytest.raises(QueueRefusedError):
             await engine.start(mail, 1, queue=payroll)
         with pytest.raises(QueueRefusedError):

@@ -42,7 +42,7 @@ async def test_a_changed_log_in_a_file_is_found(tmp_path: Path, change: str) -> 
     """Each column of a row, also those by which rows are only found. [S37]"""
     file = tmp_path / "runs.db"
     async with outlive.Engine(f"sqlite:{file}", worker=False) as engine:
-        with outlive.acting("ann"):
+        with engine.audit.acting("ann"):
             for number in range(5):
                 await engine.audit.record("export", f"run-{number}")
         head = (await engine.audit.verify()).head
@@ -59,7 +59,7 @@ async def test_a_changed_log_in_a_file_is_found(tmp_path: Path, change: str) -> 
 async def test_a_changed_log_in_a_database_is_found(postgres_url: str) -> None:
     """The same on PostgreSQL. [S37]"""
     async with outlive.Engine(postgres_url, worker=False) as engine:
-        with outlive.acting("ann \1"):
+        with engine.audit.acting("ann \1"):
             for number in range(5):
                 await engine.audit.record("export", f"run-{number}")
         assert (await engine.audit.verify()).is_whole

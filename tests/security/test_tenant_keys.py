@@ -486,7 +486,7 @@ async def test_a_key_with_a_bound_that_this_release_does_not_know_opens_nothing(
 
 async def test_who_acts_on_runs_with_a_tag_changes_no_others(engine: TestEngine) -> None:
     """Whatever was checked before; and what it starts has the tag. [S33]"""
-    with outlive.acting("a", tags={"tenant": "a"}):
+    with engine.audit.acting("a", tags={"tenant": "a"}):
         for change in (engine.cancel("b-waits"), engine.signal("b-waits", "go"), engine.retry("b-failed")):
             with pytest.raises(RunNotFoundError):
                 await change

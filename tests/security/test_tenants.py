@@ -43,7 +43,7 @@ async def tenant_waits(note: str = "") -> str:
 
 async def furnish(engine: outlive.Engine, mark: str) -> None:
     """One of everything that has a name, named after the tenant."""
-    with outlive.acting(mark):
+    with engine.audit.acting(mark):
         await engine.start(tenant_waits, mark, id=mark, tags={"mark": mark}, queue=mark)
         await engine.keys.create(mark)
         await engine.schedules.set(mark, outlive.every(days=1), tenant_waits)
@@ -148,7 +148,7 @@ async def starts_at_once(url: str, *, engines: int, each: int, **quota: int) -> 
             *(engine.start(tenant_waits) for engine in all_ for _ in range(each)), return_exceptions=True
         )
         refused = [it for it in outcomes if isinstance(it, QuotaExceededError)]
-        assert len(refused) + len([it for it in outcomes if isinstance(it, outlive.RunHandle)]) == engines * each
+        assert len(refused) + len([it for it in outcomes if isinstance(it, outlive.types.RunHandle)]) == engines * each
         return len(outcomes) - len(refused), int(await all_[0].count(status="pending"))
 
 

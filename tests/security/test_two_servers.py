@@ -51,7 +51,7 @@ def callers(servers: list[outlive.Engine], key: str) -> list[Caller]:
     return [Caller(apps[number % len(apps)], key=key, address=FAR) for number in range(AT_ONCE)]
 
 
-async def asked(run: outlive.RunHandle[Any]) -> None:
+async def asked(run: outlive.types.RunHandle[Any]) -> None:
     """People have been asked."""
 
     async def has_asked() -> bool:

@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 
 import outlive
-from outlive import Breaker, Debounce, FixedWindow, RateLimit, TokenBucket
 from outlive._runtime.services.cell_collector import CELL
 from outlive.errors import LinkRefusedError
+from outlive.limits import Breaker, Debounce, FixedWindow, RateLimit, TokenBucket
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
 
 DAY = timedelta(days=1)
-KEEP = outlive.Keep("kept", succeeded=DAY)
+KEEP = outlive.retention.Keep("kept", succeeded=DAY)
 day = RateLimit("day", TokenBucket(rate=1 / (3 * 86_400), burst=1), shared=True, when_full="fail")
 second = RateLimit("second", FixedWindow(10, seconds=1), shared=True)
 healthy = Breaker("healthy", shared=True)
@@ -83,7 +83,7 @@ async def test_cells_that_say_nothing_any_more_are_removed() -> None:
 
         await walk(engine, days=2)
         assert await cells(engine) == ["breaker/shaky", "limit/day"]
-        with pytest.raises(outlive.RunFailed, match="1 at once"):
+        with pytest.raises(outlive.errors.RunFailed, match="1 at once"):
             await (await engine.start(refused_again)).result()
         await walk(engine, days=5)
 

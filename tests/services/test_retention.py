@@ -32,7 +32,7 @@ from outlive.testing.fsck import check_store
 from tests.engine.inside import row_of, store_of
 
 DAY = timedelta(days=1)
-KEEP = outlive.Keep(succeeded=7 * DAY, failed=90 * DAY)
+KEEP = outlive.retention.Keep(succeeded=7 * DAY, failed=90 * DAY)
 
 
 @outlive.workflow
@@ -105,10 +105,10 @@ async def collect(engine: TestEngine, *, days: int) -> None:
 
 async def test_runs_go_when_they_were_kept_long_enough() -> None:
     """Each by how it ended; an hour before that they are there, and what was not spoken of stays for ever."""
-    rules = [KEEP, outlive.Keep(kept_waiting, cancelled=30 * DAY)]
+    rules = [KEEP, outlive.retention.Keep(kept_waiting, cancelled=30 * DAY)]
     async with TestEngine(retention=rules) as engine:
         await (await engine.start(kept_order, "good", id="good")).result()
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await (await engine.start(kept_order, "bad", id="bad")).result()
         await engine.signal((await engine.start(kept_waiting, "", id="other")).id, "go", "x")
         await engine.cancel((await engine.start(kept_waiting, "", id="cancelled")).id)
@@ -158,7 +158,7 @@ async def test_start_whose_run_is_deleted_at_that_moment_starts_it(monkeypatch: 
 
 async def test_earlier_generations_go_and_the_run_stays() -> None:
     """They have ended long ago, also while the run itself is open."""
-    async with TestEngine(retention=[outlive.Keep(continued=DAY)]) as engine:
+    async with TestEngine(retention=[outlive.retention.Keep(continued=DAY)]) as engine:
         await (await engine.start(kept_rounds, 3, id="rounds")).result()
         await engine.skip(2 * DAY)
         assert [run.id for run in await engine.list()] == ["rounds"]
@@ -201,7 +201,7 @@ async def test_run_stays_while_a_run_that_it_started_is_open() -> None:
 
 async def test_batch_goes_as_a_whole() -> None:
     """Its results can be read until then; the rows of parts that have not begun stay, and go with it."""
-    async with TestEngine(retention=[outlive.Keep("outlive.batch", succeeded=7 * DAY)]) as engine:
+    async with TestEngine(retention=[outlive.retention.Keep("outlive.batch", succeeded=7 * DAY)]) as engine:
         batch = await engine.start_batch(kept_item, range(3), concurrency=2, id="batch")
         await batch.result()
         await engine.skip(6 * DAY)
@@ -225,7 +225,7 @@ async def test_rows_of_a_batch_that_waits_are_kept() -> None:
 
 async def test_blobs_go_after_the_last_run_that_refers_to_them() -> None:
     """One content, two runs: it stays until the second has gone, and a day more. [S31]"""
-    async with TestEngine(retention=[outlive.Keep(kept_large, succeeded=DAY)]) as engine:
+    async with TestEngine(retention=[outlive.retention.Keep(kept_large, succeeded=DAY)]) as engine:
         await (await engine.start(kept_large, "a", id="first")).result()
         await engine.skip(timedelta(hours=20))
         await (await engine.start(kept_large, "a", id="second")).result()
@@ -238,7 +238,7 @@ async def test_blobs_go_after_the_last_run_that_refers_to_them() -> None:
 
 async def test_archive_is_written_first_and_can_be_imported(tmp_path: Path) -> None:
     """Everything of the run is in it: its children, its blobs, its history."""
-    keep = outlive.Keep(succeeded=DAY, archive=tmp_path / "archive")
+    keep = outlive.retention.Keep(succeeded=DAY, archive=tmp_path / "archive")
     async with TestEngine(retention=[keep]) as engine:
         await (await engine.start(kept_large, "a", id="large", tags={"shop": "north"})).result()
         await (await engine.start(kept_order, "b", id="order")).result()
@@ -247,7 +247,7 @@ async def test_archive_is_written_first_and_can_be_imported(tmp_path: Path) -> N
         assert await engine.list() == []
         assert (engine.counters.runs_archived, engine.counters.archive_failures) == (2, 0)
     (file,) = (tmp_path / "archive").iterdir()
-    trees = list(outlive.read_archive(file))
+    trees = list(outlive.retention.read_archive(file))
     assert len(trees) == 2
     assert before in trees
     async with TestEngine() as other:
@@ -262,7 +262,7 @@ async def test_nothing_is_deleted_that_cannot_be_archived(tmp_path: Path, caplog
     """It is logged and counted, other rules go on, and when the place is there again it is done."""
     place = tmp_path / "archive"
     place.write_text("a file, and no folder")
-    rules = [outlive.Keep(kept_order, succeeded=DAY, archive=place), outlive.Keep(succeeded=DAY)]
+    rules = [outlive.retention.Keep(kept_order, succeeded=DAY, archive=place), outlive.retention.Keep(succeeded=DAY)]
     async with TestEngine(retention=rules) as engine:
         await (await engine.start(kept_order, "a", id="order")).result()
         await (await engine.start(kept_large, "a", id="large")).result()
@@ -281,7 +281,7 @@ async def test_killed_between_archive_and_deletion_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next worker goes on when the turn is over, and archives what is left once more."""
-    url, keep = f"sqlite:{tmp_path / 'kept.db'}", outlive.Keep(succeeded=DAY, archive=tmp_path / "archive")
+    url, keep = f"sqlite:{tmp_path / 'kept.db'}", outlive.retention.Keep(succeeded=DAY, archive=tmp_path / "archive")
     engine = TestEngine(url, retention=[keep])
     await engine.__aenter__()
     await (await engine.start(kept_order, "a", id="order")).result()
@@ -306,7 +306,7 @@ async def test_killed_between_archive_and_deletion_nothing_is_lost(
 
 async def test_many_workers_delete_each_run_once(tmp_path: Path) -> None:
     """They take turns; the store is whole before, during and after."""
-    place, limits = f"sqlite:{tmp_path / 'kept.db'}", outlive.Limits(deletes_per_second_max=50)
+    place, limits = f"sqlite:{tmp_path / 'kept.db'}", outlive.limits.Limits(deletes_per_second_max=50)
     async with TestEngine(place, retention=[KEEP], limits=limits) as engine:
         await asyncio.gather(*[engine.start(kept_order, "a", id=f"run-{number}") for number in range(120)])
         await engine.skip(8 * DAY)
@@ -366,18 +366,18 @@ async def test_purge_refuses_what_it_cannot_mean() -> None:
 def test_rules_are_checked_when_an_engine_is_made() -> None:
     """Spans within which callers may still ask again, rules that say nothing, and two for the same."""
     with pytest.raises(InvalidArgumentError, match="an hour or more"):
-        outlive.Keep("order", succeeded=timedelta(minutes=5))
+        outlive.retention.Keep("order", succeeded=timedelta(minutes=5))
     with pytest.raises(InvalidArgumentError, match="say how long"):
-        outlive.Keep("order")
+        outlive.retention.Keep("order")
     with pytest.raises(InvalidArgumentError):
-        outlive.Keep("order", failed=DAY, archive="")
+        outlive.retention.Keep("order", failed=DAY, archive="")
     with pytest.raises(ConfigurationError, match="two Keeps"):
         outlive.Engine("memory:", retention=[KEEP, KEEP])
     with pytest.raises(InvalidArgumentError):
         outlive.Engine("memory:", retention=KEEP)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError):
         outlive.Engine("memory:", retention=[7])  # type: ignore[list-item]
-    assert outlive.Keep(kept_order, failed=DAY).workflow == "kept_order"
+    assert outlive.retention.Keep(kept_order, failed=DAY).workflow == "kept_order"
     assert {status.value: span // 86_400_000_000 for status, span in KEEP.spans.items()} == {
         "succeeded": 7,
         "failed": 90,
@@ -399,7 +399,7 @@ async def test_tree_that_cannot_be_read_stays_and_the_others_go(
         return await read_copy(store, journal)
 
     monkeypatch.setattr(purging, "read_copy", read_all_but_one)
-    async with TestEngine(retention=[outlive.Keep(succeeded=DAY, archive=tmp_path)]) as engine:
+    async with TestEngine(retention=[outlive.retention.Keep(succeeded=DAY, archive=tmp_path)]) as engine:
         for name in ("good", "damaged"):
             await (await engine.start(kept_order, name, id=name)).result()
         await engine.skip(2 * DAY)
@@ -438,7 +438,7 @@ async def test_archive_at_a_url_is_written_with_fsspec(monkeypatch: pytest.Monke
     trees = ['{"outlive":"history"} one\n', '{"outlive":"history"} two\n']
     name = await archive.write(trees, at=0, mark="mark")
     assert name == "s3://bucket/runs/runs-19700101T000000-mark.jsonl.gz"
-    assert list(outlive.read_archive(name)) == trees
+    assert list(outlive.retention.read_archive(name)) == trees
     files.loses = 1
     with pytest.raises(ArchiveError, match="bytes instead of"):
         await archive.write(["one\n"], at=0, mark="cut")

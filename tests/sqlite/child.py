@@ -19,10 +19,10 @@ from typing import Any
 import apsw
 
 import outlive
-from outlive import Checkpoint
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.bells import WORKERS, Bells
+from outlive.checkpoints import Checkpoint
 from outlive.errors import CommitUnknownError, DuplicateCheckpointError, OutliveError, StoreError
 from outlive.testing.clock import EPOCH
 from outlive.testing.conformance.builders import begin, blob, claim, hire, new_tree, stepped
@@ -177,7 +177,10 @@ async def fail_to_write(path: str) -> None:
 async def fail_to_append(path: str) -> None:
     """Append a checkpoint to a disk that fails in the middle of the commit, then again to one that works."""
     row = Checkpoint(1, "PAY", output=b"x" * 100_000)
-    async with outlive.checkpoints(f"sqlite:{path}") as mine, outlive.checkpoints(f"sqlite:{path}") as theirs:
+    async with (
+        outlive.checkpoints.open_store(f"sqlite:{path}") as mine,
+        outlive.checkpoints.open_store(f"sqlite:{path}") as theirs,
+    ):
         await mine.append("run-1", Checkpoint(0, "RESERVE"))
         wal = Path(f"{path}-wal").stat().st_size
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

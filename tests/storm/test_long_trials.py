@@ -37,7 +37,7 @@ async def test_step_of_a_storm_outlives_a_store_that_is_away(tmp_path: Path, mon
         return await load_run(self, run_id)
 
     async with TestEngine() as engine:
-        await engine.checkpoints.append("repair-7", outlive.Checkpoint(7, "repaired"))
+        await engine.checkpoints.append("repair-7", outlive.checkpoints.Checkpoint(7, "repaired"))
         monkeypatch.setattr(CheckpointStore, "load_run", away_at_first)
 
         assert await (await engine.start(repaired_while_away)).result() == "repaired"

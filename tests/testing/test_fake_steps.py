@@ -30,7 +30,7 @@ async def charge(order: str, *, cents: int) -> str:
 
 
 @outlive.step(name="fake.book", transaction=True)
-def book(tx: outlive.SyncTx, receipt: str) -> str:
+def book(tx: outlive.types.SyncTx, receipt: str) -> str:
     """A step that gets more than the workflow gives to it."""
     raise AssertionError(receipt)
 
@@ -88,8 +88,8 @@ async def test_a_fake_is_inside_the_middleware_of_the_test() -> None:
     """It sees the fake's result, as it would see the step's."""
     seen: list[object] = []
 
-    class Look(outlive.Middleware):
-        async def on_step(self, step: outlive.StepContext, call_next: object) -> object:
+    class Look(outlive.middleware.Middleware):
+        async def on_step(self, step: outlive.types.StepContext, call_next: object) -> object:
             seen.append(found := await call_next())  # type: ignore[operator]
             return found
 

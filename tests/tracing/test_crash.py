@@ -39,7 +39,7 @@ async def test_a_run_that_is_killed_on_one_worker_and_ends_on_another_is_one_tra
     url, exporter, provider = f"sqlite:{tmp_path / 'traced.db'}", InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     worker = ("worker", str(Path(traced.__file__)), "--store", url, "--tracing")
-    async with outlive.Engine(url, worker=False, middleware=[outlive.Tracing(provider)]) as client:
+    async with outlive.Engine(url, worker=False, middleware=[outlive.middleware.Tracing(provider)]) as client:
         with provider.get_tracer("web").start_as_current_span("POST /orders"):
             run = await client.start(traced.buy, "lamp", id="order-1")
         first = command(*worker)
@@ -89,7 +89,7 @@ async def test_a_server_traces_what_remote_workers_report_to_it(tmp_path: Path) 
     url, exporter, provider = f"sqlite:{tmp_path / 'traced.db'}", InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     serve = [sys.executable, "-c", SERVE, "serve", "--store", url, "--port", "0", "--tracing"]
-    async with outlive.Engine(url, middleware=[outlive.Tracing(provider)]) as engine:
+    async with outlive.Engine(url, middleware=[outlive.middleware.Tracing(provider)]) as engine:
         with subprocess.Popen(serve, stdout=subprocess.PIPE, env=environment(tmp_path), cwd=tmp_path, text=True) as own:
             try:
                 assert own.stdout is not None

@@ -51,7 +51,7 @@ class Traces:
 
     def engine(self, **options: Any) -> TestEngine:
         """An engine that traces."""
-        return TestEngine(middleware=[outlive.Tracing(self.provider)], **options)
+        return TestEngine(middleware=[outlive.middleware.Tracing(self.provider)], **options)
 
 
 def trace_of(span: ReadableSpan) -> int:
@@ -228,10 +228,10 @@ async def test_a_run_that_is_retried_has_a_second_span_below_its_first() -> None
     traces = Traces()
     async with traces.engine() as engine:
         run = await engine.start(child, 2, id="a")
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await run.result()
         await engine.retry("a")
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await run.result()
 
     first, second = traces.named("tracing.child")
@@ -257,7 +257,7 @@ async def test_spans_say_what_kind_of_error_it_was_and_nothing_of_what_it_said()
     """Values of users do not leave by this door. [S30 S36]"""
     traces = Traces()
     async with traces.engine() as engine:
-        with pytest.raises(outlive.RunFailed):
+        with pytest.raises(outlive.errors.RunFailed):
             await (await engine.start(root, 2)).result()
 
     for name in ("tracing.child", "tracing.root"):
@@ -292,7 +292,7 @@ async def test_a_log_line_of_a_traced_step_names_its_span() -> None:
     """On a thread too."""
     traces, stream = Traces(), StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(outlive.JsonFormatter())
+    handler.setFormatter(outlive.integrations.logging.JsonFormatter())
     logging.getLogger("tests.tracing").addHandler(handler)
     try:
         async with traces.engine() as engine:
@@ -316,7 +316,7 @@ async def test_an_exporter_that_raises_harms_no_run(caplog: pytest.LogCaptureFix
     """It is logged."""
     provider = TracerProvider()
     provider.add_span_processor(Broken())
-    async with TestEngine(middleware=[outlive.Tracing(provider)]) as engine:
+    async with TestEngine(middleware=[outlive.middleware.Tracing(provider)]) as engine:
         assert await (await engine.start(root, 1)).result() == 1
 
     assert "a span could not be made or exported" in caplog.text
@@ -324,7 +324,7 @@ async def test_an_exporter_that_raises_harms_no_run(caplog: pytest.LogCaptureFix
 
 async def test_until_the_program_has_set_a_provider_nothing_is_traced() -> None:
     """No header either."""
-    async with TestEngine(middleware=[outlive.Tracing()]) as engine:
+    async with TestEngine(middleware=[outlive.middleware.Tracing()]) as engine:
         run = await engine.start(starter)
         await run.result()
         history = await journal_of(engine, run.id)
@@ -337,7 +337,7 @@ def test_without_opentelemetry_there_are_no_hooks(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delattr("outlive._define.spans", raising=False)
     monkeypatch.setitem(sys.modules, "outlive._define.spans", None)
 
-    assert hooks_of([outlive.Tracing()]) == NO_HOOKS
+    assert hooks_of([outlive.middleware.Tracing()]) == NO_HOOKS
 
 
 @pytest.mark.parametrize("missing", ["outlive._define.spans", "opentelemetry.sdk"], ids=["all", "the SDK"])

@@ -58,9 +58,9 @@ def plain_text() -> str:
     return ""
 
 
-assert_type(pool, outlive.Resource[Pool])
-assert_type(client, outlive.Resource[int])
-assert_type(plain_text, outlive.Resource[str])
+assert_type(pool, outlive.types.Resource[Pool])
+assert_type(client, outlive.types.Resource[int])
+assert_type(plain_text, outlive.types.Resource[str])
 
 
 @outlive.step
@@ -106,13 +106,13 @@ async def reserve_wrongly(order: Order) -> Hold:
 
 
 @outlive.step(transaction=True, undo=release)
-async def reserve_in_transaction(tx: outlive.Tx, order: Order) -> Hold:
+async def reserve_in_transaction(tx: outlive.types.Tx, order: Order) -> Hold:
     assert_type(await tx.execute("INSERT INTO holds VALUES ($1)", order.id), str)
     return Hold(order)
 
 
 @outlive.step(transaction=True)
-def count_in_transaction(tx: outlive.SyncTx) -> int:
+def count_in_transaction(tx: outlive.types.SyncTx) -> int:
     row = tx.fetchrow("SELECT count(*) AS holds FROM holds")
     return 0 if row is None else int(row["holds"])
 
@@ -126,7 +126,7 @@ outlive.step(timeout="5")  # type: ignore[call-overload]  # pyright: ignore[repo
 @outlive.workflow
 async def checkout(order: Order, count: int = 1) -> Hold:
     async with outlive.saga() as block:
-        assert_type(block, outlive.SagaBlock)
+        assert_type(block, outlive.types.SagaBlock)
         await reserve("o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         assert_type(await reserve_in_transaction(order), Hold)
         assert_type(await count_in_transaction(), int)
@@ -160,21 +160,23 @@ journey = outlive.Machine("journey", Place, data=Order, start=Place.HERE, exits=
 
 async def starts(engine: outlive.Engine) -> None:
     run = await engine.start(checkout, Order("o-1"), id="run-1", timeout=5, tags={"shop": "north"})
-    assert_type(run, outlive.RunHandle[Hold])
+    assert_type(run, outlive.types.RunHandle[Hold])
     await engine.start(checkout, Order("o-1"), 3)
     await engine.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await engine.start(checkout)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await engine.start(checkout, Order("o-1"), 3, 4)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    assert_type(await engine.start(refund.bind(order_id="o-1")), outlive.RunHandle[str])
+    assert_type(await engine.start(refund.bind(order_id="o-1")), outlive.types.RunHandle[str])
     refund.bind(order_id=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    assert_type(await engine.start(journey, Order("o-1")), outlive.RunHandle[outlive.MachineResult[Place, Order]])
+    assert_type(
+        await engine.start(journey, Order("o-1")), outlive.types.RunHandle[outlive.machine.MachineResult[Place, Order]]
+    )
     await engine.start(journey, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await engine.start(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     engine.sync.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 async def batches(engine: outlive.Engine) -> None:
-    batch = assert_type(await engine.start_batch(reserve, [Order("o-1")]), outlive.Batch[Hold])
+    batch = assert_type(await engine.start_batch(reserve, [Order("o-1")]), outlive.types.Batch[Hold])
     async for item in batch.items():
         if item.error is None:
             assert_type(item.result, Hold)
@@ -182,7 +184,7 @@ async def batches(engine: outlive.Engine) -> None:
     await engine.start_batch(reserve, [1])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-async def decisions(engine: outlive.Engine) -> outlive.Approval[Any]:
+async def decisions(engine: outlive.Engine) -> outlive.types.Approval[Any]:
     return await engine.approve("run-1", "refund", by="ann", form=RefundForm(3))
 
 

@@ -18,7 +18,7 @@ from proof.storm.insistence import insist
 
 HOLD_SECONDS = 3600.0
 STARTS_AT_ONCE = 100
-LIMITS = outlive.Limits(runs_active_max=50_000, steps_running_max=50_000, attempts_max=1_000)
+LIMITS = outlive.limits.Limits(runs_active_max=50_000, steps_running_max=50_000, attempts_max=1_000)
 
 
 @outlive.step(name="drill.stay")
@@ -60,13 +60,13 @@ async def quick() -> None:
     await touch()
 
 
-KINDS: dict[str, outlive.Workflow[[], Any]] = {"held": held, "orphan": orphan}
+KINDS: dict[str, outlive.types.Workflow[[], Any]] = {"held": held, "orphan": orphan}
 
 
 async def work(url: str, *, lease_seconds: float, name: str, runs: int, kind: str) -> None:
     """Own so many runs, and go on until asked to stop."""
     asking = asyncio.create_task(until_asked_to_stop())
-    limits = LIMITS if runs or kind == "held" else outlive.Limits(attempts_max=1_000)
+    limits = LIMITS if runs or kind == "held" else outlive.limits.Limits(attempts_max=1_000)
     async with outlive.Engine(url, lease_seconds=lease_seconds, limits=limits, grace_seconds=0) as engine:
         for first in range(0, runs, STARTS_AT_ONCE):
             numbers = range(first, min(first + STARTS_AT_ONCE, runs))

@@ -18,7 +18,7 @@ from outlive.errors import NotInRunError
 def publish(**fields: Any) -> None:
     """Show something of the run to people: `publish(stage="packing", progress=0.4)`.
 
-    Fields stay until they are published again; `publish(stage=outlive.REMOVED)` takes one out. Readers get plain
+    Fields stay until they are published again; `publish(stage=outlive.types.REMOVED)` takes one out. Readers get plain
     values: the value of an enum, an object for a model or a dataclass. `await engine.get(run_id).published()` reads
     them back, and `watch()` as they change. In a workflow each change is a fact in the journal; in a step, from any
     thread, the latest values win when it publishes faster than the store can write. For what comes in pieces, see

@@ -88,7 +88,7 @@ async def map(
         wanted = "give it a step or a workflow, a function decorated with @outlive.step or @outlive.workflow"
         raise ArgumentTypeError(where, "work", work, wanted)
     if tolerate is not None:
-        given.instance(where, "tolerate", tolerate, Tolerance, like="outlive.Tolerance(failures=5)")
+        given.instance(where, "tolerate", tolerate, Tolerance, like="outlive.limits.Tolerance(failures=5)")
     lanes = given.whole(where, "concurrency", concurrency)
     return await _Map(work, given.many(where, "items", items), tolerate).run(lanes)
 

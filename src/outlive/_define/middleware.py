@@ -57,7 +57,7 @@ class Middleware:
 
 
 class RunTracer(Middleware):
-    """Middleware that also follows runs through their lives, on whatever worker: see `outlive.Tracing`.
+    """Middleware that also follows runs through their lives, on whatever worker: see `outlive.middleware.Tracing`.
 
     What follows is called in the middle of moving runs: it must be quick, and must not raise.
     """

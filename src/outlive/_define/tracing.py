@@ -1,4 +1,4 @@
-"""`outlive.Tracing`: middleware that traces starts, runs and attempts of steps with OpenTelemetry.
+"""`outlive.middleware.Tracing`: middleware that traces starts, runs and attempts of steps with OpenTelemetry.
 
 A run outlives the process that began it, and a span of OpenTelemetry does not. So the ids of the span of a run are
 made from what is journaled (the headers and the nonce of its tree), and every process knows them: attempts are
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Tracing(RunTracer):
-    """Traces with OpenTelemetry: `Engine(..., middleware=[outlive.Tracing()])`, in the programs that start runs and in
-    the workers.
+    """Traces with OpenTelemetry: `Engine(..., middleware=[outlive.middleware.Tracing()])`, in the programs that
+    start runs and in the workers.
 
     Each tree of runs is in one trace, wherever its steps run and however often its workers are killed: a span for each
     run, and below it one for each attempt of a step. Spans hold names, ids and types of errors, and no values of yours.

@@ -130,9 +130,9 @@ def gathering(where: str, debounce: object, throttle: object) -> Debounce | Thro
     if debounce is not None and throttle is not None:
         raise InvalidArgumentError(where, "throttle", throttle, "give debounce= or throttle=, not both")
     if debounce is not None and not isinstance(debounce, Debounce):
-        raise ArgumentTypeError(where, "debounce", debounce, "give outlive.Debounce(key='shop-7', quiet=30)")
+        raise ArgumentTypeError(where, "debounce", debounce, "give outlive.limits.Debounce(key='shop-7', quiet=30)")
     if throttle is not None and not isinstance(throttle, Throttle):
-        raise ArgumentTypeError(where, "throttle", throttle, "give outlive.Throttle(key='shop-7', every=60)")
+        raise ArgumentTypeError(where, "throttle", throttle, "give outlive.limits.Throttle(key='shop-7', every=60)")
     found = debounce or throttle
     assert found is not None
     return found

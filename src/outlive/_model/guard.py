@@ -41,9 +41,11 @@ def guard_of(what: str, breaker: Breaker | None, limit: RateLimit | None, cost: 
         DefinitionError: this cannot be one.
     """
     if breaker is not None:
-        given.instance(what, "breaker", breaker, Breaker, like='outlive.Breaker("bank")')
+        given.instance(what, "breaker", breaker, Breaker, like='outlive.limits.Breaker("bank")')
     if limit is not None:
-        given.instance(what, "limit", limit, RateLimit, like='outlive.RateLimit("bank", outlive.TokenBucket(10))')
+        given.instance(
+            what, "limit", limit, RateLimit, like='outlive.limits.RateLimit("bank", outlive.limits.TokenBucket(10))'
+        )
     if limit is None:
         if cost is not None:
             raise DefinitionError(

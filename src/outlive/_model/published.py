@@ -13,4 +13,4 @@ class Removed(enum.Enum):
 
 
 REMOVED: Final = Removed.REMOVED
-"""Takes a field out of what a run has published: `outlive.publish(stage=outlive.REMOVED)`."""
+"""Takes a field out of what a run has published: `outlive.publish(stage=outlive.types.REMOVED)`."""

@@ -174,7 +174,7 @@ def check_retention(rules: object) -> tuple[Keep | KeepAudit, ...]:
     Raises:
         ConfigurationError: two of them name the same workflow, or are for the audit log.
     """
-    like = '[outlive.Keep("order", succeeded=timedelta(days=7))]'
+    like = '[outlive.retention.Keep("order", succeeded=timedelta(days=7))]'
     if isinstance(rules, str | Keep | KeepAudit) or not isinstance(rules, Iterable):
         raise ArgumentTypeError("Engine", "retention", rules, f"give a list, for example retention={like}")
     kept = tuple(

@@ -164,8 +164,8 @@ _OWN = {
 
 def log_to_stderr(level: str, kind: str) -> logging.Handler:
     """Write the log, unless the program has configured that itself."""
-    from outlive import JsonFormatter
     from outlive.cli.terminal import LineFormatter
+    from outlive.integrations.logging import JsonFormatter
 
     handler = logging.StreamHandler()
     text = LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -176,7 +176,7 @@ def log_to_stderr(level: str, kind: str) -> logging.Handler:
 
 def json_formatter(engine: Engine) -> logging.Formatter:
     """Hides what the engine hides."""
-    from outlive import JsonFormatter
+    from outlive.integrations.logging import JsonFormatter
 
     return JsonFormatter(redact=engine._redaction.fields)
 
@@ -189,7 +189,7 @@ def traced(settings: Settings) -> dict[str, Any]:
     """
     from importlib.util import find_spec
 
-    from outlive import Tracing
+    from outlive.middleware import Tracing
 
     if not settings["tracing.enabled"]:
         return {}
@@ -235,7 +235,9 @@ def engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
     if fixed := [option for option in given if option.startswith("--")]:
         raise Mistake(f"{app} has a store and leases of its own; give {', '.join(fixed)} to Engine(...) there")
     if "middleware" in given:
-        raise Mistake(f"{app} has middleware of its own; give middleware=[outlive.Tracing()] to Engine(...) there")
+        raise Mistake(
+            f"{app} has middleware of its own; give middleware=[outlive.middleware.Tracing()] to Engine(...) there"
+        )
     if engine._exits_when_stalled is None:
         given = {"exit_when_stalled": True, **given}
     try:

@@ -1,7 +1,7 @@
 """Who acts: what is written while a person or a key acts is in the audit log, in the same transaction.
 
-`outlive.acting` says who it is. As long as that lasts, `Access.store` is an `AuditedStore`: whatever verb of a client
-writes, it says what it did. So no verb can forget to, and a new verb need not think of it. `doing` gives what is
+`engine.audit.acting` says who it is. As long as that lasts, `Access.store` is an `AuditedStore`: whatever verb of a
+client writes, it says what it did. So no verb can forget to, and a new verb need not think of it. `doing` gives what is
 written in it the name of the verb that the caller used: a run that is cancelled may be ended, sent a message, and
 resumed, and that is one action.
 
@@ -159,7 +159,7 @@ def acting(
 ) -> Iterator[None]:
     """Say who acts: what the verbs of engines write in this block is in the audit log, under this name.
 
-        with outlive.acting("ann"):
+        with engine.audit.acting("ann"):
             await engine.cancel("order-42", reason="sold out")
 
     Args:
@@ -175,10 +175,10 @@ def acting(
         overrides: what may be changed of a flow for the runs that are started: everything, or what its document lets a
             start change, which is retries, timeouts and limits unless it says otherwise.
     """
-    name = given.text("outlive.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
+    name = given.text("engine.audit.acting", "actor", actor, like="ann", most=ACTOR_CHARACTERS_MAX)
     who = Action(actor=name, verb="", key=key, via=via, address=address, request=request)
-    giver = Giver(is_free=given.one_of("outlive.acting", "overrides", overrides, ("all", "policies")) == "all")
-    bounds = bounds_of(workflows, given.tags("outlive.acting", tags))
+    giver = Giver(is_free=given.one_of("engine.audit.acting", "overrides", overrides, ("all", "policies")) == "all")
+    bounds = bounds_of(workflows, given.tags("engine.audit.acting", tags))
     token = ACTING.set(Acting(who, bounds, giver))
     giving = GIVER.set(giver)
     try:

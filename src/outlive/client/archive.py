@@ -56,7 +56,7 @@ def read_archive(path: str | os.PathLike[str], *, tree_bytes_max: int = TREE_BYT
     """The trees in an archive, one after the other, each as `engine.import_run` takes it. All of the file is read
     before the first one is given, and no more than one of them is unpacked at a time.
 
-        for tree in outlive.read_archive("archive/runs-20260711T093000-1f0c.jsonl.gz"):
+        for tree in outlive.retention.read_archive("archive/runs-20260711T093000-1f0c.jsonl.gz"):
             await engine.import_run(tree)
 
     Args:

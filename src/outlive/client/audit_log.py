@@ -12,7 +12,7 @@ from outlive._model.retention import KeepAudit
 from outlive._store.audit import Action, AuditFilter, AuditRow, decode_action
 from outlive._store.contract import PAGE_SIZE_MAX
 from outlive.client.access import Access
-from outlive.client.acting import ACTING
+from outlive.client.acting import ACTING, acting
 from outlive.client.audit_chain import AuditCheck, AuditEntry, Chain, Head, entry_of
 from outlive.client.finding import Page
 from outlive.errors import InvalidArgumentError
@@ -27,6 +27,8 @@ class AuditLog:
 
     def __init__(self, access: Access, keep: KeepAudit | None = None) -> None:
         self._access, self._keep = access, keep
+
+    acting = staticmethod(acting)
 
     async def list(
         self,
@@ -90,7 +92,7 @@ class AuditLog:
         return check.done()
 
     async def has_done(self, request: str, target: str) -> bool:
-        """Whether something was done to a target by a request that its sender named (`outlive.acting(request=...)`).
+        """Whether something was done to a target by a request that its sender named (`acting(request=...)`).
 
         It is looked for among the newest actions on that target. An action is in the log if and only if it happened, so
         a request whose answer was lost finds out here.
@@ -100,13 +102,13 @@ class AuditLog:
 
     async def record(self, verb: str, target: str = "", *, reason: str = "", is_denied: bool = False) -> None:
         """Write something into the log that wrote nothing else: an export, an attempt. Nothing is written if no
-        principal acts (`outlive.acting`)."""
-        where, acting = "engine.audit.record", ACTING.get()
+        principal acts (`engine.audit.acting`)."""
+        where, principal = "engine.audit.record", ACTING.get()
         verb = given.text(where, "verb", verb, like="export")
         target = given.text(where, "target", target, like="order-42", least=0)
         reason = given.text(where, "reason", reason, like="", least=0, most=given.TEXT_CHARACTERS_MAX)
-        if acting is not None:
-            await self._access.own_store.append_audit([acting.action(verb, target, reason, is_denied=is_denied)])
+        if principal is not None:
+            await self._access.own_store.append_audit([principal.action(verb, target, reason, is_denied=is_denied)])
 
     async def append(self, actions: Sequence[Action]) -> None:
         """Write several actions, each with its actor."""

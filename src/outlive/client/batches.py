@@ -79,7 +79,9 @@ class Batches:
         run_id = self._client.new_id() if id is None else check_run_id(id)
         labels, said = given.tags(WHERE, tags), given.headers(WHERE, headers)
         if tolerate is not None:
-            tolerate = given.instance(WHERE, "tolerate", tolerate, Tolerance, like="outlive.Tolerance(failures=5)")
+            tolerate = given.instance(
+                WHERE, "tolerate", tolerate, Tolerance, like="outlive.limits.Tolerance(failures=5)"
+            )
         if not hasattr(rows, "__aiter__"):
             given.many(WHERE, "rows", rows)
         place = await self._place_of(item, wanted)

@@ -133,7 +133,7 @@ class BulkOperations:
         Args:
             verb: `cancel`, `retry`, `pause`, `resume` or `purge`.
             id: the same id again is the same operation; made up unless given.
-            by: who asks for it, for the audit log; the principal that acts (`outlive.acting`) unless given.
+            by: who asks for it, for the audit log; the principal that acts (`engine.audit.acting`) unless given.
             reason: for the history of each run.
             older_than: for `purge`: only runs that ended so many seconds ago.
             filters: which runs, as `list` takes them: the oldest first, at most `limit` of them. At least one.

@@ -40,7 +40,7 @@ _KINDS = {kind.value: kind for kind in CheckpointKind}
 
 
 class CheckpointStore:
-    """The checkpoints in one store; `outlive.checkpoints(url)` or `engine.checkpoints` gives one.
+    """The checkpoints in one store; `outlive.checkpoints.open_store(url)` or `engine.checkpoints` gives one.
 
     Any number of tasks may share it, and any number of processes the store. A verb that returns has been done, and what
     it did survives a kill.
@@ -64,7 +64,7 @@ class CheckpointStore:
         """
         check_run_id(run_id)
         if not isinstance(row, Checkpoint):
-            raise InvalidCheckpointError("row", row, "append takes an outlive.Checkpoint")
+            raise InvalidCheckpointError("row", row, "append takes an outlive.checkpoints.Checkpoint")
         store = self._store()
         key = run_id, row.sequence
         doubt = self._doubtful.get(key)

@@ -113,7 +113,7 @@ class Story:
         run = await self.engine.start(checkout, order, id=order.id)
         try:
             return await run.result(timeout=PATIENCE_SECONDS)
-        except outlive.OutliveError as error:
+        except outlive.errors.OutliveError as error:
             return str(error)
         finally:
             self._finished += 1

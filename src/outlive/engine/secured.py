@@ -36,6 +36,6 @@ class Secured:
 
     @property
     def audit(self) -> AuditLog:
-        """What people and keys did, from the store; see `outlive.acting`."""
+        """What people and keys did, from the store; see `engine.audit.acting`."""
         keep = next((keep for keep in self._retention if isinstance(keep, KeepAudit)), None)
         return AuditLog(self._verbs.access, keep)

@@ -170,7 +170,7 @@ class People:
         assignees: the people who are asked.
         deadline: seconds or a timedelta; after it the answer is no.
         remind_every: seconds or a timedelta between two reminders; needs `notify`.
-        notify: a step that takes an `outlive.ApprovalNotice` and tells people.
+        notify: a step that takes an `outlive.types.ApprovalNotice` and tells people.
     """
 
     assignees: Sequence[str] = ()
@@ -207,7 +207,7 @@ async def ask_people(people: People, tool: str, arguments: Any) -> Answer:
                     remind_every=people.remind_every,
                     notify=people.notify,
                 )
-            except outlive.ApprovalExpired:
+            except outlive.errors.ApprovalExpired:
                 return Answer(approved=False, message="No person has decided in time, so the call was not made.")
     reason = f": {answer.comment}" if answer.comment else ""
     return Answer(approved=answer.approved, message=f"{answer.by} did not allow this call{reason}")

@@ -295,7 +295,8 @@ class Saver(BaseCheckpointSaver[str]):
     The sync methods are for other threads than that of the event loop in which it was made.
 
     Args:
-        store: `engine.checkpoints`, or `outlive.checkpoints(url)`; in a step that of the engine unless given.
+        store: `engine.checkpoints`, or what `outlive.checkpoints.open_store(url)` gives; in a step that of the engine
+            unless given.
         serde: how LangGraph writes values.
     """
 

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from outlive import Limits, flow
+from outlive import flow
 from outlive._journal.event import AttemptFailed, RunCreated, StepSucceeded
 from outlive.errors import RunCancelled, RunFailed
+from outlive.limits import Limits
 from tests.engine.inside import crash, trees_of
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
 from tests.flow import shop

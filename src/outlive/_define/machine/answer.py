@@ -122,8 +122,8 @@ class Answer:
 
     def _wanted(self) -> str:
         wanted = f"{self._wanted_states()}, or ({self.states.__qualname__}, data)"
-        wanted += ", or outlive.More(cursor)" if self.cursor is not None else ""
-        return wanted + (", or outlive.Pending(delay)" if self.may_wait else "")
+        wanted += ", or outlive.machine.More(cursor)" if self.cursor is not None else ""
+        return wanted + (", or outlive.machine.Pending(delay)" if self.may_wait else "")
 
 
 def unchanged(result: StateResult, before: msgspec.Raw) -> StateResult:

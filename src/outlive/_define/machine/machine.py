@@ -317,7 +317,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             timeout: seconds that the split may take as a whole.
             concurrency: how many branches run at once, at most.
         """
-        given.instance(self._where(state), "join", join, Join, like="outlive.All(then=...)")
+        given.instance(self._where(state), "join", join, Join, like="outlive.machine.All(then=...)")
         self._check(state, *(() if join.then is None else (join.then,)))
         where = self._where(state)
         given.several(where, "branches", branches, like="[wrap, label], functions, steps or workflows")
@@ -463,10 +463,12 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         they start an engine.
 
         Raises:
-            DefinitionError: it is no `outlive.Observer`, or has none of its hooks.
+            DefinitionError: it is no `outlive.machine.Observer`, or has none of its hooks.
         """
         if not isinstance(observer, Observer):
-            raise DefinitionError(f"{self.plan.name}.observe({observer!r}): give it an object of outlive.Observer")
+            raise DefinitionError(
+                f"{self.plan.name}.observe({observer!r}): give it an object of outlive.machine.Observer"
+            )
         hooks = hooks_of(observer)
         if not hooks:
             wanted = f"define at least one of {', '.join(HOOKS)}"

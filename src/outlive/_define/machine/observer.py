@@ -1,4 +1,4 @@
-"""`outlive.Observer`: who hears what becomes of the runs of a machine.
+"""`outlive.machine.Observer`: who hears what becomes of the runs of a machine.
 
 The rules
 ---------

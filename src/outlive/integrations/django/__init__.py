@@ -69,7 +69,9 @@ def engine() -> SyncEngine:
     return _process.engine()
 
 
-def start(workflow: outlive.Workflow[..., R], *args: Any, using: str = "default", **options: Any) -> SyncRunHandle[R]:
+def start(
+    workflow: outlive.types.Workflow[..., R], *args: Any, using: str = "default", **options: Any
+) -> SyncRunHandle[R]:
     """Start a run. Within `transaction.atomic()` the run commits with the transaction: it exists when that commits, and
     never did if it is rolled back. Elsewhere it is durable when this returns.
 

@@ -1,7 +1,7 @@
 """Checkpoints: a number is taken once, rows come back whole and in order, and clearing one run leaves the others.
 
-The rules of Cano's checkpoint stores are tried through what users have (`outlive.CheckpointStore`), on the store under
-test; what only a store must keep, such as bytes as they are, on its own verbs.
+The rules of Cano's checkpoint stores are tried through what users have (`outlive.checkpoints.CheckpointStore`), on the
+store under test; what only a store must keep, such as bytes as they are, on its own verbs.
 """
 
 from __future__ import annotations

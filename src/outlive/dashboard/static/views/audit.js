@@ -34,5 +34,5 @@ export default function Audit() {
     <div class="filters">${FIELDS.map((name) => html`<label key=${name}>${name} <input value=${filters[name] ?? ''} onChange=${(event) => setQuery({ [name]: event.target.value || undefined })} /></label>`)}</div>
     <${Problem} error=${pages.error.value} again=${() => { turn.value += 1; }} />
     <${Table} label="actions" rows=${pages} id=${(it) => it.number} columns=${COLUMNS}
-      empty=${html`<${Empty} title=${FIELDS.some((name) => filters[name]) ? 'No action fits.' : 'Nothing was done yet.'}>What people and keys do over HTTP, on the command line and with <code>outlive.acting</code> is written here, in the same transaction as the deed.</${Empty}>`} />`;
+      empty=${html`<${Empty} title=${FIELDS.some((name) => filters[name]) ? 'No action fits.' : 'Nothing was done yet.'}>What people and keys do over HTTP, on the command line and with <code>engine.audit.acting</code> is written here, in the same transaction as the deed.</${Empty}>`} />`;
 }

@@ -1,4 +1,4 @@
-"""`outlive.JsonFormatter`: records of the log as lines of JSON, with the fields of runs and steps.
+"""`outlive.integrations.logging.JsonFormatter`: records of the log as lines of JSON, with the fields of runs and steps.
 
 A value that is redacted must not come into a log by way of `extra=`, so the formatter takes the same list of fields as
 the engine. A record that cannot be written as it is (a value without a JSON form, a broken format string) is written as

@@ -1,4 +1,8 @@
-"""Checkpoints without an engine: a store, and nothing that runs on it."""
+"""Checkpoints: rows that a program of its own writes and reads, in the store of an engine or without one.
+
+async with outlive.checkpoints.open_store("sqlite:app.db") as store:
+    rows = await store.load_run("import-7")
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._model import Limits
+from outlive._model.checkpoint import Checkpoint, CheckpointKind
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.client.access import check_loop
@@ -15,14 +20,16 @@ from outlive.client.checkpoints import CheckpointStore
 from outlive.engine.url import store_for
 from outlive.errors import StoreError
 
+__all__ = ["Checkpoint", "CheckpointKind", "CheckpointStore", "open_store"]
+
 
 @asynccontextmanager
-async def checkpoints(
+async def open_store(
     url: str, *, codecs: Sequence[PayloadCodec] = (), limits: Limits | None = None
 ) -> AsyncIterator[CheckpointStore]:
     """The checkpoints in a store, for programs that want nothing else of it.
 
-        async with outlive.checkpoints("sqlite:app.db") as store:
+        async with outlive.checkpoints.open_store("sqlite:app.db") as store:
             rows = await store.load_run("import-7")
 
     No worker is started. Engines and other processes may use the same store meanwhile; with an engine at hand,
@@ -40,7 +47,9 @@ async def checkpoints(
 
     def usable() -> Store:
         if not is_open:
-            raise StoreError("these checkpoints were closed; use them inside `async with outlive.checkpoints(...)`")
+            raise StoreError(
+                "these checkpoints were closed; use them inside `async with outlive.checkpoints.open_store(...)`"
+            )
         check_loop(loop)
         return store
 

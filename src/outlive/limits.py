@@ -1,0 +1,13 @@
+"""Limits: of an engine, of the rate and number of calls, and of failures.
+
+emails = outlive.Queue("emails", rate=outlive.limits.TokenBucket(100))
+engine = outlive.Engine(url, limits=outlive.limits.Limits(payload_bytes_max=1_000_000))
+"""
+
+from outlive._define.map import Tolerance
+from outlive._model import Limits
+from outlive._model.breaker import Breaker
+from outlive._model.burst import Debounce, Throttle
+from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
+
+__all__ = ["Breaker", "Debounce", "FixedWindow", "Limits", "RateLimit", "Throttle", "TokenBucket", "Tolerance"]

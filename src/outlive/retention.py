@@ -1,0 +1,9 @@
+"""How long ended runs and the audit log are kept, and the archives that runs are written to.
+
+engine = outlive.Engine(url, retention=[outlive.retention.Keep("order", succeeded=timedelta(days=7))])
+"""
+
+from outlive._model.retention import Keep, KeepAudit
+from outlive.client.archive import read_archive
+
+__all__ = ["Keep", "KeepAudit", "read_archive"]
