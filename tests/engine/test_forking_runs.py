@@ -236,6 +236,42 @@ async def test_fork_of_a_tree(engine: TestEngine) -> None:
 
 
 @outlive.workflow
+async def fork_refund(cents: int) -> str:
+    """Asks people about an amount, twice."""
+    first = await outlive.wait_for_approval("teller", title=f"Refund {cents}?", assignees=[f"teller {cents}"])
+    is_large = await fork_check(str(cents))
+    second = await outlive.wait_for_approval("boss", title=f"Refund {cents}, {is_large}?")
+    return f"{cents} {is_large} {first.by} {second.by}"
+
+
+async def test_what_people_decided_counts_for_the_run_that_they_saw(engine: TestEngine) -> None:
+    """With other arguments, or another result before they were asked, a fork asks them again and says about what.
+    What they decided before the edit stays."""
+    run = await engine.start(fork_refund, 1, id="f")
+    await engine.settle()
+    await run.approve("teller", by="ann")
+    await engine.settle()
+    await run.approve("boss", by="bob")
+    assert await run.result() == "1 False ann bob"
+
+    same, larger, edited = [
+        await engine.fork("f", id=id, **change)
+        for id, change in (("same", {}), ("larger", {"input": (900,)}), ("edited", {"set": {"fork_check": True}}))
+    ]
+    await engine.settle()
+
+    assert await same.result() == "1 False ann bob"
+    [asked] = await larger.approvals()
+    assert (asked.status, asked.title, asked.assignees) == ("pending", "Refund 900?", ("teller 900",))
+    [decided, asked] = await edited.approvals()
+    assert (decided.status, asked.status, asked.title) == ("approved", "pending", "Refund 1, True?")
+    await larger.approve("teller", by="cleo")
+    await engine.settle()
+    await larger.reject("boss", by="bob")
+    assert await larger.result() == "900 False cleo bob"
+
+
+@outlive.workflow
 async def fork_detaching() -> list[str]:
     """Waits for a tree of its own."""
     started = await outlive.start(fork_order, "d", detached=True, id="detached")

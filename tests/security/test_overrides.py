@@ -323,6 +323,44 @@ async def test_a_run_that_got_more_than_it_may_fails_where_it_begins(engine: Tes
     assert PAID == [1]
 
 
+REFUND = """
+name: overrides_refund_asked
+input: { cents: { type: integer } }
+steps:
+  asked: { use: approval, with: { title: "Refund ${{ input.cents }}?" } }
+  pay: { use: overrides_pay, with: { amount: "${{ input.cents }}" }, if: "steps.asked.approved" }
+output: "${{ steps.pay }}"
+"""
+
+
+async def test_a_decision_is_none_that_an_operator_sets_or_takes_along(engine: TestEngine) -> None:
+    """No fork and no skip gives the result of an approval, and what one person has approved is not approved with other
+    input: that person is asked again, and sees what it is about. [S33 S38]"""
+    await engine.flows.apply(REFUND)
+    await engine.settle()
+    served = Api(engine, auth="keys")
+    eve, boss = [Caller(served, key=(await engine.keys.create(it, scope="operator")).secret) for it in ("eve", "boss")]
+    for id in ("waits", "decided"):
+        await eve.post(f"{API}/flows/overrides_refund_asked/runs", {"id": id, "input": {"cents": 1}})
+    await engine.settle()
+    [call] = [it["data"]["call"] for it in (await eve.get(f"{API}/runs/waits/history")).data["items"] if it["seq"] == 1]
+    forged = {"approved": True, "by": "boss"}
+
+    for name in ("asked", call):
+        assert (await eve.post(f"{API}/runs/waits/fork", {"id": "f", "set": {name: forged}})).status == 409
+        assert (await eve.post(f"{API}/runs/waits/skip", {"call": name, "result": forged})).status == 409
+
+    assert (await boss.post(f"{API}/runs/decided/approvals/asked/approve")).status == 200
+    await engine.settle()
+    for origin in ("waits", "decided"):
+        sent = {"id": f"{origin}-2", "input": {"input": {"cents": 900}}}
+        assert (await eve.post(f"{API}/runs/{origin}/fork", sent)).status == 201
+        await engine.settle()
+        [asked] = (await boss.get(f"{API}/runs/{origin}-2/approvals")).data["items"]
+        assert (asked["status"], asked["title"]) == ("pending", "Refund 900?")
+    assert PAID == [1, 1]
+
+
 @pytest.mark.parametrize("argument", ["may", "step"])
 async def test_no_caller_gives_the_mark(engine: TestEngine, argument: str) -> None:
     """It is none of the arguments that a flow has for others. [S33]"""
@@ -375,6 +413,42 @@ async def test_a_document_says_what_a_start_may_change(engine: TestEngine, chang
             await engine.get("l-1").result()
     else:
         assert await engine.get("l-1").result() == result
+
+
+SHARING = """
+name: overrides_sharing
+steps:
+  one: { use: overrides_pay, with: { amount: 2 }, limit: "bank 1/d" }
+output: "${{ steps.one }}"
+"""
+
+
+async def test_a_limit_that_a_start_gives_is_for_its_flow_alone(engine: TestEngine) -> None:
+    """By the name of a limit of another workflow it neither uses that one up nor resets it. [S33]"""
+    await engine.flows.apply(SHARING)
+    await engine.settle()
+    served = await callers(engine, Api(engine, auth="keys"))
+    caller = served["operator of hello"]
+
+    async def start(id: str, **changes: Any) -> None:
+        assert (await by_name(caller, id, {"pay": changes})).status == 201
+        await engine.settle()
+
+    await start("h-1", limit="bank 1/d")
+    await start("h-2", limit="bank 1/d")
+    assert PAID == [1, 1]
+    assert "rate limit bank of starts of overrides_hello" in await engine.get("h-2").why()
+
+    first = await engine.flows.start("overrides_sharing", id="s-1")
+    assert await first.result() == 2
+    await start("h-3", limit="bank 9/s")
+    assert PAID == [1, 1, 2, 1]
+    for id, changes in (("s-2", None), ("s-3", {"one": {"timeout": 5}}), ("s-4", {"one": {"limit": "bank 1/d"}})):
+        sent = {"id": id, "overrides": changes}
+        assert (await served["operator"].post(f"{API}/flows/overrides_sharing/runs", sent)).status == 201
+        await engine.settle()
+        assert "rate limit bank (" in await engine.get(id).why()
+    assert PAID == [1, 1, 2, 1]
 
 
 async def test_the_program_itself_may_change_everything(engine: TestEngine) -> None:

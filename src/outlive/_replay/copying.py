@@ -6,7 +6,8 @@ own. Children keep their place in the history and get the numbers that the code 
 
 A history may be edited: with other arguments of the run, and with other results of steps. From the first edit on an
 event is copied only if the code still asks for it with the same arguments, as in a retry (`taking_back`): what the edit
-changes is done again.
+changes is done again. No decision of a person is copied from there on, and people are asked what the code asks now:
+what they approved is another run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from outlive._journal import event as journal
 from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.value import decode_untyped
 from outlive._model import Payload
-from outlive._replay.call import ChildCall, StepCall
+from outlive._model.approval import ApprovalRequest
+from outlive._replay.call import ChildCall, RecordCall, StepCall
 from outlive._replay.command import Park
 from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
@@ -35,6 +37,7 @@ _OF_WORKERS = (journal.RunClaimed, journal.RunSuspended, journal.RunReleased, jo
 _OF_ATTEMPTS = (journal.AttemptFailed, journal.StepDelayed, journal.StepIntended, journal.StepProgressed)
 _OUTCOMES = (journal.StepSucceeded, journal.StepFailed)
 NAMES_SHOWN_MAX = 8
+_PEOPLE = msgspec.json.Decoder(tuple[str, ...])
 
 
 class CannotFork(Exception):
@@ -133,11 +136,15 @@ class Copier:
                 continue
             if isinstance(event, _OF_ATTEMPTS) and (event.run, event.call) not in ended:
                 continue
+            if is_edited and isinstance(event, journal.ApprovalDecided):
+                continue  # People decided about another run than this one: they are asked again.
             moved = self._moved(self._rested(number, event))
             if moved is None or (is_edited and not is_asked_for(self._execution, moved)):
                 is_edited = True
                 continue
             edited = self._edited(moved)
+            if is_edited and isinstance(moved, journal.ApprovalRequested | journal.ApprovalEscalated):
+                edited = self._asked(moved)
             is_edited |= edited is not moved
             self._places[str(number)] = str(len(self.events))
             self._take(edited)
@@ -222,6 +229,17 @@ class Copier:
         return journal.StepSucceeded(
             at=at, run=command.run, call=command.call, result=result, digest=command.digest, skipped=True
         )
+
+    def _asked(self, event: journal.ApprovalRequested | journal.ApprovalEscalated) -> AnyEvent:
+        """What people are asked by the code of the new run, and which people."""
+        call = self._execution.calls.get((event.run, event.call))
+        if not isinstance(call, RecordCall) or call.command.data is None:
+            return event
+        data = call.command.data
+        asked = isinstance(event, journal.ApprovalRequested)
+        people = msgspec.json.decode(data, type=ApprovalRequest).assignees if asked else _PEOPLE.decode(data)
+        payload = self._pack_result(data, f"{type(event).__name__} {event.call}")
+        return replace(call.command.fact, at=event.at, payload=payload, assignees=people)
 
     def _answer_open(self) -> None:
         """Set the results of steps that the code asks for where the copy ends."""

@@ -25,7 +25,7 @@ from outlive._define.flow.document import (
 )
 from outlive._define.flow.driver import driver_of
 from outlive._define.flow.given import fixed_here, given_input, given_vars, refuse_fixed, vars_here
-from outlive._define.flow.overrides import overridden, refuse_code, schema_of_overrides
+from outlive._define.flow.overrides import limits_of_starts, overridden, refuse_code, schema_of_overrides
 from outlive._define.flow.plain_data import PlainCodec, plain_of, plain_value
 from outlive._define.flow.plan import Plan
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
@@ -126,7 +126,9 @@ class Flow(Workflow[..., Any]):
         plan = self._plans.get(key)
         if plan is None:
             try:
-                plan = self._plans[key] = Plan(overridden(self.document, overrides, freely=freely))
+                apart = () if freely else limits_of_starts(self.document, overrides)
+                plan = Plan(overridden(self.document, overrides, freely=freely), apart=apart)
+                self._plans[key] = plan
             except ExpressionError as error:
                 path = ("overrides",)
                 raise FlowError([Problem(code="expression", message=str(error), path=path)]) from None

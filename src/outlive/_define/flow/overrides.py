@@ -100,6 +100,14 @@ def overridable_in(step: FlowStep) -> Sequence[str]:
     return POLICIES if step.overridable is None else step.overridable
 
 
+def limits_of_starts(document: Document, overrides: Mapping[str, Any]) -> set[str]:
+    """The steps that get a limit which no step of the document has. It is counted for the starts of this flow alone:
+    limits are shared by their names, and a start would use up that of another workflow, or reset it."""
+    own = [step.limit for step in document.steps.values()]
+    patched = {id: patch["limit"] for id, patch in overrides.items() if isinstance(patch, dict) and "limit" in patch}
+    return {id for id, limit in patched.items() if limit not in own}
+
+
 def refuse_code(document: Document, overrides: Mapping[str, Any]) -> None:
     """Return if overrides change only what the document lets a start change.
 

@@ -14,7 +14,7 @@ the steps may be imported later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -96,9 +96,10 @@ class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
 class Plan:
     """A document as its driver sees it."""
 
-    def __init__(self, document: Document, *, path: tuple[str, ...] = ()) -> None:
-        """`path`: the steps that it is the body of."""
+    def __init__(self, document: Document, *, path: tuple[str, ...] = (), apart: Collection[str] = ()) -> None:
+        """`path`: the steps that it is the body of. `apart`: those whose limit is shared with no other flow."""
         self.document = document
+        self._apart = apart
         self._path = path
         self.output = compile_value(document.output) if document.has_output else None
         self.all_steps = planned = {
@@ -388,7 +389,8 @@ class Plan:
         wanted = step.document
         guard = own.guard
         if wanted.limit is not None:
-            limited = guard_of_limit(wanted.limit)
+            whose = f" of starts of {self.document.name}" if step.id in self._apart else ""
+            limited = guard_of_limit(wanted.limit, whose=whose)
             if limited is None:
                 message = f"{wanted.limit!r} is no rate limit; write its name and how many calls it allows"
                 raise _unfit(step, "limit", "bad-limit", message, "for example `limit: bank 10/s`")

@@ -68,10 +68,11 @@ _LIMIT = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_.-]*) +(?P<count>[1-9][0-9]{
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
-def guard_of_limit(limit: str) -> Guard | None:
-    """The limit that `limit: bank 10/s` says, shared by all workers; None if it says none."""
+def guard_of_limit(limit: str, *, whose: str = "") -> Guard | None:
+    """The limit that `limit: bank 10/s` says, shared by all workers; None if it says none. `whose` is added to its
+    name."""
     match = _LIMIT.match(limit)
     if match is None:
         return None
     count, seconds = int(match["count"]), _UNITS[match["unit"]]
-    return Guard(None, RateLimit(match["name"], TokenBucket(count / seconds, burst=count), shared=True))
+    return Guard(None, RateLimit(match["name"] + whose, TokenBucket(count / seconds, burst=count), shared=True))
