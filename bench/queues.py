@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -149,12 +150,12 @@ async def measure_runs(
         return Pace(count / (time.perf_counter() - began), (time.process_time() - began_cpu) / count)
 
 
-async def measure_batch(url: str, count: int, queue: outlive.Queue | None) -> tuple[float, float]:
+async def measure_batch(url: str, rows: Iterable[int], queue: outlive.Queue | None) -> tuple[float, float]:
     """Seconds of a CPU that storing the rows of a batch takes, and running it."""
     async with outlive.Engine(url) as engine:
         await (await engine.start(bench_one_step, 0)).result()
         began = time.process_time()
-        batch = await engine.start_batch(bench_one_step, range(count), concurrency=BATCH_LANES, queue=queue)
+        batch = await engine.start_batch(bench_one_step, rows, concurrency=BATCH_LANES, queue=queue)
         stored = time.process_time()
         await batch.result()
         return stored - began, time.process_time() - stored
@@ -196,16 +197,18 @@ def print_lines(
 
 def print_batches(stores: Sequence[str], *, directory: Path, postgres_url: str | None) -> None:
     """Measure batches without a queue and with one, and print a line for each store."""
-    for store in stores:
+    for store, is_counted in itertools.product(stores, (True, False)):
         seen: dict[outlive.Queue | None, list[tuple[float, float]]] = {None: [], limited: []}
         for turn in range(ROUNDS):
             for queue in list(seen) if turn % 2 else reversed(seen):
+                rows = range(RUNS) if is_counted else iter(range(RUNS))
                 with fresh(store, directory=directory, postgres_url=postgres_url) as url:
-                    seen[queue].append(asyncio.run(measure_batch(url, RUNS, queue)))
+                    seen[queue].append(asyncio.run(measure_batch(url, rows, queue)))
         plain, queued = (list(map(statistics.median, zip(*each, strict=True))) for each in seen.values())
         print(
-            f"{store}: a batch of {RUNS:,} W1 takes {plain[0] * 1e3:.0f} ms of a CPU to store and {plain[1]:.2f} s to "
-            f"run without a queue; with one {queued[0] / plain[0]:.2f}x and {queued[1] / plain[1]:.2f}x",
+            f"{store}: a batch of {RUNS:,} W1{'' if is_counted else ' of a generator'} takes {plain[0] * 1e3:.0f} ms "
+            f"of a CPU to store and {plain[1]:.2f} s to run without a queue; with one {queued[0] / plain[0]:.2f}x and "
+            f"{queued[1] / plain[1]:.2f}x",
             flush=True,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from outlive import Queue
 from outlive._define.batch import BATCH, Plan
 from outlive._model import Payload
 from outlive._store.contract import Outcome
+from outlive.client.batches import AHEAD_BYTES_MAX, counted, giving_way
 from outlive.client.birth import birth, created
 from outlive.errors import InvalidArgumentError
 from outlive.testing import TestEngine
@@ -88,12 +90,36 @@ async def test_no_more_items_than_the_batch_asks_for() -> None:
         batch = await engine.start_batch(queued_item, range(100), queue="wide", concurrency=2, id="b")
 
         assert await batch.results() == [2 * n for n in range(100)]
-        # Each lane has about four chunks; where the number of rows is not known, they begin with one item.
+        # Each lane has about four chunks.
         assert len(await engine.list(id_prefix="b~chunk")) == 9
-        unknown = await engine.start_batch(queued_item, iter(range(100)), queue="wide", concurrency=2, id="u")
-        assert await unknown.results() == [2 * n for n in range(100)]
-        assert 10 < len(await engine.list(id_prefix="u~chunk")) < 100
     assert line.most == 2
+
+
+async def test_rows_of_a_generator_are_in_as_few_chunks_as_those_of_a_list() -> None:
+    """Some of them are read ahead: a chunk for each of the first rows costs as much as a run."""
+    async with TestEngine() as engine:
+        batch = await engine.start_batch(queued_item, iter(range(100)), queue="wide", concurrency=2, id="u")
+        assert await batch.results() == [2 * n for n in range(100)]
+        assert len(await engine.list(id_prefix="u~chunk")) == 9
+        more = await engine.start_batch(queued_item, iter(range(300)), queue="wide", concurrency=2, id="m")
+        assert await more.results() == [2 * n for n in range(300)]
+        assert len(await engine.list(id_prefix="m~chunk")) == 10  # None has more than 32.
+
+
+async def test_so_many_rows_are_read_ahead_and_no_more() -> None:
+    """Enough of them to know the size of a chunk, or some megabytes."""
+    read: list[int] = []
+
+    def rows(size: int) -> Iterator[bytes]:
+        for number in range(100):
+            read.append(number)
+            yield bytes(size)
+
+    for size, enough, ahead in ((1, 1_000, 100), (1, 10, 10), (AHEAD_BYTES_MAX // 4, 1_000, 4)):
+        read.clear()
+        all_rows, count = await counted(giving_way(rows(size)), enough=enough)
+        assert (count, len(read)) == (ahead, ahead)
+        assert len([row async for row in all_rows]) == 100
 
 
 async def test_keys_have_their_slots() -> None:

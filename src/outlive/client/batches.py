@@ -1,6 +1,6 @@
 """Starting a batch: the rows are stored first, then the one run that looks after them is started.
 
-Rows may be any iterable, sync or async, of any length: no more than one chunk of them is in memory at a time.
+Rows may be any iterable, sync or async, of any length: no more than some megabytes of them are in memory at a time.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ BLOBS_MAX = 256
 QUEUED_CHUNK_ITEMS_MAX = 32
 """Items of a chunk with a queue: it holds its slot until the last of them has ended."""
 ROUNDS = 4
-"""Each lane of a batch with a queue gets about so many chunks, so that the lanes share a small batch evenly. Where the
-number of rows is not known, a chunk has at most this fraction of the items that each lane had before it."""
+"""Each lane of a batch with a queue gets about so many chunks, so that the lanes share a small batch evenly."""
+AHEAD_BYTES_MAX = 4 * CHUNK_BYTES_MAX
+"""Rows that are read to learn how many there are at least, where that is not known."""
 
 T = TypeVar("T")
 Rows = Iterable[Any] | AsyncIterable[Any]
@@ -161,10 +162,11 @@ class Batches:
             # Otherwise a rate would count chunks where people think of items.
             most = 1 if has_rate else QUEUED_CHUNK_ITEMS_MAX
             lanes = plan.concurrency * ROUNDS
-            if total is not None:
-                # All chunks have one size: each lane has its share of them, and there are as few as can be.
-                most, lanes = min(most, max(1, total // lanes)), 0
-            chunks = await cut(arguments, batch_id=batch_id, packer=packer, store=store, most=most, lanes=lanes)
+            if total is None:
+                arguments, total = await counted(arguments, enough=most * lanes)
+            # All chunks have one size: each lane has its share of them, and there are as few as can be.
+            most = min(most, max(1, total // lanes))
+            chunks = await cut(arguments, batch_id=batch_id, packer=packer, store=store, most=most)
         return msgspec.structs.replace(plan, chunks=chunks)
 
     async def _start(self, plan: Plan, **options: Any) -> None:
@@ -233,11 +235,11 @@ async def cut(
     packer: Packer,
     store: Store,
     most: int = CHUNK_ITEMS_MAX,
-    lanes: int = 0,
 ) -> list[Chunk]:
-    """Store the arguments of items in chunks of up to so many; where the chunks lie. With `lanes` they begin small: one
-    has at most as many items as each of so many lanes had before it. Small chunks are stored together: a commit for
-    each of them would cost more than all the rest."""
+    """Store the arguments of items in chunks of up to so many; where the chunks lie.
+
+    Small chunks are stored together: a commit for each of them would cost more than all the rest.
+    """
     chunks: list[Chunk] = []
     waiting: list[bytes] = []
     blobs: list[Blob] = []
@@ -252,8 +254,7 @@ async def cut(
         chunks.append(Chunk(msgspec.json.encode(payload).decode(), len(waiting)))
 
     async for row in arguments:
-        items_max = min(most, max(1, first // lanes)) if lanes else most
-        if waiting and (len(waiting) >= items_max or size + len(row) > CHUNK_BYTES_MAX):
+        if waiting and (len(waiting) >= most or size + len(row) > CHUNK_BYTES_MAX):
             close_chunk()
             first, size, held = first + len(waiting), 0, held + size
             waiting.clear()
@@ -267,6 +268,24 @@ async def cut(
     if blobs:
         await store.put_blobs(blobs)
     return chunks
+
+
+async def counted(rows: AsyncIterator[bytes], *, enough: int) -> tuple[AsyncIterator[bytes], int]:
+    """The rows, and how many they are: all of them, or at least so many, if there are `enough` or they are large."""
+    ahead: list[bytes] = []
+    size = 0
+    while len(ahead) < enough and size < AHEAD_BYTES_MAX and (row := await anext(rows, None)) is not None:
+        ahead.append(row)
+        size += len(row)
+
+    async def from_the_first() -> AsyncIterator[bytes]:
+        for row in ahead:
+            yield row
+        ahead.clear()
+        async for row in rows:
+            yield row
+
+    return from_the_first(), len(ahead)
 
 
 async def giving_way(rows: Iterable[T]) -> AsyncIterator[T]:
