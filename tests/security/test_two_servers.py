@@ -96,7 +96,7 @@ async def test_one_of_many_decisions_at_once_counts(servers: list[outlive.Engine
     assert [200] * AT_ONCE == [answer.status for answer in answers]
     said = {(answer.data["by"], answer.data["approved"]) for answer in answers}
     assert 1 == len(said)
-    assert 1 == sum(answer.data["is_yours"] for answer in answers)
+    assert 1 == sum(answer.data["is_first"] for answer in answers)
     [(by, approved)] = said
     assert f"{by} {approved}" == await run.result()
     deeds = [entry for verb in ("approve", "reject") for entry in await servers[0].audit.list(verb=verb)]
