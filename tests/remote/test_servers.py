@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import EngineClosedError, InvalidArgumentError, ServerError, UnreachableError
+from outlive.errors import (
+    CommitUnknownError,
+    EngineClosedError,
+    InvalidArgumentError,
+    ServerError,
+    StoreUnavailableError,
+    UnreachableError,
+)
 from outlive.remote import Remote
 
 OPEN_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\nretry: 2000\n\n"
@@ -102,6 +109,58 @@ async def test_a_proxy_whose_server_stays_away_is_asked_for_so_long(verb: Verb) 
     async with connected(Odd(reply("502 Bad Gateway", b"<html>")), timeout=0.2) as remote:
         with pytest.raises(ServerError, match=r"502: <html>; Try again later: a proxy answers"):
             await verb(remote)
+
+
+def refusal(error: str, *headers: str) -> bytes:
+    """What a server answers whose store is away, or that stops."""
+    body = f'{{"type":"","title":"","status":503,"detail":"the store is away","error":"{error}","next":"Again."}}'
+    return reply("503 Service Unavailable", body.encode(), *headers)
+
+
+LATER = "retry-after: 5"
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+async def test_the_store_of_a_server_is_away_as_that_of_an_engine_is(verb: Verb) -> None:
+    """One `except` takes both; a store of which nothing is known says so."""
+    async with connected(Odd(refusal("StoreUnavailableError", LATER)), timeout=1) as remote:
+        with pytest.raises(StoreUnavailableError, match="the store is away") as raised:
+            await verb(remote)
+    async with connected(Odd(refusal("CommitUnknownError", LATER)), timeout=1) as remote:
+        with pytest.raises(CommitUnknownError, match="the store is away"):
+            await verb(remote)
+    async with connected(Odd(refusal("EngineClosedError", LATER)), timeout=1) as remote:
+        with pytest.raises(ServerError, match="503 EngineClosedError"):
+            await verb(remote)
+
+    assert type(raised.value) is StoreUnavailableError
+    assert raised.value.__notes__ == ["Again."]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        refusal("CommitUnknownError"),
+        refusal("EngineClosedError"),
+        reply("504 Gateway Timeout"),
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
+    ],
+    ids=["unknown", "stopped", "proxy", "broken"],
+)
+async def test_an_earlier_try_whose_outcome_is_not_known_is_not_forgotten(first: bytes) -> None:
+    """The last answer is that nothing was written, which is true of the last request only. What reads has no doubt."""
+    last = refusal("StoreUnavailableError", LATER)
+    async with connected(Odd(first, last), timeout=1) as remote:
+        with pytest.raises(CommitUnknownError, match="an earlier request may have been carried out"):
+            await remote.signal("order-7", "paid")
+    async with connected(Odd(first, last), timeout=1) as remote:
+        with pytest.raises(StoreUnavailableError) as raised:
+            await remote.list()
+    async with connected(Odd(refusal("StoreUnavailableError"), last), timeout=1) as remote:
+        with pytest.raises(StoreUnavailableError) as known:
+            await remote.signal("order-7", "paid")
+
+    assert [type(raised.value), type(known.value)] == [StoreUnavailableError] * 2
 
 
 async def test_a_stream_goes_on_when_a_proxy_has_its_server_again() -> None:

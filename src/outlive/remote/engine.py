@@ -137,7 +137,9 @@ class RemoteVerbs:
         sent = None if body is None else encode_plain(f"engine.operate({operation_name!r})", body)
         target = target_of(operation, path)
         send = partial(self._transport.send, operation.method, target, query=query, body=sent, key=self._clock.new_id())
-        answer = await self._requests.answer(send, self._transport.timeout + patience)
+        answer = await self._requests.answer(
+            send, self._transport.timeout + patience, may_change=operation.method != "GET"
+        )
         if answer.status >= 400:
             raise_refusal(answer)
         return answer_of(operation, answer)

@@ -8,7 +8,7 @@ import msgspec
 
 import outlive.errors
 from outlive._define.flow.problems import FlowError, FlowInputError
-from outlive.errors import InvalidArgumentError, OutliveError, ServerError
+from outlive.errors import CommitUnknownError, InvalidArgumentError, OutliveError, ServerError, StoreUnavailableError
 from outlive.http.problem import ProblemBody
 from outlive.remote.transport import AGAIN, Answer
 
@@ -21,6 +21,8 @@ OTHER_ERRORS: dict[str, type[OutliveError]] = {
 does not even read, where an engine would refuse the argument."""
 
 
+NOTHING_HAPPENED = frozenset({"StoreMovedError", "StoreUnavailableError", "TooBusy", "TooManyConnections"})
+TOO_MANY = 429
 IS_IT = "Is this the address of `outlive serve`?"
 IS_AWAY = "Try again later: a proxy answers, and the server behind it does not"
 
@@ -37,6 +39,15 @@ def raise_foreign(answer: Answer, why: str) -> NoReturn:
     raise ServerError(answer.status, "", text, IS_AWAY if answer.status in AGAIN else IS_IT) from None
 
 
+def says_nothing_happened(answer: Answer) -> bool:
+    """Whether an answer is a refusal of a server of ours, after which nothing of the request happens."""
+    try:
+        name = msgspec.json.decode(answer.body, type=ProblemBody).error
+    except msgspec.MsgspecError:
+        return False  # A proxy may have sent the request on.
+    return name in NOTHING_HAPPENED or answer.status == TOO_MANY
+
+
 def raise_refusal(answer: Answer) -> NoReturn:
     """Raise what a server has answered.
 
@@ -49,10 +60,15 @@ def raise_refusal(answer: Answer) -> NoReturn:
     except msgspec.MsgspecError:
         raise_foreign(answer, "")
     kind = OTHER_ERRORS.get(problem.error) or getattr(outlive.errors, problem.error, None)
-    if isinstance(kind, type) and issubclass(kind, OutliveError) and answer.status < 500:
-        # Not by its own constructor: that takes the facts, and makes the message of them.
-        error = kind.__new__(kind)
-        Exception.__init__(error, problem.detail)
-        error.add_note(problem.next)
-        raise error
-    raise ServerError(answer.status, problem.error, problem.detail, problem.next)
+    if not isinstance(kind, type) or not issubclass(kind, OutliveError):
+        raise ServerError(answer.status, problem.error, problem.detail, problem.next)
+    detail, is_away = problem.detail, issubclass(kind, StoreUnavailableError)
+    if answer.status >= 500 and not is_away:
+        raise ServerError(answer.status, problem.error, detail, problem.next)
+    if is_away and answer.is_unsure and not issubclass(kind, CommitUnknownError):
+        kind, detail = CommitUnknownError, f"{detail}; an earlier request may have been carried out"
+    # Not by its own constructor: that takes the facts, and makes the message of them.
+    error = kind.__new__(kind)
+    Exception.__init__(error, detail)
+    error.add_note(problem.next)
+    raise error

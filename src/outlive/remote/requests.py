@@ -10,6 +10,7 @@ from typing import Any
 
 from outlive._runtime.wakeup import Wakeup
 from outlive.errors import ConfigurationError, EngineClosedError, UnreachableError
+from outlive.remote.refusal import says_nothing_happened
 from outlive.remote.transport import AGAIN, BROKEN, Answer, Call, Transport
 
 THREADS_MAX = 64
@@ -58,10 +59,10 @@ class Requests:
         finally:
             self._calls.discard(call)
 
-    async def answer(self, send: Callable[..., Answer], seconds: float) -> Answer:
+    async def answer(self, send: Callable[..., Answer], seconds: float, *, may_change: bool) -> Answer:
         """The answer to a request, which is sent until there is one or the time is over."""
         loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + seconds, PAUSE_FIRST_SECONDS
+        deadline, pause, is_unsure = loop.time() + seconds, PAUSE_FIRST_SECONDS, False
         while True:
             left = max(deadline - loop.time(), TRY_SECONDS_MIN)
             call, wait = Call(), pause
@@ -69,8 +70,10 @@ class Requests:
                 answer: Answer = await self.in_thread(partial(send, timeout=left, call=call), call)
                 wait = max(pause, answer.wait)
                 if answer.status not in AGAIN or left <= wait:
-                    return answer
+                    return answer._replace(is_unsure=is_unsure)
+                is_unsure = is_unsure or (may_change and not says_nothing_happened(answer))
             except BROKEN as error:
+                is_unsure = is_unsure or may_change
                 if left <= pause:
                     reason = str(error) or type(error).__name__
                     raise UnreachableError(self._transport.origin, f"gave no answer: {reason}") from error

@@ -24,7 +24,7 @@ from outlive.http.sse import ALIVE_SECONDS
 BROKEN = (OSError, http.client.HTTPException, EOFError, zlib.error)
 """What a connection raises; time-outs, TLS and names that cannot be resolved are among them."""
 AGAIN = frozenset({429, 502, 503, 504})
-"""Answers of a server, or of what stands before it, that has not done anything yet."""
+"""Answers of a server, or of what stands before it, after which the same request is sent again."""
 KEPT_MAX = 16
 NOTHING_MORE = 204
 SILENCE_SECONDS = 3 * ALIVE_SECONDS
@@ -44,6 +44,9 @@ class Answer(NamedTuple):
     """Seconds after which the server wants to be asked again, if it says so."""
     location: str = ""
     """Where it sends its callers instead, if it does."""
+    is_unsure: bool = False
+    """Whether an earlier request of the same call may have been carried out: it changes something, and had no answer
+    that says that it was not."""
 
 
 class Part(NamedTuple):
