@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,8 @@ async def fill(url: str, runs: dict[str, tuple[int, int]]) -> None:
     async with outlive.Engine(url) as engine:
         for run_id, counts in runs.items():
             run = await engine.start(bench_page, *counts, id=run_id)
-            async for entry in run.follow():
-                if type(entry.event).__name__ == "RunSuspended":
+            async for event in run.follow():
+                if event.type == "RunSuspended":
                     break
 
 
@@ -200,15 +200,15 @@ async def living(browser: Browser, engine: outlive.Engine, url: str, run_id: str
         await visit.longest_ms()
         busy, cpu, began = await visit.busy_ms(), cpu_seconds(server), time.perf_counter()
         await engine.signal(run_id, "go")
-        entries = [(entry.position, entry.event) async for entry in _until_rest(engine, run_id, before)]
-        last = entries[-1][0]
+        events = [event async for event in _until_rest(engine, run_id, before)]
+        last = events[-1].seq
         took = time.perf_counter() - began
         used = await visit.busy_ms() - busy
         of_server = cpu_seconds(server) - cpu
         await visit.page.wait_for_function(f"() => window.seen.tops.at(-1)[1] >= {last}", timeout=READY_MS)
         longest = await visit.longest_ms()
         tops: list[tuple[float, int]] = await visit.page.evaluate("() => window.seen.tops")
-    ticks = [(seq, event.at / 1000) for seq, event in entries if type(event).__name__ == "StepSucceeded"]
+    ticks = [(event.seq, event.at.timestamp() * 1000) for event in events if event.type == "StepSucceeded"]
     lags = [next(at for at, top in tops if top >= seq) - at for seq, at in ticks]
     name = f"{len(ticks) / took:.0f} events a second, {before:,} before"
     shown(f"{name}: lag of an event, p50", percentile(lags, 0.5), "ms", "none")
@@ -219,14 +219,12 @@ async def living(browser: Browser, engine: outlive.Engine, url: str, run_id: str
     shown(f"{name}: server", of_server / took * 100, "%", "none")
 
 
-async def _until_rest(engine: outlive.Engine, run_id: str, after: int) -> Any:
+async def _until_rest(engine: outlive.Engine, run_id: str, before: int) -> AsyncIterator[outlive.types.Event]:
     """The events behind the first so many, until the run waits again."""
-    async for entry in engine.get(run_id).follow():
-        if entry.position < after:
-            continue
-        if type(entry.event).__name__ == "RunSuspended":
+    async for event in engine.get(run_id).follow(after=before - 1):
+        if event.type == "RunSuspended":
             return
-        yield entry
+        yield event
 
 
 async def main() -> None:
@@ -261,9 +259,9 @@ async def main() -> None:
 
 async def _count(engine: outlive.Engine, run_id: str) -> int:
     count = 0
-    async for entry in engine.get(run_id).follow():
+    async for event in engine.get(run_id).follow():
         count += 1
-        if type(entry.event).__name__ == "RunSuspended":
+        if event.type == "RunSuspended":
             break
     return count
 

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -149,8 +150,8 @@ async def measure(url: str, sizes: Sequence[int]) -> dict[str, dict[int, tuple[f
             filled = size
             for name, wanted in questions(size).items():
                 counted = {key: value for key, value in wanted.items() if key != "order"}
-                page = await p95(lambda wanted=wanted: engine.list(limit=50, **wanted))
-                count = await p95(lambda counted=counted: engine.count(**counted))
+                page = await p95(partial(engine.list, limit=50, **wanted))
+                count = await p95(partial(engine.count, **counted))
                 found.setdefault(name, {})[size] = page, count
             print(f"measured {url.partition(':')[0]} with {size:,} runs", file=sys.stderr, flush=True)
     return found

@@ -131,7 +131,7 @@ async def record(workflow: Any, *args: int) -> list[AnyEvent]:
     async with TestEngine() as engine:
         run = await engine.start(workflow, *args)
         await engine.settle()
-        return list(await run.history())
+        return await engine.view.journal(run.id)
 
 
 def _given(created: AnyEvent, *args: int) -> RunCreated:

@@ -137,7 +137,7 @@ async def measure(url: str, *, runs: int, rounds: int, seconds: float, rate: int
     ratios: list[float] = []
     deleted = 0
     for turn in range(rounds):
-        rates = []
+        rates, speed = [], 0.0
         for deletes in (False, True):
             async with engine_for(url, deletes=deletes, rate=rate) as engine:
                 await w2(engine, 0.5)

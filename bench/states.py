@@ -114,10 +114,11 @@ async def compare(order: Order) -> Figures:
 async def replay(order: Order) -> Figures:
     """W10: a run that has made all of its transitions goes on in another engine."""
     figures: Figures = {}
-    for told, workflow, given in (
+    starts: tuple[tuple[str, Any, Any], ...] = (
         ("function", long_function, order.n),
         ("replay", long_machine, (0, order.n)),
-    ):
+    )
+    for told, workflow, given in starts:
         async with outlive.Engine(order.database) as engine:
             run: Any = await engine.start(workflow, given, id=told)
             while await run.status() != "waiting":  # noqa: ASYNC110
