@@ -72,7 +72,7 @@ async def main() -> None:
         run = await engine.start(checkout, Order("o-2", 99_999), id="checkout-2")
         try:
             await run.result()
-        except outlive.errors.RunFailed as error:
+        except outlive.errors.RunFailedError as error:
             print(error)
 
 

@@ -14,7 +14,7 @@ def resize(image: bytes) -> bytes:
 
 @outlive.step(
     once=True
-)  # intent is journaled first; after a crash the workflow gets StepInterrupted, not a second call
+)  # intent is journaled first; after a crash the workflow gets StepInterruptedError, not a second call
 async def send_sms(to: str, text: str) -> None:
     print(f"to {to}: {text}")
 
@@ -37,7 +37,7 @@ async def reward(account: str, image: bytes) -> str:
     balance = await credit(account, 500)
     try:
         await send_sms(account, f"thank you, you have {balance}")
-    except outlive.errors.StepInterrupted:
+    except outlive.errors.StepInterruptedError:
         return "it is not known whether the message was sent"
     return f"{len(small)} bytes, {balance} cents"
 

@@ -75,7 +75,7 @@ async def main() -> None:
             try:
                 result = await run.result()
                 print(f"{run.id}: {result.state} {', '.join(result.data.notes)}".strip())
-            except outlive.errors.RunFailed as error:
+            except outlive.errors.RunFailedError as error:
                 print(f"{run.id}: {error.failure.message if error.failure else error}")
 
 

@@ -91,7 +91,7 @@ async def main() -> None:
         run = await engine.start(order, "lamp", id="order-7", tags={"tenant": "a"})
         try:
             await run.result()
-        except outlive.errors.RunFailed as error:
+        except outlive.errors.RunFailedError as error:
             print(error)
 
         page = await engine.list(

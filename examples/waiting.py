@@ -102,14 +102,14 @@ async def main() -> None:
             add = engine.ask("run-3", "add", Item("hat", count), start=(cart, "u-1"), key=f"evt-{count}", timeout=5)
             try:
                 print(f"{await add} in the cart")
-            except outlive.errors.AskFailed as error:
+            except outlive.errors.AskFailedError as error:
                 print(error.__cause__)
 
         run = await engine.start(reservation, "o-2", id="run-2")
         await engine.cancel("run-2", reason="the customer has left")  # durable, reaches steps, children and other hosts
         try:
             await run.result()
-        except outlive.errors.RunCancelled as error:
+        except outlive.errors.RunCancelledError as error:
             print(error)
 
 

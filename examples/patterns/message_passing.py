@@ -39,7 +39,7 @@ async def main() -> None:
         print("it was", await run.ask("set_language", "Swedish"), "and is", await run.published())
         try:
             await run.ask("set_language", "Klingon")
-        except outlive.errors.AskFailed as refused:
+        except outlive.errors.AskFailedError as refused:
             print(refused.__cause__)  # A validator's refusal leaves no trace in the journal.
         await run.signal("approve", "Ann")
         print(await run.result())

@@ -18,7 +18,7 @@ CREDIT_CENTS = 100_000
 TICK_LATE_SECONDS = 60.0
 """The last tick may be so old at the end: the fleet is stopped before everything is read."""
 ORDERS_PER_MINUTE_MIN = 10.0
-FAILURES = {"DeclinedError", "CreditRefusedError", "TimeoutError", "ApprovalExpired"}
+FAILURES = {"DeclinedError", "CreditRefusedError", "TimeoutError", "ApprovalExpiredError"}
 """How a checkout may fail; these are answers of the world, and no failures of the engine."""
 
 

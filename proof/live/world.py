@@ -295,8 +295,8 @@ async def end_of(engine: outlive.Engine, run: Run) -> End:
     if run.workflow in ("checkout", "write_letter"):
         try:
             result = await engine.get(run.id).result()
-        except (outlive.errors.RunCancelled, outlive.errors.RunTimedOut) as error:
+        except (outlive.errors.RunCancelledError, outlive.errors.RunTimedOutError) as error:
             reason = str(error)
-        except outlive.errors.RunFailed as error:
+        except outlive.errors.RunFailedError as error:
             reason = error.failure.type.rpartition(".")[2]
     return End(workflow=run.workflow, status=run.status, result=msgspec.to_builtins(result), reason=reason)

@@ -118,7 +118,7 @@ class Judge:
             epoch = getattr(event, "epoch", epoch)
             if isinstance(event, StepSucceeded):
                 self._read_success(book, event, epoch)
-            elif isinstance(event, StepFailed) and event.failure.type.endswith("StepInterrupted"):
+            elif isinstance(event, StepFailed) and event.failure.type.endswith("StepInterruptedError"):
                 self._world.sometimes["once step interrupted"] += 1
             elif isinstance(event, SignalReceived) and event.key:
                 keys[event.name, event.key] += 1
@@ -206,12 +206,16 @@ class Judge:
 
     def _judge_answers(self, case: Case, run: Run, results: list[str]) -> None:
         """A user who waited for the end got what is in the store."""
-        ends = {RunStatus.CANCELLED: "RunCancelled", RunStatus.TIMED_OUT: "RunTimedOut", RunStatus.FAILED: "RunFailed"}
+        ends = {
+            RunStatus.CANCELLED: "RunCancelledError",
+            RunStatus.TIMED_OUT: "RunTimedOutError",
+            RunStatus.FAILED: "RunFailedError",
+        }
         given = "" if run.result is None else self._machines.shown_end(run) if case.machine else self._value(run.result)
         end = ends.get(run.status) or given
         for result in results:
             self._world.sometimes["user got the end"] += 1
-            if case.is_repaired and result == "RunFailed":
+            if case.is_repaired and result == "RunFailedError":
                 self._world.sometimes["user got an end that was taken back"] += 1
             elif result != end:
                 self._world.complain(f"a user was answered that {run.id} gave {result}, and the store has {end}")

@@ -22,7 +22,7 @@ from outlive._define.talking import get
 from outlive._define.workflow import Workflow, workflow
 from outlive._model import Retry
 from outlive._runtime.tree.attempt import Attempt
-from outlive.errors import StepFailed, StepInterrupted, StepTimeoutError
+from outlive.errors import StepFailedError, StepInterruptedError, StepTimeoutError
 from proof.simulation.clock import running_loop
 from proof.simulation.ledger import Ledger
 from proof.simulation.machines.play import add_machines
@@ -174,7 +174,7 @@ async def _do(order: list[Any]) -> Any:
             retry = Retry(attempts=budget, first=first / 1000)
             try:
                 return await work.options(retry=retry)(tag, millis, fails)
-            except StepFailed as error:
+            except StepFailedError as error:
                 return ["failed", error.attempts]
         case ["sleep", millis]:
             await asyncio.sleep(millis / 1000)
@@ -229,7 +229,7 @@ async def _do_more(order: list[Any]) -> Any:
         case ["once", tag, millis]:
             try:
                 return await once(tag, millis)
-            except StepInterrupted:
+            except StepInterruptedError:
                 return "interrupted"
         case ["saga", tag, count, millis, breaks]:
             with suppress(Broken):
@@ -257,7 +257,7 @@ async def _do_more(order: list[Any]) -> Any:
             retry = Retry(attempts=budget, first=0.1)
             try:
                 return (await work.options(timeout=limit / 1000, retry=retry)(tag, millis, 0))[0]
-            except StepFailed:
+            except StepFailedError:
                 return "too slow"
             except StepTimeoutError:
                 return "too slow"

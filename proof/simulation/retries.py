@@ -7,7 +7,7 @@ was called again (the ledger sees that).
 from __future__ import annotations
 
 from outlive._values.run import ENDED
-from outlive.errors import RunCancelled, RunFailed, RunNotRetriableError, RunTimedOut
+from outlive.errors import RunCancelledError, RunFailedError, RunNotRetriableError, RunTimedOutError
 from proof.simulation.ledger import Ledger
 from proof.simulation.process import SimulatedEngine
 from proof.simulation.program import Case
@@ -38,9 +38,9 @@ class Repairers:
         async def verb(engine: SimulatedEngine) -> None:
             try:
                 await engine.get(case.id).result()
-            except (RunCancelled, RunTimedOut):
+            except (RunCancelledError, RunTimedOutError):
                 return
-            except RunFailed as error:
+            except RunFailedError as error:
                 # The message ends with what broke.
                 self._ledger.repaired.add(str(error).rpartition(" ")[2])
                 await self._retry(engine, case)

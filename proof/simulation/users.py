@@ -18,15 +18,15 @@ from outlive._values.run import ENDED
 from outlive.errors import (
     ApprovalClosedError,
     ApprovalNotFoundError,
-    AskFailed,
+    AskFailedError,
     AskRefusedError,
     EngineClosedError,
-    RunCancelled,
-    RunFailed,
+    RunCancelledError,
+    RunFailedError,
     RunFinishedError,
     RunNotFoundError,
     RunParkedError,
-    RunTimedOut,
+    RunTimedOutError,
     StoreUnavailableError,
 )
 from proof.simulation.forks import Forkers
@@ -169,7 +169,7 @@ class Users:
                 answer = await engine.ask(case.id, name, number, key=str(number), reply=int)
             except AskRefusedError:
                 answer = "refused"
-            except AskFailed as error:
+            except AskFailedError as error:
                 answer = str(error.__cause__)
             self.answers[case.id].asks.append((name, number, answer))
 
@@ -216,7 +216,7 @@ class Users:
             try:
                 handle = engine.get(case.id)
                 heard = shown_end(await handle.result()) if case.machine else await handle.result()
-            except (RunCancelled, RunTimedOut, RunFailed) as error:
+            except (RunCancelledError, RunTimedOutError, RunFailedError) as error:
                 heard = type(error).__name__
             self.answers[case.id].results.append(heard)
 

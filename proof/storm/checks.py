@@ -228,7 +228,7 @@ def zombies_committed_nothing(it: Evidence) -> Iterator[str]:
                 case RunClaimed():
                     epoch = event.epoch
                 case StepSucceeded() | StepFailed() | AttemptFailed():
-                    if isinstance(event, StepFailed) and event.failure.type.endswith("StepInterrupted"):
+                    if isinstance(event, StepFailed) and event.failure.type.endswith("StepInterruptedError"):
                         continue  # Written by the next owner, which cannot know.
                     key = f"{child_id(living_id(root_id), event.run)}:{event.call}:{nonce}"
                     if (key, epoch, event.attempt) not in seen:

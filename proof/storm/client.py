@@ -184,7 +184,7 @@ class Client:
         """Wait until a run has failed, repair what it needs, and let it go on at what failed."""
         try:
             await insist(lambda: self._engine.get(it.id).result())
-        except errors.RunFailed:
+        except errors.RunFailedError:
             repair = outlive.checkpoints.Checkpoint(it.number, "repaired")
             # A call that got no answer may have done either.
             with suppress(errors.DuplicateCheckpointError):
@@ -217,11 +217,11 @@ class Client:
             if it.batch:
                 return "succeeded", await insist(lambda: self._total_of_batch(it))
             return "succeeded", await insist(lambda: self._engine.get(it.id).result())
-        except errors.RunCancelled:
+        except errors.RunCancelledError:
             return "cancelled", None
-        except errors.RunTimedOut:
+        except errors.RunTimedOutError:
             return "timed_out", None
-        except errors.RunFailed:
+        except errors.RunFailedError:
             return "failed", None
 
     async def _total_of_batch(self, it: Job) -> int:

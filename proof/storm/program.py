@@ -189,7 +189,7 @@ async def take_once(op: Op) -> int:
     """A step that is not called again: whether it was interrupted or not, it adds the same."""
     try:
         return await steps.call_once(op.place, op.value, op.fails)
-    except outlive.errors.StepInterrupted:
+    except outlive.errors.StepInterruptedError:
         return op.value
 
 
@@ -207,7 +207,7 @@ async def lapse(op: Op) -> int:
     """Ask people for something that is never decided."""
     try:
         await outlive.wait_for_approval(f"undecided-{op.place}", deadline=EXPIRE_SECONDS)
-    except outlive.errors.ApprovalExpired:
+    except outlive.errors.ApprovalExpiredError:
         return op.value
     return -1
 

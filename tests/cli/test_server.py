@@ -34,7 +34,7 @@ async def cli_served_child(n: int) -> int:
 
 
 class Declined(Exception):
-    """Not named in `raises=`: the workflow gets a `StepFailed`."""
+    """Not named in `raises=`: the workflow gets a `StepFailedError`."""
 
 
 @outlive.step
@@ -69,9 +69,9 @@ async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path / 'served.db'}"
     async with Engine(url, name="anvil", schedules=False, flows=False) as engine, served(engine) as address:
         failed = await engine.start(cli_served, 13, id="f-1", tags={"tenant": "a"})
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await failed.result()
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(cli_served_order, 13, id="s-1")).result()
         run = await engine.start(cli_served, 1, id="w-1")
         async for entry in run.follow():

@@ -149,7 +149,7 @@ async def test_no_exception_of_a_run_ends_its_worker(url: str, command: Begin, l
     worker.ready()
     async with outlive.Engine(url, worker=False) as client:
         for how, name in (("step", "KeyboardInterrupt"), ("body", "KeyboardInterrupt"), ("task", "SystemExit")):
-            with pytest.raises(outlive.errors.RunFailed, match=name):
+            with pytest.raises(outlive.errors.RunFailedError, match=name):
                 await (await client.start(shop.fall, how, id=how)).result(timeout=20)
         ledger.open_gate()
         assert "a-1 a-2" == await (await client.start(shop.order, "a", id="a")).result(timeout=20)

@@ -79,7 +79,7 @@ async def a_busy_store(site: Site) -> None:
     for number in range(3):
         await (await engine.start(shop.dash_order, number, id=f"order-{number}")).result()
     shop.Bank.is_open = False
-    with pytest.raises(outlive.errors.RunFailed):
+    with pytest.raises(outlive.errors.RunFailedError):
         await (await engine.start(shop.dash_order, 0, id="broken-0")).result()
     shop.Bank.is_open = True
     await engine.start(shop.dash_patient, id="patient-0", tags={"tenant": "acme"})

@@ -31,7 +31,7 @@ async def some_runs(site: Site) -> None:
     shop.Bank.is_open = False
     for number in range(2):
         failing = await engine.start(shop.dash_order, number, id=f"broken-{number}", tags={"tenant": "umbrella"})
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await failing.result()
     await engine.start(shop.dash_patient, id="patient-0")
     async for entry in (await engine.start(shop.dash_refund, id="refund-0")).follow():

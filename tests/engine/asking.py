@@ -12,7 +12,7 @@ import pydantic
 import outlive
 from outlive._values.approval import ApprovalRequest
 from outlive.client.handle import RunHandle
-from outlive.errors import ApprovalExpired
+from outlive.errors import ApprovalExpiredError
 from tests.engine.support import hold, until
 
 
@@ -43,7 +43,7 @@ async def asking_plainly(times: int = 1) -> list[Any]:
 async def asking_until(seconds: float) -> str:
     try:
         answer = await outlive.wait_for_approval("refund", deadline=timedelta(seconds=seconds))
-    except ApprovalExpired as error:
+    except ApprovalExpiredError as error:
         return f"{type(error).__name__} {error.name}"
     return answer.by
 

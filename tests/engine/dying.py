@@ -95,7 +95,7 @@ async def deaths(place: Place, workflow: Any, *args: Any) -> AsyncIterator[str]:
 
             async def run(engine: outlive.Engine, run_id: str = run_id) -> None:
                 handle = await engine.start(workflow, *args, id=run_id)
-                with suppress(outlive.errors.RunFailed):
+                with suppress(outlive.errors.RunFailedError):
                     await handle.result()
 
             is_dead = await _live(place, run, last=last, is_done=is_done)
@@ -109,7 +109,7 @@ async def die_at_each_commit(place: Place, run_id: str, **options: Any) -> Async
     """Let worker after worker die at one of its commits, in both ways, until the run has ended; yields after each."""
 
     async def wait(engine: outlive.Engine) -> None:
-        with suppress(outlive.errors.RunFailed):
+        with suppress(outlive.errors.RunFailedError):
             await engine.get(run_id).result()
 
     for turn in range(10_000):

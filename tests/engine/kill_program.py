@@ -56,7 +56,7 @@ async def kill_workflow() -> list[Any]:
     total.append(await kill_enter(1))
     try:
         return [*total, await kill_once()]
-    except outlive.errors.StepInterrupted:
+    except outlive.errors.StepInterruptedError:
         return [*total, "interrupted"]
 
 

@@ -54,7 +54,7 @@ async def main(url: str) -> None:
         run = await engine.start(saga_program, id="run-1")
         try:
             await run.result()
-        except outlive.errors.RunFailed as error:
+        except outlive.errors.RunFailedError as error:
             sys.stdout.write(f"{error}\n")
 
 

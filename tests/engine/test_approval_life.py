@@ -40,7 +40,7 @@ async def test_a_deadline_that_passes_closes_the_approval(place: Place) -> None:
         await waits(run)
         place.clock.skip(seconds=2 * DAY)
 
-        assert "ApprovalExpired refund" == await in_time(run.result())
+        assert "ApprovalExpiredError refund" == await in_time(run.result())
         with pytest.raises(ApprovalClosedError, match="nothing was decided"):
             await run.approve("refund", by="ann")
         (entry,) = await run.approvals()
@@ -64,7 +64,7 @@ async def test_no_decision_counts_after_the_deadline_though_no_worker_runs(place
         assert ["approved", "closed"] == [(await client.approvals(id))[0].status for id in ("early", "late")]
     async with place.engine() as engine:
         assert "ann" == await in_time(engine.get("early").result())
-        assert "ApprovalExpired refund" == await in_time(engine.get("late").result())
+        assert "ApprovalExpiredError refund" == await in_time(engine.get("late").result())
 
 
 async def test_a_timeout_around_it_closes_the_approval(place: Place) -> None:
@@ -96,7 +96,7 @@ async def test_cancelling_the_run_closes_the_approval(engine: outlive.Engine) ->
     await waits(run)
     await run.cancel()
 
-    with pytest.raises(outlive.errors.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelledError):
         await in_time(run.result())
     assert 1 == len(await events_of(run, ApprovalClosed))
     with pytest.raises(ApprovalClosedError):

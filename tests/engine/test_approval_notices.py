@@ -165,6 +165,6 @@ async def test_a_step_that_cannot_take_a_notice_is_found_before_anybody_is_asked
     """The error names the step."""
     run = await engine.start(telling, "untyped")
 
-    with pytest.raises(outlive.errors.RunFailed, match="tell_untyped"):
+    with pytest.raises(outlive.errors.RunFailedError, match="tell_untyped"):
         await in_time(run.result())
     assert [] == await run.approvals()

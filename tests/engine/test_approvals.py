@@ -216,7 +216,7 @@ async def test_a_decision_that_the_end_of_the_run_overtakes_is_refused(place: Pl
         slow = asyncio.create_task(client.approve("run-1", "go", by="bob"))
         await in_time(stores[0].waiting["deliver"].wait())
         await run.cancel()
-        with pytest.raises(outlive.errors.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelledError):
             await in_time(run.result())
         stores[0].gates["deliver"].set()
 
@@ -274,7 +274,7 @@ async def test_a_name_must_be_one_that_journals_can_use(engine: outlive.Engine) 
     """Else two requests could have one identity."""
     run = await engine.start(asking_strangely, "refund#2")
 
-    with pytest.raises(outlive.errors.RunFailed, match="use letters, digits"):
+    with pytest.raises(outlive.errors.RunFailedError, match="use letters, digits"):
         await in_time(run.result())
 
 
@@ -305,7 +305,7 @@ async def test_a_request_that_makes_no_sense_is_refused(
     """Before anybody is asked."""
     run = await engine.start(asking_strangely, "refund", options)
 
-    with pytest.raises(outlive.errors.RunFailed, match=told):
+    with pytest.raises(outlive.errors.RunFailedError, match=told):
         await in_time(run.result())
     assert [] == await events_of(run, ApprovalRequested)
 

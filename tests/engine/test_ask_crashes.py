@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import AskAnswered, AskReceived
-from outlive.errors import AskFailed, AskRefusedError, EngineClosedError
+from outlive.errors import AskFailedError, AskRefusedError, EngineClosedError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash import Survivor
 from outlive.testing.crash.everywhere import POINTS_MAX
@@ -65,7 +65,7 @@ async def ask_all(engine: TestEngine, run_id: str, *, numbers: tuple[int, ...]) 
     for number in numbers:
         try:
             answer: Any = await engine.ask(run_id, "square", number, key=f"k{number}")
-        except AskFailed as error:
+        except AskFailedError as error:
             answer = repr(error.__cause__)
         ANSWERS.setdefault(number, []).append(answer)
 

@@ -22,7 +22,7 @@ from outlive.codecs import Encryption
 from outlive.errors import (
     ArgumentTypeError,
     AskAnsweredError,
-    AskFailed,
+    AskFailedError,
     AskNotFoundError,
     AskRefusedError,
     AskTimeoutError,
@@ -140,7 +140,7 @@ async def test_an_answer_may_be_an_error() -> None:
     """The caller gets one class of error, with the exception of the workflow as its cause; the run goes on."""
     async with TestEngine() as engine:
         run = await engine.start(cart, "u-1")
-        with pytest.raises(AskFailed, match=r"answered ask 'add' with an error: .*OutOfStockError: moon") as caught:
+        with pytest.raises(AskFailedError, match=r"answered ask 'add' with an error: .*StockError: moon") as caught:
             await run.ask("add", Item("moon", 1), key="k")
 
         assert (caught.value.run_id, caught.value.name, caught.value.key) == (run.id, "add", "k")
@@ -152,7 +152,7 @@ async def test_a_body_that_cannot_be_read_is_answered_with_an_error() -> None:
     """It is not set aside: its sender waits for an answer."""
     async with TestEngine() as engine:
         run = await engine.start(cart, "u-1")
-        with pytest.raises(AskFailed) as caught:
+        with pytest.raises(AskFailedError) as caught:
             await run.ask("add", "a hat")
 
         assert isinstance(caught.value.__cause__, UnreadableError)
@@ -324,7 +324,7 @@ async def test_a_validator_refuses_without_a_trace(engine: outlive.Engine) -> No
     run = await engine.start(cart, "u-1", 1)
     await waits(run)
     for body in (Item("hat", 100), Item("hat", 5)):
-        with pytest.raises(AskFailed, match="100 are too many") as caught:
+        with pytest.raises(AskFailedError, match="100 are too many") as caught:
             await in_time(run.ask("add", body, key="evt-1"))
         assert isinstance(caught.value.__cause__, ValueError)
 
@@ -353,7 +353,7 @@ async def test_a_refusal_does_not_wait_for_a_step_that_runs(engine: outlive.Engi
     before = await journal_of(run)
 
     for _ in range(2):
-        with pytest.raises(AskFailed, match="too many"):
+        with pytest.raises(AskFailedError, match="too many"):
             await in_time(run.ask("add", Item("hat", 100)))
     assert await journal_of(run) == before
 
@@ -375,7 +375,7 @@ async def test_an_early_ask_is_judged_when_it_is_taken() -> None:
 
     assert answers[0] == 1
     assert answers[3] == 2
-    assert [str(each.__cause__)[:3] for each in answers[1:3] if isinstance(each, AskFailed)] == ["100", "ask"]
+    assert [str(each.__cause__)[:3] for each in answers[1:3] if isinstance(each, AskFailedError)] == ["100", "ask"]
     assert [event.checked for event in received] == [False] * 4
 
 
@@ -483,7 +483,7 @@ async def test_asks_are_served_beside_the_main_line() -> None:
         run = await engine.start(cart_with_two_names)
         assert [await run.ask("add", name) for name in ("hat", "cap")] == [1, 2]
         assert await run.ask("remove", "hat") == 1
-        with pytest.raises(AskFailed, match="not in list"):
+        with pytest.raises(AskFailedError, match="not in list"):
             await run.ask("remove", "hat")
         assert await run.why() == "it waits for signal 'checkout' or ask 'add' or ask 'remove'"
         assert [each.id for each in await engine.list(waiting_for="remove")] == [run.id]
@@ -567,7 +567,7 @@ async def test_what_is_given_is_checked() -> None:
             given: dict[str, Any] = {"name": "add"} | wrong
             with pytest.raises(error, match=f"engine.ask.*{next(iter(wrong))}"):
                 await engine.ask("cart-1", **given)
-        with pytest.raises(outlive.errors.RunFailed, match="give a plain function"):
+        with pytest.raises(outlive.errors.RunFailedError, match="give a plain function"):
             await (await engine.start(cart_with_async_validator)).result()
 
 
@@ -680,7 +680,7 @@ async def test_what_was_judged_stays_judged(place: Place) -> None:
     Strictness.most = 2
     try:
         async with place.engine() as engine:
-            with pytest.raises(AskFailed, match="5 is over 2"):
+            with pytest.raises(AskFailedError, match="5 is over 2"):
                 await in_time(engine.ask(run.id, "add", 5))
             Strictness.most = 10
             assert await in_time(engine.ask(run.id, "add", 9)) == 3
@@ -688,7 +688,7 @@ async def test_what_was_judged_stays_judged(place: Place) -> None:
     finally:
         Strictness.most = 5
     assert answers[0] == 1
-    assert isinstance(answers[1], AskFailed)
+    assert isinstance(answers[1], AskFailedError)
 
 
 class ForgetfulStore(WatchedStore):

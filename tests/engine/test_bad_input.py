@@ -119,7 +119,7 @@ async def test_an_argument_of_a_step_that_cannot_be_stored_fails_the_call(engine
     """The step never runs."""
     run = await engine.start(bad_step_argument)
 
-    with pytest.raises(outlive.errors.RunFailed, match=r"argument 1 of take cannot be stored: at \$\.bad\[0\], lock"):
+    with pytest.raises(outlive.errors.RunFailedError, match=r"argument 1 of take cannot be stored: at \$\.bad\[0\]"):
         await in_time(run.result())
     assert [] == stage.calls
 

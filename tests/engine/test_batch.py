@@ -25,11 +25,11 @@ from outlive.errors import (
     DefinitionError,
     InvalidRunIdError,
     ResultTimeoutError,
-    RunCancelled,
+    RunCancelledError,
     RunExistsError,
-    RunFailed,
+    RunFailedError,
     RunNotRetriableError,
-    StepFailed,
+    StepFailedError,
     UnserialisableError,
 )
 from outlive.limits import Limits, Tolerance
@@ -123,7 +123,7 @@ async def cancels_detached() -> str:
     child.cancel()
     try:
         await child.result()
-    except RunCancelled:
+    except RunCancelledError:
         return "cancelled"
     return "ended"
 
@@ -134,7 +134,7 @@ async def cancels_child() -> str:
     child.cancel()
     try:
         await child.result()
-    except RunCancelled:
+    except RunCancelledError:
         return "cancelled"
     return "ended"
 
@@ -298,7 +298,7 @@ async def test_a_failing_item_does_not_fail_the_batch(engine: outlive.Engine) ->
     assert await batch.result() == {"total": 5, "succeeded": 3, "failed": 2}
     odd = await engine.start_batch(raise_unregistered, [1])
     (item,) = await collect(odd)
-    assert isinstance(item.error, StepFailed)
+    assert isinstance(item.error, StepFailedError)
     assert "Unregistered" in str(item.error)
 
 
@@ -319,7 +319,7 @@ async def test_one_item_can_be_cancelled(engine: outlive.Engine) -> None:
     await engine.cancel("b~chunk1~1", reason="enough")
 
     (result,) = await in_time(batch.results())
-    assert isinstance(result, RunCancelled)
+    assert isinstance(result, RunCancelledError)
     assert "enough" in str(result)
 
 
@@ -332,10 +332,10 @@ async def test_more_failures_than_are_tolerated_fail_the_batch(engine: outlive.E
     """It stops soon after; what has ended stays to be read."""
     batch = await engine.start_batch(refuse_odd, range(600), concurrency=4, tolerate=tolerate)
 
-    with pytest.raises(RunFailed, match=r"of 600 items failed, and 1[02] were tolerated"):
+    with pytest.raises(RunFailedError, match=r"of 600 items failed, and 1[02] were tolerated"):
         await in_time(batch.results())
     seen: list[outlive.types.BatchItem[int]] = []
-    with pytest.raises(RunFailed, match="were tolerated"):
+    with pytest.raises(RunFailedError, match="were tolerated"):
         await read_into(seen, batch)
     assert 10 < sum(item.error is not None for item in seen) < 60
 
@@ -355,7 +355,7 @@ async def test_rows_that_have_not_succeeded_are_a_batch_of_their_own(engine: out
     batch = await engine.start_batch(
         refuse_until_repaired, rows, id="b", tolerate=allowed, tags={"team": "a"}, headers={"tenant": "x"}
     )
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         await batch.result()
     done = {item.result async for item in batch_items(batch) if item.error is None}
     assert 0 < len(done) < CHUNK_ITEMS_MAX
@@ -393,7 +393,7 @@ async def batch_items(batch: outlive.types.Batch[Any]) -> AsyncIterator[outlive.
     try:
         async for item in batch.items():
             yield item
-    except RunFailed:
+    except RunFailedError:
         return
 
 
@@ -514,9 +514,9 @@ async def test_cancelling_a_batch_cancels_its_chunks(engine: outlive.Engine) -> 
         await stage.gate("item").reached()
     await batch.cancel(reason="enough")
 
-    with pytest.raises(RunCancelled, match="enough"):
+    with pytest.raises(RunCancelledError, match="enough"):
         await in_time(batch.results())
-    with pytest.raises(RunCancelled, match="enough"):
+    with pytest.raises(RunCancelledError, match="enough"):
         await collect(batch)
     assert len(await events_of(batch.run, DetachedCancelled)) == 3
 
@@ -533,7 +533,7 @@ async def test_a_chunk_that_was_cancelled_from_outside_fails_the_batch(engine: o
     await stage.gate("item").reached()
     await engine.cancel("b~chunk1")
 
-    with pytest.raises(RunFailed, match="b~chunk1 was cancelled"):
+    with pytest.raises(RunFailedError, match="b~chunk1 was cancelled"):
         await in_time(batch.results())
     stage.gate("item").open()
 

@@ -16,12 +16,12 @@ import pytest
 import outlive
 from outlive._journal.event import RunRetried, StepSucceeded
 from outlive.errors import (
-    RunCancelled,
-    RunFailed,
+    RunCancelledError,
+    RunFailedError,
     RunFinishedError,
     RunNotFoundError,
     RunNotRetriableError,
-    RunTimedOut,
+    RunTimedOutError,
 )
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
@@ -83,7 +83,7 @@ async def back_ship(what: str) -> str:
 
 async def fail(run: outlive.types.RunHandle[Any]) -> None:
     """Wait until a run has failed."""
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         await run.result()
 
 
@@ -290,11 +290,11 @@ async def test_cancelled_run_goes_on_and_can_be_cancelled_again(engine: TestEngi
     run = await engine.start(back_patient, 10)
     await run.signal("go", "now", key="k")
     await run.cancel(reason="a mistake")
-    with pytest.raises(RunCancelled):
+    with pytest.raises(RunCancelledError):
         await run.result()
     await run.retry()
     await run.cancel(reason="no mistake")
-    with pytest.raises(RunCancelled, match="no mistake"):
+    with pytest.raises(RunCancelledError, match="no mistake"):
         await run.result()
     await run.retry()
     await run.signal("go", "again", key="k")
@@ -307,7 +307,7 @@ async def test_run_that_was_cancelled_before_it_began(engine: TestEngine) -> Non
     """It begins."""
     run = await engine.start(back_patient, 0)
     await run.cancel()
-    with suppress(RunCancelled):
+    with suppress(RunCancelledError):
         await run.result()
     await run.retry()
     await run.signal("go", "at last")
@@ -317,7 +317,7 @@ async def test_run_that_was_cancelled_before_it_began(engine: TestEngine) -> Non
 async def test_timed_out_run_has_its_time_again(engine: TestEngine) -> None:
     """And a sleep that was half over has the other half ahead: the run's clock stood still."""
     run = await engine.start(back_patient, 100, timeout=60)
-    with pytest.raises(RunTimedOut):
+    with pytest.raises(RunTimedOutError):
         await run.result()
     await engine.skip(timedelta(hours=1))
     begun_at = engine.now()
@@ -690,7 +690,7 @@ async def test_retry_survives_every_crash(points: int) -> None:
         world.is_repaired = any(isinstance(event, RunRetried) for event in await journal_of(engine, run_id))
         with suppress(RunFinishedError):
             await engine.signal(run_id, "go", 1, key="go")
-        with suppress(RunFailed):
+        with suppress(RunFailedError):
             await engine.get(run_id).result()
         if await engine.get(run_id).status() == "failed":
             world.is_repaired = True

@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive.client.bulk import AT_ONCE, side_by_side
-from outlive.errors import InvalidArgumentError, RunFailed, RunNotRetriableError
+from outlive.errors import InvalidArgumentError, RunFailedError, RunNotRetriableError
 from outlive.testing import TestEngine
 
 broken = {1, 2, 3, 4}
@@ -23,7 +23,7 @@ async def engine() -> AsyncIterator[TestEngine]:
         for number in range(6):
             run = await engine.start(bulk_order, number, id=f"o-{number}", tags={"odd": str(number % 2)})
             if number in broken:
-                with pytest.raises(RunFailed):
+                with pytest.raises(RunFailedError):
                     await run.result()
             else:
                 await run.result()
@@ -144,7 +144,7 @@ async def test_child_runs_are_acted_on_as_they_are_listed() -> None:
         await engine.cancel(workflow="bulk_leaf", roots_only=False)
 
         assert ([], listed, ["t"]) == tuple([it.id for it in found] for found in (roots, shown, tree))
-        assert await engine.get("t").result() == "RunCancelled RunCancelled"
+        assert await engine.get("t").result() == "RunCancelledError RunCancelledError"
         # Of a verb that is for the whole tree, one run of each.
         again = await engine.retry(workflow="bulk_leaf", dry_run=True, roots_only=False)
         assert [it.id for it in again] == listed[:1]

@@ -106,7 +106,7 @@ async def test_bad_start_of_a_burst_is_refused(options: dict[str, Any], error: t
     """With what to do; nothing is started."""
     async with TestEngine() as engine:
         run = await engine.start(badly_gathered, options)
-        with pytest.raises(outlive.errors.RunFailed, match=text) as found:
+        with pytest.raises(outlive.errors.RunFailedError, match=text) as found:
             await run.result()
         assert await engine.count(workflow="index_of") == 0
     assert error.__name__ in str(found.value)

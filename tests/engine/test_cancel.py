@@ -64,7 +64,7 @@ async def cancelled_too_late() -> str:
 
 async def is_cancelled(run: Any, reason: str = "enough") -> None:
     """Return when a run has ended as cancelled, for this reason."""
-    with pytest.raises(outlive.errors.RunCancelled, match=reason):
+    with pytest.raises(outlive.errors.RunCancelledError, match=reason):
         await in_time(run.result())
     assert await run.status() == "cancelled"
 
@@ -190,7 +190,7 @@ async def test_a_parked_run_is_cancelled_at_once(engine: outlive.Engine) -> None
     await parks(run)
     await run.cancel(reason="enough")
 
-    with pytest.raises(outlive.errors.RunCancelled, match="enough"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="enough"):
         await in_time(run.result())
     assert await run.status() == "cancelled"
 
@@ -210,5 +210,5 @@ async def test_a_handle_of_a_cancelled_run_says_why(engine: outlive.Engine) -> N
     await run.cancel()
     await reaches(run, "cancelled")
 
-    with pytest.raises(outlive.errors.RunCancelled, match="no reason given"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="no reason given"):
         await in_time(run.result())

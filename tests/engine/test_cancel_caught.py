@@ -16,7 +16,7 @@ import outlive
 from outlive._journal.event import CancelRequested, RunSucceeded
 from outlive._values.run import ENDED
 from outlive.client.handle import RunHandle
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import crash_everywhere
 from tests.engine.inside import journal_of
 from tests.engine.support import SkippingClock, events_of, hold, in_time, note, stage, until, waits
@@ -41,8 +41,8 @@ async def cancelled(engine: outlive.Engine, workflow: Any, *args: Any) -> RunHan
 
 async def ends_as(run: RunHandle[Any], status: str) -> None:
     """Return when a run has ended in this way."""
-    kinds = {"cancelled": outlive.errors.RunCancelled, "timed_out": outlive.errors.RunTimedOut}
-    with pytest.raises(kinds.get(status, RunFailed)):
+    kinds = {"cancelled": outlive.errors.RunCancelledError, "timed_out": outlive.errors.RunTimedOutError}
+    with pytest.raises(kinds.get(status, RunFailedError)):
         await in_time(run.result())
     assert await run.status() == status
 

@@ -75,7 +75,7 @@ async def parent_of_failing(kind: str) -> str:
         await (child_failing(7) if kind == "registered" else child_failing_plainly("plain"))
     except ChildishError as error:
         return f"itself: {error} {error.code}"
-    except outlive.errors.RunFailed as error:
+    except outlive.errors.RunFailedError as error:
         return f"{error} / {error.failure.type}"
     return "went on"
 
@@ -108,7 +108,7 @@ async def parent_with_patience(seconds: float) -> str:
     child = await outlive.start(child_sleeping, DAY, timeout=seconds)
     try:
         return await child.result()
-    except outlive.errors.RunTimedOut as error:
+    except outlive.errors.RunTimedOutError as error:
         return str(error)
 
 
@@ -160,7 +160,7 @@ async def test_children_have_children(engine: outlive.Engine) -> None:
 
 
 async def test_a_failing_child_raises_in_its_parent(engine: outlive.Engine) -> None:
-    """As its own class where the child's workflow registers it, else as `RunFailed` with everything on it."""
+    """As its own class where the child's workflow registers it, else as `RunFailedError` with everything on it."""
     run = await engine.start(parent_of_failing, "registered", id="run-1")
     assert "itself: code 7 7" == await in_time(run.result())
     assert await engine.get("run-1~1").status() == "failed"
@@ -176,7 +176,7 @@ async def test_children_are_cancelled_with_their_parent(engine: outlive.Engine) 
     await stage.gate("b").reached()
     await run.cancel(reason="enough")
 
-    with pytest.raises(outlive.errors.RunCancelled, match="enough"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="enough"):
         await in_time(run.result())
     told = ["a cancelled", "a cleaned up", "b cancelled", "b cleaned up"]
     assert told == sorted(call for call in stage.calls if " " in call)
@@ -184,13 +184,13 @@ async def test_children_are_cancelled_with_their_parent(engine: outlive.Engine) 
 
 
 async def test_a_child_alone_may_be_cancelled(engine: outlive.Engine) -> None:
-    """Its parent hears of it as `RunCancelled`, and its siblings go on."""
+    """Its parent hears of it as `RunCancelledError`, and its siblings go on."""
     run = await engine.start(parent_of_held, ["a", "b"], id="run-1")
     await stage.gate("a").reached()
     await stage.gate("b").reached()
     await engine.cancel("run-1~2", reason="just this one")
 
-    with pytest.raises(outlive.errors.RunFailed, match="run-1~2 was cancelled: just this one"):
+    with pytest.raises(outlive.errors.RunFailedError, match="run-1~2 was cancelled: just this one"):
         await in_time(run.result())
     assert await run.status() == "failed"
 
@@ -224,7 +224,7 @@ async def test_a_started_child_has_a_handle(engine: outlive.Engine) -> None:
 
 
 async def test_a_child_may_have_a_timeout(place: Place) -> None:
-    """It counts for the child and raises `RunTimedOut` in the parent."""
+    """It counts for the child and raises `RunTimedOutError` in the parent."""
     async with place.engine() as engine:
         run = await engine.start(parent_with_patience, DAY / 2, id="run-1")
         await waits(run)
@@ -238,7 +238,7 @@ async def test_a_child_of_the_tree_cannot_have_an_id_of_its_own(engine: outlive.
     """An id or tags given to a child that is not detached are refused, not forgotten."""
     run = await engine.start(parent_with_wishes)
 
-    with pytest.raises(outlive.errors.RunFailed, match="detached=True") as caught:
+    with pytest.raises(outlive.errors.RunFailedError, match="detached=True") as caught:
         await in_time(run.result())
     assert ConfigurationError.__name__ in caught.value.failure.type
 

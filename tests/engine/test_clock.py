@@ -13,7 +13,7 @@ import pytest
 
 import outlive
 from outlive._model import WaitKind
-from outlive.errors import InvalidArgumentError, NotBegunError, RunFailed, RunTimedOut
+from outlive.errors import InvalidArgumentError, NotBegunError, RunFailedError, RunTimedOutError
 from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, in_time, registry_of, until, waits
 
@@ -144,7 +144,7 @@ async def test_timeout_counts_from_the_beginning(place: Place) -> None:
         run = engine.get("r")
         await waits(run)
         place.clock.skip(seconds=61)
-        with pytest.raises(RunTimedOut):
+        with pytest.raises(RunTimedOutError):
             await in_time(run.result())
 
 
@@ -214,7 +214,7 @@ async def test_time_until_the_next_claim_spends_nothing(place: Place, verb: str)
     """Neither the time between the end and the retry nor that between the retry and the claim."""
     async with place.engine() as engine:
         await engine.start(clock_nap_beside, id="r", timeout=2 * HOUR)
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await in_time(engine.get("r").result())
     place.clock.skip(seconds=HOUR)
     world.is_repaired = True
@@ -325,7 +325,7 @@ async def clock_rounds() -> None:
 async def times_out(place: Place, run: outlive.types.RunHandle[Any]) -> None:
     """Let the rest of the time of a run pass."""
     place.clock.skip(seconds=await deadline_of(place, run) + 1)
-    with pytest.raises(RunTimedOut):
+    with pytest.raises(RunTimedOutError):
         await in_time(run.result())
 
 
@@ -374,7 +374,7 @@ async def test_run_that_no_worker_begins_in_time_fails(place: Place) -> None:
         assert "it fails if no worker has begun it by" in await run.why()
         async with place.engine(registry=registry_of()):
             place.clock.skip(seconds=301)
-            with pytest.raises(RunFailed, match="no worker had begun it by") as failed:
+            with pytest.raises(RunFailedError, match="no worker had begun it by") as failed:
                 await in_time(run.result())
         assert isinstance(failed.value.__cause__, NotBegunError)
         assert "failed: outlive.errors.NotBegunError" in await run.why()
@@ -392,7 +392,7 @@ async def test_worker_that_comes_too_late_does_not_begin_it(place: Place) -> Non
         await client.start(clock_nap, id="soon", begin_within=3 * HOUR)
         place.clock.skip(seconds=2 * HOUR)
     async with place.engine() as engine:
-        with pytest.raises(RunFailed, match="no worker had begun it by"):
+        with pytest.raises(RunFailedError, match="no worker had begun it by"):
             await in_time(engine.get("late").result())
         assert is_whole(await left_of(place, engine.get("soon")))
         assert world.calls == ["begun"]

@@ -297,7 +297,7 @@ async def test_people_do_not_see_what_is_redacted(place: Place, codecs: list[Any
         assert result.data["result"] == {"user": "ann", "token": "[redacted]"}
 
         failed = await engine.start(visit, "ann", f"wrong-{MARKER}", id="failed")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await in_time(failed.result())
         assert MARKER not in text_of(await engine.history("failed"))
         assert MARKER not in await failed.why()

@@ -14,11 +14,11 @@ from outlive._journal.event import RunContinued, RunCreated, SignalReceived, Ste
 from outlive.errors import (
     ConfigurationError,
     NotInRunError,
-    RunCancelled,
+    RunCancelledError,
     RunContinuedError,
-    RunFailed,
+    RunFailedError,
     RunFinishedError,
-    RunTimedOut,
+    RunTimedOutError,
 )
 from tests.engine.dying import die_at_each_commit
 from tests.engine.faults import FaultyStore, faulty
@@ -174,7 +174,7 @@ async def calls_continuing_child() -> str:
         await continues_as_child()
     except ConfigurationError as error:
         return str(error)
-    except RunFailed as error:
+    except RunFailedError as error:
         return str(error)
     return "it went"
 
@@ -312,7 +312,7 @@ async def test_a_failure_of_the_last_generation_is_the_failure_of_the_run(engine
     """With its cause."""
     run = await engine.start(fails_at_last, 2)
 
-    with pytest.raises(RunFailed, match="in the end"):
+    with pytest.raises(RunFailedError, match="in the end"):
         await in_time(run.result())
 
 
@@ -335,7 +335,7 @@ async def test_tags_deadline_and_publications_are_carried_over(place: Place) -> 
             assert await run.published() == {"turn": turn, "born": None}
         place.clock.skip(seconds=60)
 
-        with pytest.raises(RunTimedOut):
+        with pytest.raises(RunTimedOutError):
             await in_time(run.result())
 
 
@@ -380,7 +380,7 @@ async def test_a_cancel_that_comes_while_it_goes_on_reaches_the_next_generation(
         place.clock.skip(seconds=60)
         stores[0].gates["read_inbox"].set()
 
-        with pytest.raises(RunCancelled, match="enough"):
+        with pytest.raises(RunCancelledError, match="enough"):
             await in_time(run.result())
 
 
@@ -392,7 +392,7 @@ async def test_a_cancel_that_comes_while_it_winds_up_ends_it(engine: outlive.Eng
     await until(lambda: _has_taken(run))
     stage.gate("winding up").open()
 
-    with pytest.raises(RunCancelled, match="enough"):
+    with pytest.raises(RunCancelledError, match="enough"):
         await in_time(run.result())
     assert not await _exists(engine, "r~gen1")
 
@@ -443,7 +443,7 @@ async def has_a_child_to_cancel(left: int) -> str:
     child = await outlive.start(child_that_sleeps)
     try:
         await child.result()
-    except RunCancelled:
+    except RunCancelledError:
         if left:
             outlive.continue_as_new(left - 1)
         return "cancelled"

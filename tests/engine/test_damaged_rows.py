@@ -17,7 +17,7 @@ from outlive._model.queue import QueueLimits, QueueState, queue_cell, queue_data
 from outlive._model.run import STORED
 from outlive._store.contract import Store, WorkerInfo
 from outlive.client.fsck import Checker
-from outlive.errors import RunCancelled, RunDamagedError
+from outlive.errors import RunCancelledError, RunDamagedError
 from outlive.testing.conformance.builders import begin, claim, follow, hire
 from tests.engine.asking import asking, has_asked
 from tests.engine.inside import store_of
@@ -195,7 +195,7 @@ async def test_a_changed_failure_or_progress_is_not_shown(place: Place) -> None:
     """The texts of errors, and what runs publish, are verified like results."""
     async with place.engine() as engine:
         run = await engine.start(failing, "declined", id="run-1")
-        with pytest.raises(outlive.errors.RunFailed, match="declined"):
+        with pytest.raises(outlive.errors.RunFailedError, match="declined"):
             await in_time(run.result())
         for column, text in (("failure", "declined"), ("published", "half")):
             damaged = f"replace({column}, '{text}', '{text[:-1]}x')"
@@ -319,11 +319,11 @@ async def test_a_damaged_ask_is_answered_with_an_error(place: Place, damage: str
             await client.ask("run-1", "name", "ann", key="k", timeout=0)
         change(place, f"UPDATE t_inbox SET {damage}")
     async with place.engine() as engine:
-        with pytest.raises(outlive.errors.AskFailed, match="UnreadableError"):
+        with pytest.raises(outlive.errors.AskFailedError, match="UnreadableError"):
             await in_time(engine.answer("run-1", "name", "k"))
         assert "BOB" == await in_time(engine.ask("run-1", "name", "bob", key="k2"))
         change(place, "UPDATE t_inbox_keys SET answer = '{'")
-        with pytest.raises(outlive.errors.AskFailed, match="the stored answer is damaged"):
+        with pytest.raises(outlive.errors.AskFailedError, match="the stored answer is damaged"):
             await in_time(engine.answer("run-1", "name", "k2"))
 
 
@@ -336,7 +336,7 @@ async def test_a_damaged_message_to_cancel_cancels(place: Place, damage: str) ->
         await client.cancel("run-1", reason="enough")
         change(place, f"UPDATE t_inbox SET {damage}")
     async with place.engine() as engine:
-        with pytest.raises(RunCancelled, match="enough"):
+        with pytest.raises(RunCancelledError, match="enough"):
             await in_time(engine.get("run-1").result())
 
 

@@ -18,7 +18,7 @@ import pytest
 import outlive
 from outlive import Queue
 from outlive.client.handle import RunHandle
-from outlive.errors import RunCancelled, RunExistsError, RunTimedOut
+from outlive.errors import RunCancelledError, RunExistsError, RunTimedOutError
 from outlive.limits import Debounce, FixedWindow, Limits
 from outlive.testing import Survivor, TestEngine, crash_everywhere
 from tests.engine.inside import crash
@@ -420,7 +420,7 @@ async def test_cancelled_run_gives_its_slot_to_the_next(place: Place) -> None:
         behind = await engine.start(dbos_echo, "behind", queue=one)
         await holder.cancel()
         assert await in_time(behind.result()) == "behind"
-        with pytest.raises(RunCancelled):
+        with pytest.raises(RunCancelledError):
             await in_time(holder.result())
         assert await holder.status() == "cancelled"
 
@@ -447,7 +447,7 @@ async def test_deadlines_free_the_slots_of_their_runs() -> None:
         stuck = [await engine.start(dbos_hold, f"{n}", queue=one, timeout=10) for n in range(3)]
         behind = await engine.start(dbos_echo, "behind", queue=one, timeout=100)
         for run in stuck:
-            with pytest.raises(RunTimedOut):
+            with pytest.raises(RunTimedOutError):
                 await run.result()
         assert await behind.result() == "behind"
 
@@ -462,7 +462,7 @@ async def test_deadline_survives_the_worker(place: Place) -> None:
     await crash(first)
     place.clock.skip(seconds=61)
     async with place.engine() as second:
-        with pytest.raises(RunTimedOut):
+        with pytest.raises(RunTimedOutError):
             await in_time(second.get("a").result())
         assert (await second.get("a").info()).timeout_at == before
 

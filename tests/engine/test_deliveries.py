@@ -94,7 +94,7 @@ async def test_a_sink_that_is_away_is_tried_again_and_then_a_dead_letter(receive
         begun = engine.clock.now()
         sent = await engine.events.send("deliveries.sold", id="e1")
         run = engine.get(sent.deliveries[0].run_id)
-        with pytest.raises(outlive.errors.RunFailed, match="status 500"):
+        with pytest.raises(outlive.errors.RunFailedError, match="status 500"):
             await run.result()
         assert timedelta(days=1) < timedelta(microseconds=engine.clock.now() - begun) < timedelta(days=3)
         assert (15, 1) == (len(receiver.requests), len(set(receiver.ids)))
@@ -113,7 +113,7 @@ async def test_a_sink_that_does_not_want_an_event_is_not_asked_again(receiver: R
         sent = await engine.events.send("deliveries.sold")
         reasons = []
         for each in sent.deliveries:
-            with pytest.raises(outlive.errors.RunFailed) as failed:
+            with pytest.raises(outlive.errors.RunFailedError) as failed:
                 await engine.get(each.run_id).result()
             reasons.append(str(failed.value))
         assert "status 410" in reasons[0]
@@ -123,7 +123,7 @@ async def test_a_sink_that_does_not_want_an_event_is_not_asked_again(receiver: R
         sent = await engine.events.send("deliveries.sold")
         assert [True, True, False] == [await engine.events.remove_sink(name) for name in ("crm", "inner", "crm")]
         await engine.resume(workflow="outlive.delivery")
-        with pytest.raises(outlive.errors.RunFailed, match="no such sink"):
+        with pytest.raises(outlive.errors.RunFailedError, match="no such sink"):
             await engine.get(sent.deliveries[0].run_id).result()
         assert [] == await engine.events.sinks()
 

@@ -52,7 +52,7 @@ async def starts_and_hears(kind: str) -> str:
     child = await outlive.start(audit_failing if kind == "fails" else audit_stuck, detached=True, id=f"{kind}-child")
     try:
         await child.result()
-    except (ValueError, outlive.errors.RunFailed) as error:
+    except (ValueError, outlive.errors.RunFailedError) as error:
         return f"{type(error).__name__}: {error}"
     return "went on"
 
@@ -62,7 +62,7 @@ async def starts_with_patience() -> str:
     child = await outlive.start(audit_waiting, detached=True, id="patient", timeout=3600)
     try:
         return await child.result()
-    except outlive.errors.RunTimedOut as error:
+    except outlive.errors.RunTimedOutError as error:
         return str(error)
 
 
@@ -126,14 +126,14 @@ async def test_cancelling_a_detached_run_is_heard_by_its_starter(engine: outlive
     run = await engine.start(starts_and_awaits, "a", "audit-1", id="run-1")
     await stage.gate("a").reached()
     await engine.cancel("audit-1", reason="no time")
-    with pytest.raises(outlive.errors.RunFailed, match="audit-1 was cancelled"):
+    with pytest.raises(outlive.errors.RunFailedError, match="audit-1 was cancelled"):
         await in_time(run.result())
 
     run = await engine.start(starts_and_awaits, "b", "audit-2", id="run-2")
     await stage.gate("b").reached()
     await waits(run)
     await run.cancel()
-    with pytest.raises(outlive.errors.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelledError):
         await in_time(run.result())
     stage.gate("b").open()
     assert "b audited" == await in_time(engine.get("audit-2").result())
@@ -145,7 +145,7 @@ async def test_cancelling_a_parked_detached_run_is_heard_by_its_starter(engine: 
     await parks(engine.get("stuck-child"))
     await engine.cancel("stuck-child", reason="hopeless")
 
-    assert (await in_time(run.result())).startswith("RunCancelled: run stuck-child was cancelled")
+    assert (await in_time(run.result())).startswith("RunCancelledError: run stuck-child was cancelled")
 
 
 async def test_replacing_a_detached_run_is_heard_by_its_starter(engine: outlive.Engine) -> None:
@@ -155,7 +155,7 @@ async def test_replacing_a_detached_run_is_heard_by_its_starter(engine: outlive.
     await waits(run)
     await engine.start(audit, "b", id="audit-1", on_conflict="replace")
 
-    with pytest.raises(outlive.errors.RunFailed, match="audit-1 was cancelled"):
+    with pytest.raises(outlive.errors.RunFailedError, match="audit-1 was cancelled"):
         await in_time(run.result())
     stage.gate("b").open()
     assert "b audited" == await in_time(engine.get("audit-1").result())
@@ -172,7 +172,7 @@ async def test_an_id_that_is_taken_is_not_started_again(engine: outlive.Engine) 
 
 
 async def test_a_detached_run_may_have_a_timeout(place: Place) -> None:
-    """Its starter hears of it as `RunTimedOut`."""
+    """Its starter hears of it as `RunTimedOutError`."""
     async with place.engine() as engine:
         run = await engine.start(starts_with_patience)
         await waits(run)

@@ -424,7 +424,7 @@ async def test_a_span_may_be_a_timedelta(memory: Any) -> None:
     """Wherever seconds are wanted."""
     run = await memory.start(door_sleeps, timeout=timedelta(minutes=1))
 
-    with pytest.raises(outlive.errors.RunTimedOut):
+    with pytest.raises(outlive.errors.RunTimedOutError):
         await in_time(run.result(timeout=timedelta(hours=2)))
     assert 60 == door_step.options(timeout=timedelta(minutes=1)).call_options.timeout_seconds
 

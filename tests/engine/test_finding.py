@@ -222,7 +222,7 @@ async def test_what_is_no_tag_is_refused(name: str, value: Any) -> None:
     """As for the tags of a start."""
     async with TestEngine() as engine:
         run = await engine.start(tagging_badly, name, value)
-        with pytest.raises(outlive.errors.RunFailed, match="tags"):
+        with pytest.raises(outlive.errors.RunFailedError, match="tags"):
             await run.result()
 
 
@@ -235,7 +235,7 @@ async def tagging_much() -> None:
 async def test_too_many_tags_are_refused() -> None:
     """Counting those that the run has."""
     async with TestEngine() as engine:
-        with pytest.raises(outlive.errors.RunFailed, match="at most 100 tags, and this would make 120"):
+        with pytest.raises(outlive.errors.RunFailedError, match="at most 100 tags, and this would make 120"):
             await (await engine.start(tagging_much)).result()
 
 
@@ -282,7 +282,7 @@ async def test_open_approvals_of_all_runs_are_listed(engine: Any) -> None:
 
     await engine.approve("run-1", "refund", by="ann")
     await engine.cancel("run-2")
-    with pytest.raises(outlive.errors.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelledError):
         await runs[2].result()
     assert [it.run_id for it in await engine.approvals(assignee="finance")] == ["run-0"]
     assert [it.status for it in await engine.approvals("run-1")] == ["approved", "pending"]

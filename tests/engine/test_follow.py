@@ -96,7 +96,7 @@ async def test_redacted_follower_hides_in_late_events_what_early_ones_showed() -
     """Also when it begins behind the field that holds the secret."""
     async with TestEngine(redact=["password"]) as engine:
         run = await engine.start(followed, "unlucky")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
         shown = [str(entry.data) async for entry in run.follow(after=0)]
 
@@ -147,7 +147,7 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
         run = await engine.start(followed_long, id="long")
         await engine.settle()
         await run.signal("go", {"password": "hunter22"})
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
         store.reads.clear()
         shown = await engine.view.run("long")

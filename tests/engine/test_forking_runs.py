@@ -17,7 +17,7 @@ from outlive.codecs import Encryption
 from outlive.errors import (
     AskNotFoundError,
     RunExistsError,
-    RunFailed,
+    RunFailedError,
     RunNotForkableError,
     UnserialisableError,
     WrongArgumentsError,
@@ -134,7 +134,7 @@ async def test_fork_of_a_failed_run(engine: TestEngine) -> None:
     global is_broken  # noqa: PLW0603
     is_broken = True
     run = await engine.start(fork_order, "a")
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         await run.result()
     given = await engine.fork(run.id, set={"fork_charge": "by hand"})
     assert (await given.result())[1] == "by hand"
@@ -350,7 +350,7 @@ async def test_refusal_in_the_history_is_not_judged_again(engine: TestEngine) ->
     asked = [asyncio.ensure_future(engine.ask(run.id, "double", body, key=f"k{body}")) for body in (3, 4)]
     assert await run.result() == 4
     assert await asked[1] == 8
-    with pytest.raises(outlive.errors.AskFailed, match="3 is odd"):
+    with pytest.raises(outlive.errors.AskFailedError, match="3 is odd"):
         await asked[0]
     assert await (await engine.fork(run.id)).result() == 4
     assert await (await engine.fork(run.id, at="@refusal/double/k3")).result() == 4
@@ -503,7 +503,7 @@ async def test_a_fork_and_a_retry_of_a_long_journal_give_way(verb: str, monkeypa
     IS_WELL.clear()
     async with TestEngine() as engine:
         run = await engine.start(long_until_it_fails, 200, id="long")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
         IS_WELL.append(True)
         turns, is_over = 0, False

@@ -73,7 +73,7 @@ async def test_a_handle_has_all_its_verbs(engine: outlive.Engine) -> None:
 
     other = await engine.start(refund, "o-2", id="run-2")
     await other.cancel(reason="the customer has left")
-    with pytest.raises(outlive.errors.RunCancelled, match="the customer has left"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="the customer has left"):
         await in_time(other.result())
 
 

@@ -80,10 +80,10 @@ async def test_a_result_has_the_type_that_the_workflow_declares(engine: outlive.
 
 
 async def test_a_failed_run_raises_its_failure(engine: outlive.Engine) -> None:
-    """`RunFailed` says what failed, carries the journaled failure, and has the exception as its cause. [FB-R17]"""
+    """`RunFailedError` says what failed, carries the journaled failure, and has the exception as its cause. [FB-R17]"""
     run = await engine.start(handled_failure, "no such thing")
 
-    with pytest.raises(outlive.errors.RunFailed, match="ValueError: no such thing") as caught:
+    with pytest.raises(outlive.errors.RunFailedError, match="ValueError: no such thing") as caught:
         await in_time(run.result())
 
     assert isinstance(caught.value.__cause__, ValueError)

@@ -139,7 +139,7 @@ async def falling_silent(kind: str) -> str:
             await silent_and_once()
         else:
             await outlive.run_step(asyncio.Event().wait, name="event", heartbeat_timeout=0.02)
-    except (HeartbeatTimeoutError, outlive.errors.StepInterrupted) as error:
+    except (HeartbeatTimeoutError, outlive.errors.StepInterruptedError) as error:
         return f"{type(error).__name__}: {error}"
     return "went on"
 
@@ -148,7 +148,7 @@ async def falling_silent(kind: str) -> str:
     ("kind", "text"),
     [
         ("option", "HeartbeatTimeoutError: step silent_by_option has not called heartbeat() for 0.02 s"),
-        ("once", "StepInterrupted: step silent_and_once was begun and has not called heartbeat() for 0.02 s"),
+        ("once", "StepInterruptedError: step silent_and_once was begun and has not called heartbeat() for 0.02 s"),
         ("run_step", "HeartbeatTimeoutError: step event has not called heartbeat() for 0.02 s"),
     ],
 )

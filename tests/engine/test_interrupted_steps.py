@@ -58,7 +58,7 @@ async def test_a_cancelled_run_names_the_step_that_was_under_way(place: Place) -
         place.clock.skip(seconds=28 * 60)
         await run.cancel(reason="ann says so")
         with pytest.raises(
-            outlive.errors.RunCancelled, match="ann says so; it was in step hold_for_long, for 28 min on"
+            outlive.errors.RunCancelledError, match="ann says so; it was in step hold_for_long, for 28 min on"
         ):
             await in_time(run.result())
         (ended,) = await events_of(run, journal.RunCancelled)
@@ -75,7 +75,7 @@ async def test_a_run_that_timed_out_names_it_too() -> None:
     async with TestEngine(name="w1", patience_seconds=0.01) as engine:
         run = await engine.start(held_up_by_child, id="o-1", timeout=3600)
         with pytest.raises(
-            outlive.errors.RunTimedOut, match="timeout: it was in step hold_for_long of child run 1, for 1 h on w1"
+            outlive.errors.RunTimedOutError, match="timeout: it was in step hold_for_long of child run 1, for 1 h on w1"
         ):
             await in_time(run.result())
         child = await engine.get("o-1~1").info()
@@ -92,7 +92,7 @@ async def test_steps_that_a_clean_up_runs_are_not_those_that_were_interrupted(pl
         await stage.gate("cleaning").reached()
         stage.gate("cleaning").open()
         with pytest.raises(
-            outlive.errors.RunCancelled, match="was cancelled: it was in step hold_for_long, for 0 s on"
+            outlive.errors.RunCancelledError, match="was cancelled: it was in step hold_for_long, for 0 s on"
         ):
             await in_time(run.result())
 
@@ -109,7 +109,7 @@ async def test_a_worker_that_takes_over_during_the_clean_up_knows_the_call(place
     async with place.engine() as engine:
         await stage.gate("cleaning").reached()
         stage.gate("cleaning").open()
-        with pytest.raises(outlive.errors.RunCancelled, match=r"ann; it was in step hold_for_long$"):
+        with pytest.raises(outlive.errors.RunCancelledError, match=r"ann; it was in step hold_for_long$"):
             await in_time(engine.get("o-1").result())
 
 

@@ -20,7 +20,7 @@ from outlive.client.definitions import Describer
 from outlive.errors import (
     InvalidArgumentError,
     RunExistsError,
-    RunFailed,
+    RunFailedError,
     RunNotForkableError,
     RunNotRetriableError,
     UnserialisableError,
@@ -94,7 +94,7 @@ async def stranger(place: Place, owner: outlive.Engine) -> AsyncIterator[outlive
 async def fail(engine: outlive.Engine, item: str = "lamp") -> outlive.types.RunHandle[int]:
     """A run that has failed."""
     run = await engine.start(iv_order, item, id="order-7", headers={"tenant": "a"})
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         await run.result()
     return run
 
@@ -137,7 +137,7 @@ async def test_what_the_worker_refuses_reaches_the_caller(owner: outlive.Engine,
     """With the class and the words of the verb; nothing is changed."""
     await fail(owner)
     hopeless = await owner.start(iv_raises, id="hopeless")
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         await hopeless.result()
 
     with pytest.raises(
@@ -185,7 +185,7 @@ async def test_workers_of_a_queue_do_it_in_its_line(place: Place) -> None:
         place.engine(registry=Registry(), worker=False) as stranger,
     ):
         run = await owner.start(iv_order, "lamp", id="order-7", queue="iv-mail")
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await run.result()
         stage.call("repaired")
 
@@ -277,7 +277,7 @@ async def test_a_request_survives_every_crash(points: int) -> None:
     async def bring_back(engine: TestEngine, run_id: str) -> None:
         run = engine.get(run_id)
         stage.values["repaired"] = any(isinstance(event, RunRetried) for event in await journal_of(run))
-        with suppress(RunFailed):
+        with suppress(RunFailedError):
             await run.result()
         stage.values["repaired"] = True
         request = await engine.start(again, Intervention(verb="retry", run_id=run_id, at=0), id="request")

@@ -64,7 +64,7 @@ async def order(cents: int) -> int:
 async def test_a_line_says_which_run_and_step_it_is_about(stream: StringIO) -> None:
     """Lines of Outlive and of the code have the same fields."""
     async with TestEngine() as engine:
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(order, 7, id="a")).result()
 
     ordering, paying, *_, failed = records(stream)

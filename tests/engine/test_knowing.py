@@ -117,7 +117,7 @@ async def test_outside_a_workflow_there_is_no_run() -> None:
     with pytest.raises(NotInRunError, match="outside a workflow;"):
         outlive.current_run()
     async with TestEngine() as engine:
-        with pytest.raises(outlive.errors.RunFailed, match=r"a step has outlive\.current_step\(\)"):
+        with pytest.raises(outlive.errors.RunFailedError, match=r"a step has outlive\.current_step\(\)"):
             await (await engine.start(asks_in_steps)).result()
 
 

@@ -226,7 +226,7 @@ async def late_and_failed(engine: outlive.Engine) -> RunHandle[Any]:
     stage.gate("late").open()
     await late_end(run)
     stage.gate("end").open()
-    with pytest.raises(outlive.errors.RunFailed):
+    with pytest.raises(outlive.errors.RunFailedError):
         await in_time(run.result())
     return run
 
@@ -245,6 +245,6 @@ async def test_a_fork_has_no_late_ends() -> None:
     async with outlive.Engine("memory:", tune=False) as engine:
         run = await late_and_failed(engine)
         fork = await engine.fork(run.id, id="forked")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await in_time(fork.result())
         assert [] == await events_of(fork, StepEndedLate)

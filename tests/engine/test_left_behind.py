@@ -105,7 +105,7 @@ async def test_run_that_has_ended_leaves_memory(place: Place) -> None:
     async with place.engine() as engine:
         assert "a" == await in_time((await engine.start(left_plain, "a")).result())
         failed = await engine.start(left_failed)
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await in_time(failed.result())
         for workflow in (left_limits, left_retrying, left_timing, left_waiting):
             run = await engine.start(workflow)
@@ -114,7 +114,7 @@ async def test_run_that_has_ended_leaves_memory(place: Place) -> None:
             if workflow is left_waiting:
                 await waits(run)
             await run.cancel()
-            with pytest.raises(outlive.errors.RunCancelled):
+            with pytest.raises(outlive.errors.RunCancelledError):
                 await in_time(run.result())
         await parks(await engine.start(left_nonsense))
         await until_none(LiveTree, Attempt, Ticket)

@@ -40,7 +40,7 @@ async def limited_argument(text: str) -> int:
 async def limited_step_result(size: int) -> str:
     try:
         return f"{len(await make_text(size))}"
-    except (PayloadTooLargeError, outlive.errors.StepFailed) as error:
+    except (PayloadTooLargeError, outlive.errors.StepFailedError) as error:
         return str(error)
 
 

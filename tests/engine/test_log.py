@@ -79,7 +79,7 @@ async def test_a_handler_that_raises_harms_no_run(capsys: pytest.CaptureFixture[
     try:
         async with TestEngine() as engine:
             assert 2 == await (await engine.start(tries, 2)).result()
-            with pytest.raises(outlive.errors.RunFailed):
+            with pytest.raises(outlive.errors.RunFailedError):
                 await (await engine.start(tries, 9)).result()
             with pytest.raises(outlive.errors.RunParkedError):
                 await (await engine.start(opens_a_thread)).result()
@@ -103,7 +103,7 @@ async def test_a_failed_attempt_is_logged_with_the_next_one(caplog: pytest.LogCa
 async def test_a_failed_run_is_a_warning_with_the_traceback_of_the_code(caplog: pytest.LogCaptureFixture) -> None:
     """The last attempt says that no other follows, and the run where in the user's code it went wrong."""
     async with TestEngine() as engine:
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(tries, 9, id="a")).result()
 
     last, ended = lines(caplog)[-2:]
@@ -137,7 +137,7 @@ async def test_a_parked_run_is_an_error_with_the_reason_and_what_to_do(caplog: p
 async def test_a_run_that_takes_too_long_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """It did not end as anybody wanted."""
     async with TestEngine() as engine:
-        with pytest.raises(outlive.errors.RunTimedOut):
+        with pytest.raises(outlive.errors.RunTimedOutError):
             await (await engine.start(too_long, id="a", timeout=5)).result()
 
     assert ("WARNING", "a", "too_long", None, None) == fields(lines(caplog)[-1])
@@ -147,7 +147,7 @@ async def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """What `redact` hides from people is hidden in the log. [S30]"""
 
     async with TestEngine(redact=("card",)) as engine:
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(declines, id="a")).result()
 
     assert lines(caplog)
@@ -405,7 +405,7 @@ async def test_no_line_has_what_is_redacted(caplog: pytest.LogCaptureFixture, ar
             run = await engine.start(logs_in, "ann", "hunter22", headers=headers)
         else:
             run = await engine.start(calls_child, {"value": "hunter22"}, headers=headers)
-        with pytest.raises(outlive.errors.RunFailed, match="hunter22"):
+        with pytest.raises(outlive.errors.RunFailedError, match="hunter22"):
             await run.result()
 
     assert caplog.text.count("ann with [redacted] is refused") >= 3

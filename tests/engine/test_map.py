@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunCreated, StepSucceeded
-from outlive.errors import ConfigurationError, RunFailed, ToleranceExceededError
+from outlive.errors import ConfigurationError, RunFailedError, ToleranceExceededError
 from outlive.limits import Tolerance
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until
@@ -137,7 +137,7 @@ async def test_the_first_failure_cancels_the_rest(engine: outlive.Engine) -> Non
     stage.values.update(bad={1}, held={0})
     run = await engine.start(mapped, 100, 2)
 
-    with pytest.raises(RunFailed, match="ValueError: bad 1"):
+    with pytest.raises(RunFailedError, match="ValueError: bad 1"):
         await in_time(run.result())
     assert [0, 1] == stage.calls
 
@@ -180,7 +180,7 @@ async def test_a_cancelled_map_cancels_its_items(engine: outlive.Engine) -> None
     await stage.gate("1").reached()
     await run.cancel()
 
-    with pytest.raises(outlive.errors.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelledError):
         await in_time(run.result())
     assert [0, 1] == stage.calls
 

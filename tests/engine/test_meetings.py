@@ -76,7 +76,7 @@ async def test_once_undo_that_was_interrupted_can_be_tried_again(place: Place) -
         assert reason.startswith("undo failed: meeting_give_back")
         stage.gate("giving").open()
         await run.resume()
-        with pytest.raises(outlive.errors.RunFailed, match="no"):
+        with pytest.raises(outlive.errors.RunFailedError, match="no"):
             await in_time(run.result())
     assert ["take x", "give back x", "give back x"] == stage.calls
 
@@ -89,7 +89,7 @@ async def test_once_undo_that_failed_can_be_tried_again(place: Place) -> None:
         stage.values["refuse"] = False
         stage.gate("giving").open()
         await run.resume()
-        with pytest.raises(outlive.errors.RunFailed, match="no"):
+        with pytest.raises(outlive.errors.RunFailedError, match="no"):
             await in_time(run.result())
     assert ["take x", "give back x", "give back x"] == stage.calls
 

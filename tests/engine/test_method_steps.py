@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import StepSucceeded
-from outlive.errors import DefinitionError, InvalidArgumentError, RunFailed, WrongArgumentsError
+from outlive.errors import DefinitionError, InvalidArgumentError, RunFailedError, WrongArgumentsError
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import events_of, stage
 
@@ -86,7 +86,7 @@ async def undoing_methods(shop: str) -> None:
 async def test_an_undo_that_is_a_method_has_the_same_object() -> None:
     """Of the call that it undoes."""
     async with TestEngine() as engine:
-        with pytest.raises(RunFailed, match="no stock"):
+        with pytest.raises(RunFailedError, match="no stock"):
             await (await engine.start(undoing_methods, "east")).result()
     assert ["east gives back east: 9"] == stage.calls
 
@@ -134,7 +134,7 @@ async def test_a_method_is_called_on_a_resource() -> None:
         assert ["west: 7", 1, 42] == await run.result()
         calls = [event.call for event in await events_of(run, StepSucceeded)]
         assert ["west_till.charge", "west-total", "west_till.book"] == calls
-        with pytest.raises(RunFailed, match="no stock"):
+        with pytest.raises(RunFailedError, match="no stock"):
             await (await engine.start(undoing_resource_methods)).result()
     assert ["set up", "west gives back west: 9", "torn down"] == stage.calls
 

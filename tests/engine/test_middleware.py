@@ -12,7 +12,7 @@ import outlive
 from outlive import Retry
 from outlive._define.middleware import Next
 from outlive._journal.event import RunCreated
-from outlive.errors import ArgumentTypeError, ConfigurationError, DefinitionError, RunFailed, RunNotFoundError
+from outlive.errors import ArgumentTypeError, ConfigurationError, DefinitionError, RunFailedError, RunNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.engine.support import stage
@@ -218,10 +218,10 @@ async def test_errors_of_middleware_are_errors_of_what_it_is_around() -> None:
         stage.values["steps"] = 1
         assert "nobody!" == await (await engine.start(inner)).result()
         stage.values["steps"] = 2
-        with pytest.raises(RunFailed, match="step"):
+        with pytest.raises(RunFailedError, match="step"):
             await (await engine.start(inner)).result()
         stage.values["workflow"] = True
-        with pytest.raises(RunFailed, match="workflow"):
+        with pytest.raises(RunFailedError, match="workflow"):
             await (await engine.start(inner)).result()
 
 

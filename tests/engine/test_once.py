@@ -56,7 +56,7 @@ async def send_slowly() -> None:
 async def sending_once(text: str) -> str:
     try:
         return await send_once(text)
-    except outlive.errors.StepInterrupted as error:
+    except outlive.errors.StepInterruptedError as error:
         stage.values["key"] = error.idempotency_key
         return f"{error.step}: {error.reason}; {await note('asked')}"
 
@@ -65,7 +65,7 @@ async def sending_once(text: str) -> str:
 async def sending_once_on_thread(text: str) -> str:
     try:
         return await send_on_thread(text)
-    except outlive.errors.StepInterrupted:
+    except outlive.errors.StepInterruptedError:
         return "interrupted"
 
 
@@ -78,7 +78,7 @@ async def sending_with_retry() -> str:
 async def sending_again_at_once() -> str:
     try:
         return await refused_at_once()
-    except outlive.errors.StepInterrupted:
+    except outlive.errors.StepInterruptedError:
         return "interrupted"
 
 
@@ -86,7 +86,7 @@ async def sending_again_at_once() -> str:
 async def sending_in_time() -> str:
     try:
         await send_slowly()
-    except outlive.errors.StepInterrupted as error:
+    except outlive.errors.StepInterruptedError as error:
         return f"{error.reason}; {type(error.__cause__).__name__}"
     return "went on"
 
@@ -130,7 +130,7 @@ async def sending_the_first_that_answers() -> str:
 async def asking_after_an_interruption() -> str:
     try:
         return await send_once("a")
-    except outlive.errors.StepInterrupted:
+    except outlive.errors.StepInterruptedError:
         return str(await outlive.wait_for_signal("answer"))
 
 
@@ -222,7 +222,7 @@ async def test_clean_stop_takes_back_intents_of_calls_that_were_not_made(place: 
     for text in "abc":
         stage.gate(text).open()
     async with place.engine() as engine:
-        assert ["StepInterrupted", "sent b", "sent c"] == await in_time(engine.get("run-1").result())
+        assert ["StepInterruptedError", "sent b", "sent c"] == await in_time(engine.get("run-1").result())
         intents = await events_of(engine.get("run-1"), StepIntended)
     assert [1, 1, 1, 0, 0, 1, 1] == [intent.attempt for intent in intents]
     assert ["a", "b", "c"] == sorted(stage.calls)
@@ -272,7 +272,7 @@ async def test_late_once_step_is_interrupted_and_not_retried(engine: outlive.Eng
     assert "did not end within its timeout of 0.03 s; StepTimeoutError" == await in_time(run.result())
     assert ["began"] == stage.calls
     (failed,) = await events_of(run, StepFailed)
-    assert "outlive.errors.StepInterrupted" == failed.failure.type
+    assert "outlive.errors.StepInterruptedError" == failed.failure.type
 
 
 async def test_options_keep_the_kind(engine: outlive.Engine) -> None:
@@ -304,7 +304,7 @@ async def sending_twice() -> list[str]:
     for text in ("a", "b"):
         try:
             answers.append(await send_once(text))
-        except outlive.errors.StepInterrupted:
+        except outlive.errors.StepInterruptedError:
             answers.append("interrupted")
     return answers
 

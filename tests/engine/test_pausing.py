@@ -19,7 +19,7 @@ from outlive.codecs import Encryption
 from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
-    RunCancelled,
+    RunCancelledError,
     RunFinishedError,
     RunNotParkedError,
     RunParkedError,
@@ -214,7 +214,7 @@ async def test_paused_run_cleans_up_when_it_is_cancelled(engine: outlive.Engine)
             await reaches(run, "parked")
         await run.cancel(reason="enough")
         gate.set()
-        with pytest.raises(RunCancelled, match="enough"):
+        with pytest.raises(RunCancelledError, match="enough"):
             await in_time(run.result())
         assert calls[-1] == "next cleaning"
         gate.clear()

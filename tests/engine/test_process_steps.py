@@ -142,7 +142,7 @@ async def test_cancelled_process_is_killed(engine: outlive.Engine, tmp_path: Pat
     processes = await written(tmp_path / "pids")
     await run.cancel()
 
-    with pytest.raises(outlive.errors.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelledError):
         await in_time(run.result())
     await gone(processes)
 

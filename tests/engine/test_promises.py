@@ -122,7 +122,7 @@ async def test_a_promise_is_settled_once() -> None:
     [
         (ValueError("no such order"), "ValueError: no such order"),
         (Unpaid("again"), "Unpaid: again"),
-        (pytest.UsageError("mine"), "PromiseFailed: promise order-7:"),
+        (pytest.UsageError("mine"), "PromiseFailedError: promise order-7:"),
     ],
 )
 async def test_a_promise_that_is_failed_raises_where_it_is_awaited(error: Exception, heard: str) -> None:
@@ -248,7 +248,7 @@ async def test_what_cannot_be_settled_says_why() -> None:
         with pytest.raises(ArgumentTypeError, match="give an exception"):
             await engine.fail(promise, "no")  # type: ignore[arg-type]
         await run.cancel()
-        with pytest.raises(outlive.errors.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelledError):
             await run.result()
         with pytest.raises(RunFinishedError, match="cancelled"):
             await engine.resolve(promise, 1)

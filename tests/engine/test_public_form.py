@@ -363,7 +363,7 @@ async def test_values_that_a_run_is_sent_and_sends_have_the_same_form(engine: Te
     await engine.settle()
     approved = await api.post("/api/v1/runs/talk/approvals/refund/approve", {"form": PUBLIC_LINE})
     answer = await api.post("/api/v1/runs/talk/asks/total", {"body": PUBLIC_INVOICE})
-    with pytest.raises(outlive.errors.RunFailed):
+    with pytest.raises(outlive.errors.RunFailedError):
         await run.result()
     batch = await engine.start_batch(ECHOES["model"], [INVOICE], id="b")
     await batch.results()

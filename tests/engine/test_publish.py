@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunPublished
-from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailed
+from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailedError
 from outlive.limits import Limits
 from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
@@ -235,7 +235,7 @@ async def test_a_value_without_a_stored_form_is_refused_where_it_is_published(en
     """The workflow gets the error, as for the arguments of a step."""
     run = await engine.start(shows_something_odd)
 
-    with pytest.raises(RunFailed, match=r"what is published cannot be stored: at \$\.odd"):
+    with pytest.raises(RunFailedError, match=r"what is published cannot be stored: at \$\.odd"):
         await in_time(run.result())
 
 

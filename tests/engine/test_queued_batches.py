@@ -210,7 +210,7 @@ async def test_batch_in_line_can_be_cancelled(place: Place) -> None:
         await until(lambda: exists(engine, "b~chunk3"))
         await batch.cancel()
 
-        with pytest.raises(outlive.errors.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelledError):
             await in_time(batch.result())
         await engine.signal(holder.id, "go")
         await in_time(holder.result())

@@ -288,7 +288,7 @@ async def test_a_suspended_run_needs_no_replay_while_it_is_remembered(place: Pla
         assert "b before cold b after" == await in_time(evicted.result())
         assert 1 == engine.counters.runs_replayed
         await kept.cancel()
-        with pytest.raises(outlive.errors.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelledError):
             await in_time(kept.result())
 
 

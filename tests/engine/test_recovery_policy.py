@@ -156,7 +156,7 @@ async def test_the_age_of_an_orphan_counts_from_when_a_worker_went_on_with_it(pl
         if workflow is policed_back_off:
             await waits(run)
         else:
-            with pytest.raises(outlive.errors.RunFailed):
+            with pytest.raises(outlive.errors.RunFailedError):
                 await in_time(run.result())
     if workflow is policed_retried:
         async with place.engine(worker=False) as client:
@@ -202,7 +202,7 @@ async def test_a_person_who_wants_a_held_back_run_to_end_need_not_resume_it(plac
         await client.cancel("run-0", reason="enough")
 
     async with place.engine() as second:
-        with pytest.raises(outlive.errors.RunCancelled, match="enough"):
+        with pytest.raises(outlive.errors.RunCancelledError, match="enough"):
             await in_time(second.get("run-0").result())
 
 

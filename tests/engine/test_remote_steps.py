@@ -17,7 +17,7 @@ from outlive.errors import (
     ConfigurationError,
     InvalidArgumentError,
     NotInRunError,
-    StepFailed,
+    StepFailedError,
     StepTimeoutError,
     TaskEndedError,
     TaskLeaseLostError,
@@ -92,7 +92,7 @@ async def caught(url: str) -> str:
     """Says how it failed."""
     try:
         return str(await resize(Image(url)))
-    except (StepFailed, NoGpuError) as error:
+    except (StepFailedError, NoGpuError) as error:
         return f"{type(error).__name__}: {error}"
 
 
@@ -321,7 +321,7 @@ async def test_a_failed_attempt_is_made_again_after_its_delay(engine: TestEngine
 
 
 async def test_errors_reach_the_workflow(engine: TestEngine) -> None:
-    """As `StepFailed` with what the worker said, or as a class of `raises`; a name of Python means nothing here."""
+    """As `StepFailedError` with what the worker said, or as a class of `raises`; a name of Python means nothing."""
     found: list[Any] = []
     for kind in ("SystemExit", f"{NoGpuError.__module__}.NoGpuError"):
         run = await engine.start(caught, "a.png")
@@ -329,7 +329,7 @@ async def test_errors_reach_the_workflow(engine: TestEngine) -> None:
         await engine.tasks.fail(task.id, task.lease, "no gpu", type=kind, retryable=False)
         found.append(await run.result())
 
-    assert found == ["StepFailed: resize: SystemExit: no gpu", "NoGpuError: no gpu"]
+    assert found == ["StepFailedError: resize: SystemExit: no gpu", "NoGpuError: no gpu"]
 
 
 async def test_a_task_that_takes_too_long_is_cancelled(engine: TestEngine) -> None:
@@ -366,7 +366,7 @@ async def test_cancelling_the_run_cancels_the_task(engine: TestEngine) -> None:
     await engine.cancel(second.id, reason="by hand")
     assert (await engine.tasks.heartbeat(second.id, second.lease)).reason == "by hand"
     await engine.tasks.fail(second.id, second.lease, "as you like")
-    with pytest.raises(outlive.errors.RunFailed, match="was cancelled"):
+    with pytest.raises(outlive.errors.RunFailedError, match="was cancelled"):
         await other.result()
 
 
@@ -398,7 +398,7 @@ async def test_a_task_that_loses_its_workers_again_and_again_fails(engine: TestE
     await engine.skip(seconds=10)
     second = await claimed(engine)
     await engine.tasks.fail(second.id, second.lease, "enough", retryable=False)
-    assert await run.result() == "StepFailed: resize: RemoteError: enough"
+    assert await run.result() == "StepFailedError: resize: RemoteError: enough"
 
 
 async def test_a_caller_that_has_gone_leaves_its_task_to_others(engine: TestEngine) -> None:

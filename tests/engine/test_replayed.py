@@ -82,7 +82,7 @@ async def test_branch_that_fails_fails_the_run_though_its_sibling_hangs(engine: 
     await stage.gate("sibling").reached()
     failing.open()
 
-    with pytest.raises(outlive.errors.RunFailed, match="1 sub-exception") as caught:
+    with pytest.raises(outlive.errors.RunFailedError, match="1 sub-exception") as caught:
         await in_time(run.result())
     assert "no tea left" in caught.value.failure.traceback
     assert await run.status() == "failed"
@@ -108,7 +108,7 @@ async def test_the_earlier_of_two_deadlines_counts(place: Place) -> None:
         place.clock.skip(seconds=DAY)
 
         assert "gave up" == await in_time(impatient.result())
-        with pytest.raises(outlive.errors.RunTimedOut):
+        with pytest.raises(outlive.errors.RunTimedOutError):
             await in_time(patient.result())
 
 

@@ -91,7 +91,7 @@ async def retrying_slowly(good: int) -> int:
 async def retrying_picky(kind: str) -> str:
     try:
         await picky(kind)
-    except (FlakyError, outlive.errors.StepFailed) as error:
+    except (FlakyError, outlive.errors.StepFailedError) as error:
         return type(error).__name__
     return "nothing"
 
@@ -105,7 +105,7 @@ async def retrying_by_option(good: int) -> int:
 async def retrying_not_by_option(good: int) -> str:
     try:
         await flaky.options(retry=Retry(attempts=1))(good)
-    except outlive.errors.StepFailed as error:
+    except outlive.errors.StepFailedError as error:
         return f"{error.attempts} {error.message}"
     return "went on"
 
@@ -145,7 +145,7 @@ async def test_a_budget_ends(engine: outlive.Engine) -> None:
     """After its last attempt a step has failed for good, with the last failure. [TS-R12]"""
     run = await engine.start(retrying, 4)
 
-    with pytest.raises(outlive.errors.RunFailed, match="attempt 3"):
+    with pytest.raises(outlive.errors.RunFailedError, match="attempt 3"):
         await in_time(run.result())
     assert [1, 2, 3] == [attempt for attempt, _ in stage.calls]
     assert [1, 2] == [failed.attempt for failed in await events_of(run, AttemptFailed)]
@@ -250,7 +250,7 @@ async def test_time_that_has_passed_before_a_crash_counts(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "attempts", "told"),
-    [("flaky", 5, "FlakyError"), ("flakier", 5, "FlakierError"), ("hopeless", 1, "StepFailed")],
+    [("flaky", 5, "FlakyError"), ("flakier", 5, "FlakierError"), ("hopeless", 1, "StepFailedError")],
 )
 async def test_only_what_is_worth_it_is_retried(engine: outlive.Engine, kind: str, attempts: int, told: str) -> None:
     """`Retry.on` says which exceptions, subclasses too, are tried again; they reach the workflow as themselves.

@@ -123,7 +123,7 @@ class _Command:
 
 @pytest.mark.parametrize("registered", [(), (BusyError,)])
 def test_what_a_process_raised_is_asked_as_the_workflow_would_get_it(registered: tuple[type[Exception], ...]) -> None:
-    """From another process comes only data: the class itself if it is registered, else `StepFailed`."""
+    """From another process comes only data: the class itself if it is registered, else `StepFailedError`."""
     seen: list[BaseException] = []
     command: Any = _Command()
     command.step = _Step()
@@ -138,7 +138,7 @@ def test_what_a_process_raised_is_asked_as_the_workflow_would_get_it(registered:
     policy = Retry(when=look)
     following = next_attempt(policy, raised, command, at=0, first_at=0, spread=lambda: 0.0)
     assert 90 * SECOND == following.at
-    assert [BusyError if registered else outlive.errors.StepFailed] == [type(error) for error in seen]
+    assert [BusyError if registered else outlive.errors.StepFailedError] == [type(error) for error in seen]
 
 
 def test_a_resource_that_failed_is_judged_by_what_its_set_up_raised() -> None:
@@ -162,7 +162,7 @@ async def test_a_predicate_decides_which_failures_are_retried() -> None:
     async with TestEngine() as engine:
         assert 3 == await (await engine.start(with_policy, "when", 3, 503)).result()
         stage.clear()
-        with pytest.raises(outlive.errors.RunFailed, match="code 404"):
+        with pytest.raises(outlive.errors.RunFailedError, match="code 404"):
             await (await engine.start(with_policy, "when", 3, 404)).result()
         assert [1] == stage.calls
 
@@ -172,7 +172,7 @@ async def test_a_predicate_that_raises_costs_the_retry_and_says_so() -> None:
     POLICIES["broken"] = Retry(attempts=3, first=0, when=lambda error: error.status > 500)
     async with TestEngine() as engine:
         run = await engine.start(with_policy, "broken", 3)
-        with pytest.raises(outlive.errors.RunFailed, match="code 503"):
+        with pytest.raises(outlive.errors.RunFailedError, match="code 503"):
             await run.result()
         (failed,) = await events_of(run, StepFailed)
         assert 1 == failed.attempt
@@ -191,7 +191,7 @@ async def test_the_time_since_the_first_attempt_is_limited() -> None:
     POLICIES["limited"] = Retry(attempts=None, first=10, delay="fixed", jitter=0, elapsed_max=35)
     async with TestEngine() as engine:
         run = await engine.start(with_policy, "limited", 99)
-        with pytest.raises(outlive.errors.RunFailed, match="code 503"):
+        with pytest.raises(outlive.errors.RunFailedError, match="code 503"):
             await run.result()
         assert [1, 2, 3, 4] == stage.calls
         (failed,) = await events_of(run, StepFailed)
@@ -204,7 +204,7 @@ async def test_the_first_attempt_counts_from_its_beginning() -> None:
     """An attempt that takes long before it fails uses up the time."""
     async with TestEngine(patience_seconds=0.05) as engine:
         run = await engine.start(limited_and_slow)
-        with pytest.raises(outlive.errors.RunFailed, match="silent"):
+        with pytest.raises(outlive.errors.RunFailedError, match="silent"):
             await run.result()
         (failed,) = await events_of(run, StepFailed)
         assert 1 == failed.attempt
@@ -241,7 +241,7 @@ async def test_the_limit_of_the_time_survives_crashes() -> None:
     assert [1, 2] == stage.calls
     first.abandon()
     async with _again(first) as second:
-        with pytest.raises(outlive.errors.RunFailed, match="code 503"):
+        with pytest.raises(outlive.errors.RunFailedError, match="code 503"):
             await second.get("dying").result()
         assert [1, 2, 3] == stage.calls
         assert 1 == len({event.first_at for event in await events_of(second.get(run.id), AttemptFailed)})

@@ -46,7 +46,7 @@ async def timed_and_stubborn() -> str:
 
 async def times_out(run: outlive.types.RunHandle[str]) -> None:
     """Return when a run has timed out."""
-    with pytest.raises(outlive.errors.RunTimedOut, match="did not end within its timeout"):
+    with pytest.raises(outlive.errors.RunTimedOutError, match="did not end within its timeout"):
         await in_time(run.result())
     assert await run.status() == "timed_out"
 

@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
-from outlive.errors import DefinitionError, RunCancelled, RunFailed, RunTimedOut
+from outlive.errors import DefinitionError, RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.limits import Limits
 from outlive.testing import Survivor, crash_everywhere
 from tests.engine.faults import FaultyStore, faulty, unknown
@@ -130,7 +130,7 @@ async def test_a_saga_that_fails_is_undone_newest_first(engine: outlive.Engine) 
     """And the run fails with the error that it was undone for."""
     run = await engine.start(saga_sequence, ["a", "b", "c"], "fail")
 
-    with pytest.raises(RunFailed, match="planned"):
+    with pytest.raises(RunFailedError, match="planned"):
         await in_time(run.result())
     assert (set(), ["c", "b", "a"]) == (stage.values["held"], undone())
 
@@ -139,7 +139,7 @@ async def test_branches_children_nested_sagas_and_maps_are_undone(engine: outliv
     """All of them, in reverse."""
     run = await engine.start(saga_mixed, ["a", "b"])
 
-    with pytest.raises(RunFailed, match="planned"):
+    with pytest.raises(RunFailedError, match="planned"):
         await in_time(run.result())
     assert set() == stage.values["held"]
     assert ["nested", "child"] == undone()[3:5]
@@ -152,7 +152,7 @@ async def test_a_cancelled_saga_is_undone(engine: outlive.Engine) -> None:
     await waits(run)
     await run.cancel(reason="enough")
 
-    with pytest.raises(RunCancelled):
+    with pytest.raises(RunCancelledError):
         await in_time(run.result())
     assert (set(), ["b", "a"]) == (stage.values["held"], undone())
 
@@ -163,7 +163,7 @@ async def test_a_saga_that_runs_out_of_time_is_undone(place: Place, engine: outl
     await waits(run)
     place.clock.skip(seconds=3601)
 
-    with pytest.raises(RunTimedOut):
+    with pytest.raises(RunTimedOutError):
         await in_time(run.result())
     assert (set(), ["a"]) == (stage.values["held"], undone())
 
@@ -184,7 +184,7 @@ async def test_a_step_in_flight_is_not_cancelled_but_undone(engine: outlive.Engi
     await until(is_cancelled)
     stage.gate("slow").open()
 
-    with pytest.raises(RunCancelled):
+    with pytest.raises(RunCancelledError):
         await in_time(run.result())
     assert (set(), ["slow", "first"]) == (stage.values["held"], undone())
 
@@ -207,7 +207,7 @@ async def test_a_roll_back_survives_a_crash_after_every_commit(place: Place) -> 
 
         await until(has_moved)
         is_over = (await engine.get("run-1").info()).has_ended
-    with pytest.raises(RunFailed, match="planned"):
+    with pytest.raises(RunFailedError, match="planned"):
         await in_time(engine.get("run-1").result())
     await engine.__aexit__(None, None, None)
 
@@ -229,7 +229,7 @@ async def test_a_roll_back_survives_a_death_around_any_commit(place: Place, comm
     await until(is_far)
     await crash(first)
     async with place.engine() as second:
-        with pytest.raises(RunFailed, match="planned"):
+        with pytest.raises(RunFailedError, match="planned"):
             await in_time(second.get("run-1").result())
     assert set() == stage.values["held"]
 
@@ -264,7 +264,7 @@ async def test_resuming_tries_the_undo_again_and_goes_on(engine: outlive.Engine)
     assert 3 == len(await events_of(run, AttemptFailed))
     await engine.resume(run.id)
 
-    with pytest.raises(RunFailed, match="planned"):
+    with pytest.raises(RunFailedError, match="planned"):
         await in_time(run.result())
     assert (set(), ["c", "b", "b", "b", "b", "a"]) == (stage.values["held"], undone())
 
@@ -291,7 +291,7 @@ async def test_a_plain_function_can_undo(engine: outlive.Engine) -> None:
     assert not retry.is_last(10)
     run = await engine.start(saga_mixed, [])
 
-    with pytest.raises(RunFailed, match="planned"):
+    with pytest.raises(RunFailedError, match="planned"):
         await in_time(run.result())
     assert set() == stage.values["held"]
 

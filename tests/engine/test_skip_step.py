@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive._journal.event import StepFailed, StepSucceeded
 from outlive._runtime.tree.live import LiveTree
-from outlive.errors import RunNotFoundError, RunNotParkedError, StepSkipped, UnserialisableError
+from outlive.errors import RunNotFoundError, RunNotParkedError, StepSkippedError, UnserialisableError
 from outlive.limits import Limits
 from tests.engine.inside import claimer_of, crash, journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until
@@ -58,7 +58,7 @@ async def skipping(name: str) -> list[str]:
 async def catching() -> str:
     try:
         return await poison("bad")
-    except StepSkipped as error:
+    except StepSkippedError as error:
         return f"did without {error.step}"
 
 
@@ -86,7 +86,7 @@ async def skipping_first() -> str:
 async def skipping_once() -> str:
     try:
         first = await poison_once("bad")
-    except outlive.errors.StepInterrupted:
+    except outlive.errors.StepInterruptedError:
         first = "interrupted"
     return first + await hold("next")
 
@@ -132,7 +132,7 @@ async def test_a_step_is_skipped_without_a_result(place: Place) -> None:
 
     assert "did without poison" == await in_time(engine.get("run-1").result())
     (failed,) = await events_of(engine.get("run-1"), StepFailed)
-    assert "StepSkipped" in failed.failure.type
+    assert "StepSkippedError" in failed.failure.type
     await engine.__aexit__(None, None, None)
 
 
@@ -142,9 +142,9 @@ async def test_a_workflow_that_does_not_expect_it_fails(place: Place) -> None:
 
     await engine.get("run-1").skip_step()
 
-    with pytest.raises(outlive.errors.RunFailed, match="step poison was skipped by a person") as failed:
+    with pytest.raises(outlive.errors.RunFailedError, match="step poison was skipped by a person") as failed:
         await in_time(engine.get("run-1").result())
-    assert isinstance(failed.value.__cause__, StepSkipped | outlive.errors.StepFailed)
+    assert isinstance(failed.value.__cause__, StepSkippedError | outlive.errors.StepFailedError)
     await engine.__aexit__(None, None, None)
 
 
@@ -395,6 +395,6 @@ async def test_an_undo_that_is_skipped_counts_as_done(engine: outlive.Engine) ->
 
     await engine.skip_step("run-1")
 
-    with pytest.raises(outlive.errors.RunFailed, match="RuntimeError: no"):
+    with pytest.raises(outlive.errors.RunFailedError, match="RuntimeError: no"):
         await in_time(run.result())
     assert ["undo third", "undo second", "undo first"] == stage.calls

@@ -136,7 +136,7 @@ async def test_replace_cancels_the_steps_of_an_open_run(engine: outlive.Engine) 
 
     assert "b" == await in_time(new.result())
     old = engine.get("run-1~old1")
-    with pytest.raises(outlive.errors.RunCancelled, match="replaced"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="replaced"):
         await in_time(old.result())
     assert ["a", "a cancelled", "b"] == sorted(stage.calls)
 
@@ -152,7 +152,7 @@ async def test_the_late_result_of_a_replaced_run_is_discarded(place: Place) -> N
 
         assert "b" == await in_time(worker.get("run-1").result())
         old = worker.get("run-1~old1")
-        with pytest.raises(outlive.errors.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelledError):
             await in_time(old.result())
         last = (await journal_of(old))[-1]
         assert isinstance(last, RunCancelled)

@@ -181,7 +181,7 @@ async def isolated_tenants(names: list[str]) -> list[str]:
 async def isolated_halt(on_thread: bool) -> str:  # noqa: FBT001
     try:
         await (halt_on_thread() if on_thread else halt())
-    except outlive.errors.StepFailed as error:
+    except outlive.errors.StepFailedError as error:
         return error.type_name
     return "went on"
 
@@ -314,7 +314,7 @@ def test_ctrl_c_in_a_step_ends_the_program_and_not_the_step(new_runner: Callable
 @pytest.mark.parametrize("kind", ["code", "thread"])
 async def test_interrupt_that_no_signal_caused_is_the_failure_of_its_step(engine: outlive.Engine, kind: str) -> None:
     """No person wants the process to end, which has other runs."""
-    with keyboard(), pytest.raises(outlive.errors.RunFailed, match="KeyboardInterrupt"):
+    with keyboard(), pytest.raises(outlive.errors.RunFailedError, match="KeyboardInterrupt"):
         await in_time((await engine.start(isolated_interrupting, kind)).result())
 
     assert await in_time((await engine.start(isolated_counting)).result()) == 0

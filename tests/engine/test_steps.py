@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 import outlive
-from outlive.errors import NotInRunError, StepFailed
+from outlive.errors import NotInRunError, StepFailedError
 from tests.engine.support import in_time, stage
 
 pytestmark = pytest.mark.any_store
@@ -131,7 +131,7 @@ async def stepping_out_of_stock() -> str:
 async def stepping_secret() -> dict[str, object]:
     try:
         await fail_in_secret()
-    except StepFailed as error:
+    except StepFailedError as error:
         return {
             "text": str(error),
             "type": error.type_name,
@@ -147,7 +147,7 @@ async def stepping_secret() -> dict[str, object]:
 async def stepping_give_up(on_thread: bool) -> str:  # noqa: FBT001
     try:
         await (give_up_on_thread() if on_thread else give_up())
-    except StepFailed as error:
+    except StepFailedError as error:
         return f"{error.type_name} {error.message}"
     return "went on"
 
@@ -156,7 +156,7 @@ async def stepping_give_up(on_thread: bool) -> str:  # noqa: FBT001
 async def stepping_self_cancel() -> str:
     try:
         await cancel_oneself()
-    except StepFailed as error:
+    except StepFailedError as error:
         return error.type_name
     return "went on"
 
@@ -202,7 +202,7 @@ async def test_a_registered_exception_reaches_the_workflow_as_itself(engine: out
 
 
 async def test_an_unregistered_exception_reaches_the_workflow_as_step_failed(engine: outlive.Engine) -> None:
-    """Nothing of it is lost: type, message, attributes, notes, cause and traceback are on `StepFailed`."""
+    """Nothing of it is lost: type, message, attributes, notes, cause and traceback are on `StepFailedError`."""
     told = await in_time((await engine.start(stepping_secret)).result())
 
     assert f"{__name__}.SecretError" == told["type"]

@@ -19,7 +19,7 @@ from outlive.errors import (
     EngineClosedError,
     NotInRunError,
     PayloadTooLargeError,
-    RunFailed,
+    RunFailedError,
     RunNotFoundError,
     RunParkedError,
     StreamFullError,
@@ -413,7 +413,7 @@ async def test_step_that_emits_too_much_fails(place: Place) -> None:
     """With an error that names the limits; an item that is too large is refused at once."""
     limits = Limits(stream_items_max=10, payload_bytes_max=1_000, payload_inline_bytes_max=500)
     async with place.engine(limits=limits) as engine:
-        with pytest.raises(RunFailed) as failed:
+        with pytest.raises(RunFailedError) as failed:
             await in_time((await engine.start(lets_a_step_stream_too_much, 11, 1)).result())
         assert isinstance(failed.value.__cause__, StreamFullError)
         assert "stream_items_max 10" in str(failed.value)

@@ -77,7 +77,7 @@ async def test_a_thread_can_do_everything(engine: outlive.Engine) -> None:
         told = [got, waiting.result(), run.status(), run.id, len(run.history()), run.info().workflow]
         stuck = sync.start(patient, id="run-3")
         stuck.cancel(reason="enough")
-        with pytest.raises(outlive.errors.RunCancelled, match="enough"):
+        with pytest.raises(outlive.errors.RunCancelledError, match="enough"):
             stuck.result()
         return [*told, sync.get("run-2").why(), [each.id for each in sync.list(tags={"kind": "slow"})]]
 

@@ -132,7 +132,7 @@ async def test_a_workflow_cancels_another_run(engine: outlive.Engine) -> None:
     await waits(other)
 
     assert "asked" == await in_time((await engine.start(stopper, "talked-1")).result())
-    with pytest.raises(outlive.errors.RunCancelled, match="out of stock"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="out of stock"):
         await in_time(other.result())
     assert "asked" == await in_time((await engine.start(stopper, "talked-1")).result())
 
@@ -320,10 +320,10 @@ async def test_the_end_is_heard_by_a_run_that_is_not_in_memory(place: Place) -> 
 
 @pytest.mark.parametrize(
     ("word", "heard"),
-    [("breaks", "Broke: no money"), ("fails", "LookupError: no such thing"), ("", "RunCancelled: run other-1 was")],
+    [("breaks", "Broke: no money"), ("fails", "LookupError: no such thing"), ("", "RunCancelledError: run other-1")],
 )
 async def test_an_end_without_a_result_raises_in_the_run_that_waits(word: str, heard: str) -> None:
-    """Its own exception where that is known, and `RunCancelled`."""
+    """Its own exception where that is known, and `RunCancelledError`."""
     async with TestEngine() as engine:
         other = await engine.start(awaited_by_others, "", id="other-1")
         run = await engine.start(waiter, "other-1")
@@ -403,7 +403,7 @@ async def test_the_end_of_a_parked_run_that_is_cancelled_is_heard() -> None:
         await engine.settle()
         assert "it waits for run other-1, which is parked" in await run.why()
         await other.cancel()
-        assert "RunCancelled: run other-1 was cancelled" == await run.result()
+        assert "RunCancelledError: run other-1 was cancelled" == await run.result()
 
 
 @outlive.workflow
@@ -478,7 +478,7 @@ async def test_a_run_that_is_brought_back_waits_again() -> None:
         other = await engine.start(awaited_by_others, "", id="other-1")
         run = await engine.start(typed_waiter, "other-1")
         await other.signal("end", "breaks")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
         await engine.start(awaited_by_others, "", id="other-1", on_conflict="replace")
         await engine.retry(run.id)

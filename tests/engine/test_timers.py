@@ -154,7 +154,7 @@ async def test_an_instant_without_a_zone_is_refused(engine: outlive.Engine) -> N
     """`sleep_until` takes no naive datetime: it could mean any time zone."""
     run = await engine.start(sleeping_until, datetime(2030, 1, 1))  # noqa: DTZ001
 
-    with pytest.raises(outlive.errors.RunFailed, match="give an aware datetime"):
+    with pytest.raises(outlive.errors.RunFailedError, match="give an aware datetime"):
         await in_time(run.result())
 
 

@@ -80,9 +80,9 @@ async def fails_itself() -> None:
 
 async def failing(
     engine: TestEngine, workflow: outlive.types.Workflow[..., None], *args: object
-) -> outlive.errors.RunFailed:
+) -> outlive.errors.RunFailedError:
     """What a client gets."""
-    with pytest.raises(outlive.errors.RunFailed) as caught:
+    with pytest.raises(outlive.errors.RunFailedError) as caught:
         await (await engine.start(workflow, *args)).result()
     return caught.value
 
@@ -128,10 +128,10 @@ async def test_step_failed_names_the_step() -> None:
         of_step = (await failing(engine, buys, 1)).__cause__
         of_workflow = (await failing(engine, fails_itself)).__cause__
 
-    assert isinstance(of_step, outlive.errors.StepFailed)
+    assert isinstance(of_step, outlive.errors.StepFailedError)
     assert ("charge_card", f"{__name__}.DeclinedError") == (of_step.step, of_step.type_name)
     assert f"charge_card: {__name__}.DeclinedError: declined 1" == str(of_step)
-    assert isinstance(of_workflow, outlive.errors.StepFailed)
+    assert isinstance(of_workflow, outlive.errors.StepFailedError)
     assert ("", f"{__name__}.DeclinedError: by the workflow") == (of_workflow.step, str(of_workflow))
 
 

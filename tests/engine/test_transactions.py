@@ -154,7 +154,7 @@ async def test_cancelled_step_is_rolled_back(place: Place) -> None:
         await stage.gate("ann").reached()
         cancelling = asyncio.create_task(run.cancel())
         if place.path is None:
-            with pytest.raises(outlive.errors.RunCancelled):
+            with pytest.raises(outlive.errors.RunCancelledError):
                 await in_time(run.result())
             await cancelling
         else:
@@ -342,7 +342,7 @@ async def test_what_the_database_refuses_at_the_end_fails_the_step(place: Place)
         assert 3 == await in_time(run.result())
         stores[0].before["end"].append(ValueError("no such account"))
         run = await engine.start(crediting_once, id="run-2")
-        with pytest.raises(outlive.errors.RunFailed, match="no such account"):
+        with pytest.raises(outlive.errors.RunFailedError, match="no such account"):
             await in_time(run.result())
         (failed,) = await events_of(run, StepFailed)
         assert "ValueError" == failed.failure.type
@@ -397,7 +397,7 @@ async def test_name_that_no_column_has_is_an_error_on_every_store(place: Place) 
     """SQLite would take it for a text, and PostgreSQL refuses it: a test in memory shows what production will do."""
     async with place.engine() as engine:
         run = await engine.start(ledger_misspelling)
-        with pytest.raises(outlive.errors.RunFailed, match="acount"):
+        with pytest.raises(outlive.errors.RunFailedError, match="acount"):
             await in_time(run.result())
 
 

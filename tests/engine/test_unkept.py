@@ -13,7 +13,7 @@ import pytest
 import outlive
 from outlive._journal.event import AttemptFailed, StepFailed
 from outlive._runtime.lease_deadline import LeaseDeadline
-from outlive.errors import RunFailed, UnserialisableError
+from outlive.errors import RunFailedError, UnserialisableError
 from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import Place, events_of, in_time, parks, stage, until_calls
@@ -111,7 +111,7 @@ async def test_its_effect_is_taken_back_before_it_has_failed(place: Place, step:
     async with place.engine() as engine:
         run = await engine.start(unkept_trip, step)
 
-        with pytest.raises(RunFailed, match="cannot be stored"):
+        with pytest.raises(RunFailedError, match="cannot be stored"):
             await in_time(run.result())
         assert [UnserialisableError.__name__] == [
             event.failure.type.rpartition(".")[2] for event in await events_of(run, StepFailed)
@@ -123,7 +123,7 @@ async def test_it_is_undone_once_and_before_the_others() -> None:
     """Newest first; with a key of its own, which is not that of the step."""
     async with TestEngine() as engine:
         run = await engine.start(unkept_trip)
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await run.result()
     assert stage.calls == ["room", "seat", "undo seat", "undo room"]
 
@@ -160,7 +160,7 @@ async def test_nothing_is_undone_without_a_saga() -> None:
     """Nobody has asked for that."""
     async with TestEngine() as engine:
         run = await engine.start(unkept_alone)
-        with pytest.raises(RunFailed, match="cannot be stored"):
+        with pytest.raises(RunFailedError, match="cannot be stored"):
             await run.result()
     assert stage.calls == ["seat"]
 
@@ -170,7 +170,7 @@ async def test_a_result_that_is_too_large_is_taken_back_too() -> None:
     stage.values |= {"size": 200_000, "mended": True}
     async with TestEngine(limits=Limits(payload_bytes_max=100_000)) as engine:
         run = await engine.start(unkept_alone_in_saga)
-        with pytest.raises(RunFailed, match="payload_bytes_max is 100,000"):
+        with pytest.raises(RunFailedError, match="payload_bytes_max is 100,000"):
             await run.result()
     assert stage.calls == ["seat", "undo seat"]
     assert stage.values["held"] == set()
@@ -244,7 +244,7 @@ async def test_what_a_transaction_wrote_needs_no_undo() -> None:
     """It is rolled back with its transaction."""
     async with TestEngine() as engine:
         run = await engine.start(unkept_transacting)
-        with pytest.raises(RunFailed, match="cannot be stored"):
+        with pytest.raises(RunFailedError, match="cannot be stored"):
             await run.result()
     assert stage.calls == ["transaction"]
 
@@ -274,7 +274,7 @@ async def test_a_worker_that_has_let_go_of_the_run_takes_nothing_back(place: Pla
     assert stage.calls == ["seat"]
     stage.gate("seat").open()
     async with place.engine() as second:
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await in_time(second.get("run-1").result())
     assert stage.calls == ["seat", "seat", "undo seat"]
 
@@ -295,6 +295,6 @@ async def test_nothing_is_taken_back_while_the_lease_is_not_certain(place: Place
             stage.gate("seat").open()
             await in_time(looked.wait())
             assert stage.calls == ["seat"]
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await in_time(run.result())
     assert stage.calls == ["seat", "undo seat"]

@@ -212,6 +212,6 @@ async def test_run_is_cancelled_at_once(place: Place) -> None:
             if run.id and not stage.calls:
                 await stage.gate("a").reached()
             await run.cancel()
-            with pytest.raises(outlive.errors.RunCancelled):
+            with pytest.raises(outlive.errors.RunCancelledError):
                 await in_time(run.result())
     assert ["a", "a cancelled"] == stage.calls

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive.errors import RunExistsError, RunFailed
+from outlive.errors import RunExistsError, RunFailedError
 from outlive.testing import TestEngine
 from outlive.testing.fsck import check_store
 from tests.engine.inside import store_of
@@ -56,7 +56,7 @@ async def test_many_starts_at_once_are_one_run() -> None:
     """After an end, too."""
     async with TestEngine() as engine:
         await (await engine.start(again_sync, 0, id="s")).signal("go", 1)
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await engine.get("s").result()
         await asyncio.gather(
             *(engine.start(again_sync, number, id="s", on_conflict="attach_open") for number in range(1, 6))
@@ -69,7 +69,7 @@ async def test_run_that_was_retried_is_open() -> None:
     async with TestEngine() as engine:
         run = await engine.start(again_sync, 0, id="s")
         await run.cancel()
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await run.result()
         await run.retry()
         await engine.start(again_sync, 7, id="s", on_conflict="attach_open")

@@ -224,7 +224,7 @@ async def test_run_that_parks_or_is_cancelled_in_another_process_is_heard(place:
         waiting = asyncio.create_task(client.get(run_id).result())
         await asyncio.sleep(0)
         await other.cancel(run_id)
-        with pytest.raises(outlive.errors.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelledError):
             await in_time(waiting)
 
 

@@ -204,7 +204,7 @@ async def test_step_of_a_flow_whose_process_always_dies_fails_its_run(world: Wor
         (await world.reached("second")).die()
 
     async with world.client() as client:
-        with pytest.raises(outlive.errors.RunFailed, match="ProcessDiedError"):
+        with pytest.raises(outlive.errors.RunFailedError, match="ProcessDiedError"):
             await in_time(client.get("run-1").result())
     assert [1, 2, 3] == [call.attempt for call in world.of("second")]
     assert {"first": 1, "second": 3} == world.count()

@@ -35,7 +35,7 @@ async def test_step_whose_process_always_dies_fails_its_run(world: World) -> Non
 
     async with world.client() as client:
         run = client.get("run-1")
-        with pytest.raises(outlive.errors.RunFailed, match="ProcessDiedError"):
+        with pytest.raises(outlive.errors.RunFailedError, match="ProcessDiedError"):
             await in_time(run.result())
         assert await run.status() == "failed"
     assert [1, 2, 3] == [call.attempt for call in world.of("second")]

@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._journal.event import RunCreated, StepSucceeded
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.flow import shop
@@ -82,13 +82,13 @@ async def test_switch_chooses_a_value(on: str, expected: Any) -> None:
 
 async def test_switch_without_a_fitting_case_fails() -> None:
     """Unless it has a default."""
-    with pytest.raises(RunFailed, match="no case for 'b'"):
+    with pytest.raises(RunFailedError, match="no case for 'b'"):
         await result_of("switch-none", "{ use: switch, with: { on: b, cases: { a: 1 } } }")
 
 
 async def test_fail_fails_with_an_error_of_its_own() -> None:
     """Which `on_error` sees."""
-    with pytest.raises(RunFailed, match="TooDear: 7 is too much"):
+    with pytest.raises(RunFailedError, match="TooDear: 7 is too much"):
         await result_of("fail", "{ use: fail, with: { type: TooDear, message: 7 is too much } }")
 
 
@@ -99,7 +99,7 @@ async def test_fail_raises_nothing_that_ends_a_worker(name: str) -> None:
         flow.parse(f"{{ name: ends, steps: {{ one: {{ use: fail, with: {{ type: {name}, message: no }} }} }} }}")
 
     computed = f"${{{{ '{name}' + '' }}}}"
-    with pytest.raises(RunFailed, match="does not fit fail"):
+    with pytest.raises(RunFailedError, match="does not fit fail"):
         await result_of("fail-computed", f'{{ use: fail, with: {{ type: "{computed}", message: no }} }}')
 
 
@@ -276,7 +276,7 @@ async def test_a_map_that_tolerates_nothing_fails_with_its_item() -> None:
     shop.FAILURES["no10"] = [ValueError("no")]
     parsed = flow.parse(MAP.format(name="none", tolerate=0))
     async with TestEngine() as engine:
-        with pytest.raises(RunFailed, match="ValueError: no"):
+        with pytest.raises(RunFailedError, match="ValueError: no"):
             await (await engine.start(parsed)).result()
 
     assert len(shop.CALLS) <= 2
@@ -287,7 +287,7 @@ async def test_a_map_says_how_many_items_have_failed_when_that_is_too_many() -> 
     shop.FAILURES |= {name: [ValueError("no")] for name in ("no10", "no21", "no32")}
     parsed = flow.parse(MAP.format(name="many", tolerate=1))
     async with TestEngine() as engine:
-        with pytest.raises(RunFailed, match="ToleranceExceededError: 2 "):
+        with pytest.raises(RunFailedError, match="ToleranceExceededError: 2 "):
             await (await engine.start(parsed)).result()
 
 
@@ -353,7 +353,7 @@ async def test_a_flow_that_calls_itself_for_ever_fails() -> None:
     """It would fill the memory of one worker after the other."""
     endless = flow.parse("name: built-in-endless\nsteps: { again: { use: flow, with: { name: built-in-endless } } }")
     async with TestEngine() as engine:
-        with pytest.raises(RunFailed, match="flows call each other 30 deep"):
+        with pytest.raises(RunFailedError, match="flows call each other 30 deep"):
             await (await engine.start(endless)).result()
         assert await engine.count() == 31
 
@@ -371,7 +371,7 @@ async def test_a_flow_that_calls_itself_for_ever_fails() -> None:
 )
 async def test_what_a_built_in_cannot_use_fails_the_flow(step: str, says: str) -> None:
     """Where it could not be seen before."""
-    with pytest.raises(RunFailed) as caught:
+    with pytest.raises(RunFailedError) as caught:
         await result_of("wrong", step)
 
     assert says in str(caught.value)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outlive import flow
-from outlive.errors import RunFailed, RunTimedOut
+from outlive.errors import RunFailedError, RunTimedOutError
 from outlive.testing import TestEngine
 from tests.flow import shop
 
@@ -51,7 +51,7 @@ async def test_a_default_of_null_is_a_default() -> None:
 async def test_a_failure_fails_the_flow() -> None:
     """With the error of the step, and no second attempt: the step has answered."""
     shop.FAILURES["it"] = [ValueError("no")]
-    with pytest.raises(RunFailed, match="ValueError: no"):
+    with pytest.raises(RunFailedError, match="ValueError: no"):
         await output_of(saying("on_error: fail", name="fail"))
 
     assert shop.CALLS == ["it"]
@@ -66,7 +66,7 @@ async def test_an_error_of_transport_is_tried_again_without_being_asked(error: E
 
     shop.clear()
     shop.FAILURES["it"] = [error] * 9
-    with pytest.raises(RunFailed, match=str(error)):
+    with pytest.raises(RunFailedError, match=str(error)):
         await output_of(saying("once: false", name="transport"))
     assert shop.CALLS == ["it"] * 4
 
@@ -74,7 +74,7 @@ async def test_an_error_of_transport_is_tried_again_without_being_asked(error: E
 async def test_a_step_that_is_called_once_is_not_tried_again() -> None:
     """Whatever the error is."""
     shop.FAILURES["it"] = [ConnectionError("away")]
-    with pytest.raises(RunFailed, match="away"):
+    with pytest.raises(RunFailedError, match="away"):
         await output_of(saying("once: true", name="once"))
 
     assert shop.CALLS == ["it"]
@@ -87,7 +87,7 @@ async def test_a_retry_is_for_the_errors_of_the_step_too(option: str) -> None:
     assert await output_of(saying(option, name="retry")) == "it"
 
     shop.FAILURES["it"] = [ValueError("no")] * 3
-    with pytest.raises(RunFailed, match="ValueError: no"):
+    with pytest.raises(RunFailedError, match="ValueError: no"):
         await output_of(saying(option, name="retry"))
 
 
@@ -97,7 +97,7 @@ async def test_a_retry_is_for_the_errors_of_the_step_too(option: str) -> None:
 async def test_a_retry_names_errors_and_statuses(on: str, attempts: int) -> None:
     """By the name of the class or of one above it, or by its status."""
     shop.FAILURES["it"] = [shop.StatusError(503)] * 9
-    with pytest.raises(RunFailed, match="status 503"):
+    with pytest.raises(RunFailedError, match="status 503"):
         await output_of(saying(f"retry: {{ attempts: 2, on: {on} }}", name="named"))
 
     assert shop.CALLS == ["it"] * attempts
@@ -135,7 +135,7 @@ output: "${{ steps.paid }}"
 
 async def test_a_flow_has_a_timeout() -> None:
     """For the whole run."""
-    with pytest.raises(RunTimedOut):
+    with pytest.raises(RunTimedOutError):
         await output_of("name: failing-long\ntimeout: 1h\nsteps: { nap: { use: sleep, with: { seconds: 2h } } }\n")
 
 
@@ -154,7 +154,7 @@ steps:
 async def test_a_failure_stops_the_others_or_lets_them_finish(how: str, expected: list[str]) -> None:
     """What waits for the failed step never runs. [FB-R14 FB-R15]"""
     shop.FAILURES["bad"] = [ValueError("bad")]
-    with pytest.raises(RunFailed, match="ValueError: bad"):
+    with pytest.raises(RunFailedError, match="ValueError: bad"):
         await output_of(BESIDE.format(how=how))
 
     assert shop.CALLS == expected
@@ -176,7 +176,7 @@ steps:
     parsed = flow.parse(text)
     async with TestEngine() as engine:
         run = await engine.start(parsed, id="undo-1")
-        with pytest.raises(RunFailed, match="ValueError: bad"):
+        with pytest.raises(RunFailedError, match="ValueError: bad"):
             await run.result()
 
     undone = [("give back", "Dune"), ("release", "hold-1 of undo-1")]
@@ -195,7 +195,7 @@ steps:
   bad: { use: shop.say, with: { what: bad }, after: [audit] }
 """
     shop.FAILURES["bad"] = [ValueError("bad")]
-    with pytest.raises(RunFailed, match="ValueError: bad"):
+    with pytest.raises(RunFailedError, match="ValueError: bad"):
         await output_of(text)
 
     assert shop.CALLS == ["audit 1 1", "bad", "undo 5"]
@@ -216,7 +216,7 @@ async def test_a_flow_that_has_failed_goes_on_at_the_step_that_failed() -> None:
     parsed = flow.parse(RETRIED)
     async with TestEngine() as engine:
         run = await engine.start(parsed, id="retried")
-        with pytest.raises(RunFailed, match="ValueError: bad"):
+        with pytest.raises(RunFailedError, match="ValueError: bad"):
             await run.result()
         await engine.retry("retried")
 

@@ -12,7 +12,7 @@ import pytest
 from outlive import flow
 from outlive._define.flow import settings
 from outlive._define.flow.settings import HttpSettings, Settings
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.flow.web import Asked, answer, serving
 
@@ -46,7 +46,7 @@ async def run(made: flow.Flow, url: str) -> Any:
 
 async def failure_of(made: flow.Flow, url: str) -> Any:
     """What a run fails with."""
-    with pytest.raises(RunFailed) as caught:
+    with pytest.raises(RunFailedError) as caught:
         await run(made, url)
     return caught.value.failure
 

@@ -11,7 +11,7 @@ import pytest
 from outlive import flow
 from outlive._define.flow.driver import LAZY
 from outlive._journal.event import PatchTaken, StepSucceeded
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.flow import shop
@@ -63,7 +63,7 @@ async def test_a_step_of_the_other_branch_does_not_run(output: str, expected: An
     """The condition may need steps itself; those that both branches need run beside it."""
     text = f"name: lazy-output\nsteps:\n{SAYS}\noutput: {output if output[0] == '{' else repr(output)}\n"
     if expected == "an error":
-        with pytest.raises(RunFailed, match="missing"):
+        with pytest.raises(RunFailedError, match="missing"):
             await output_of(text, {"first": True})
     else:
         assert await output_of(text, {"first": True}) == expected
@@ -158,9 +158,9 @@ async def test_the_failure_of_a_step_that_is_asked_for_late_is_that_of_the_flow(
     """Also where the condition itself has no value."""
     text = f"name: lazy-fails\nsteps:\n{SAYS}\noutput: '${{{{ steps.lies ? steps.a : steps.b }}}}'\n"
     shop.FAILURES["b"] = [ValueError("closed")]
-    with pytest.raises(RunFailed, match="closed"):
+    with pytest.raises(RunFailedError, match="closed"):
         await output_of(text)
-    with pytest.raises(RunFailed, match="a condition is true or false"):
+    with pytest.raises(RunFailedError, match="a condition is true or false"):
         await output_of(text.replace("steps.lies ?", "steps.no ?"))
 
 

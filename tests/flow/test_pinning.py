@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._define.registry import Registry
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.support import in_time, waits
 from tests.flow import shop
@@ -178,7 +178,7 @@ async def test_a_run_that_is_started_by_name_is_checked_when_it_begins() -> None
         wrong = await engine.start_by_name("by-name", {"input": {"n": "x"}}, version=parsed.version)
 
         assert await right.result() == 4
-        with pytest.raises(RunFailed, match="by-name does not take this"):
+        with pytest.raises(RunFailedError, match="by-name does not take this"):
             await wrong.result()
 
 

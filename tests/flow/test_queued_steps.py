@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._journal.event import DetachedStarted
-from outlive.errors import RunFailed, WrongArgumentsError
+from outlive.errors import RunFailedError, WrongArgumentsError
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.inside import journal_of
 from tests.flow import shop
@@ -100,7 +100,7 @@ async def test_what_the_step_raises_is_what_the_flow_sees() -> None:
 
         assert await run.result() == {"type": "ClosedError", "message": "closed 2"}
         failing = await engine.start(strict, {"cents": 5})
-        with pytest.raises(RunFailed, match="ClosedError: closed 2") as caught:
+        with pytest.raises(RunFailedError, match="ClosedError: closed 2") as caught:
             await failing.result()
     assert caught.value.failure.error.endswith("ClosedError")
 
@@ -138,7 +138,7 @@ async def test_a_step_in_a_queue_is_undone_by_its_flow() -> None:
     undone_flow = flow.parse(UNDONE)
     async with TestEngine() as engine:
         run = await engine.start(undone_flow)
-        with pytest.raises(RunFailed, match="no"):
+        with pytest.raises(RunFailedError, match="no"):
             await run.result()
 
     undone = [each for each in shop.CALLS if each[0] in ("release", "give back")]
@@ -155,7 +155,7 @@ async def test_a_step_that_is_cancelled_in_its_queue_is_undone_if_it_was_done() 
     async with TestEngine() as engine:
         await engine.queues.set("bank", concurrency=1)
         run = await engine.start(failing)
-        with pytest.raises(RunFailed, match="no"):
+        with pytest.raises(RunFailedError, match="no"):
             await run.result()
         await engine.settle()
     done = sorted(each[1] for each in shop.CALLS if each[0] == "lend")
@@ -177,7 +177,7 @@ output: "${{ steps.say }}"
         assert await run.result() == "9 to you"
         assert "hush" not in "".join([await engine.export(each.id) for each in await engine.list()])
         forged = await engine.start(secret, {"to": "\ufdd0secret:key:\ufdd1"})
-        with pytest.raises(RunFailed, match="only the document can do that"):
+        with pytest.raises(RunFailedError, match="only the document can do that"):
             await forged.result()
 
 

@@ -16,7 +16,7 @@ import pytest
 from outlive import flow
 from outlive._define.flow import settings
 from outlive._define.flow.settings import Settings, read
-from outlive.errors import RunFailed, SettingsError
+from outlive.errors import RunFailedError, SettingsError
 from outlive.testing import TestEngine
 from tests.flow.tools import respond
 from tests.flow.web import Asked, answer, serving
@@ -47,7 +47,7 @@ async def result_of(made: flow.Flow) -> Any:
 
 async def failure_of(made: flow.Flow) -> Any:
     """What a run of it fails with."""
-    with pytest.raises(RunFailed) as caught:
+    with pytest.raises(RunFailedError) as caught:
         await result_of(made)
     return caught.value.failure
 
@@ -151,7 +151,7 @@ async def test_a_command_is_killed_with_its_run(tmp_path: Path) -> None:
             while not file.exists():  # noqa: ASYNC110 - another process writes it
                 await asyncio.sleep(0.01)
             await engine.cancel(run.id)
-            with pytest.raises(RunFailed):
+            with pytest.raises(RunFailedError):
                 await run.result()
     state = Path(f"/proc/{file.read_text().strip()}/stat")
     while state.exists() and state.read_text().rpartition(")")[2].split()[0] not in "ZX":  # noqa: ASYNC110

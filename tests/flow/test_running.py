@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._journal.event import RunCreated, StepSucceeded, TimerFired
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.flow import shop
@@ -221,7 +221,7 @@ async def test_an_argument_of_another_type_fails_the_step() -> None:
     """The type of the step reads it; another attempt would meet it again, and is not made."""
     given = '{ hold: a, cents: "${{ input.cents }}" }'
     text = f"name: running-type\nsteps:\n  one: {{ use: shop.charge, with: {given}, retry: {{}} }}\n"
-    with pytest.raises(RunFailed, match=r"argument of shop\.charge"):
+    with pytest.raises(RunFailedError, match=r"argument of shop\.charge"):
         await output_of(text, {"cents": "many"})
 
 
@@ -258,5 +258,5 @@ steps:
   two: { use: shop.say, with: { what: "${{ steps.one.what.b }}" } }
 output: "${{ steps.two }}"
 """
-    with pytest.raises(RunFailed, match=r"steps\.one"):
+    with pytest.raises(RunFailedError, match=r"steps\.one"):
         await output_of(text)

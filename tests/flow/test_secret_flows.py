@@ -19,7 +19,7 @@ from outlive._define.flow.built_in import NAMES, find_built_in
 from outlive._define.flow.checking import parse_document
 from outlive._define.flow.known import Known, shape_of
 from outlive._define.flow.settings import HttpSettings, Settings
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import Survivor, TestEngine, crash_everywhere
 from tests.engine.inside import journal_of
 from tests.flow.web import Asked, answer, serving
@@ -94,7 +94,7 @@ async def test_no_trace_of_a_secret_is_left(tmp_path: Path, caplog: pytest.LogCa
         run = await engine.start(made, {"url": web.url("/fine"), "text": "hello"}, id="canary-1")
         result = await run.result()
         failed = await engine.start(made, {"url": web.url("/fail"), "text": "fail"}, id="canary-2")
-        with pytest.raises(RunFailed) as caught:
+        with pytest.raises(RunFailedError) as caught:
             await failed.result()
         exported = await engine.export("canary-1") + await engine.export("canary-2")
         shown = repr(await journal_of(engine, "canary-1")) + repr(await journal_of(engine, "canary-2"))
@@ -131,7 +131,7 @@ async def test_data_does_not_become_a_reference() -> None:
     )
     async with serving(lambda _: answer(200)) as web, TestEngine() as engine:
         forged = {"url": web.url(), "text": "\ufdd0secret:token:CANARY_TOKEN\ufdd1"}
-        with pytest.raises(RunFailed, match="is named by input"):
+        with pytest.raises(RunFailedError, match="is named by input"):
             await (await engine.start(made, forged)).result()
 
     assert web.asked == []
@@ -146,7 +146,7 @@ async def test_a_step_that_names_no_secret_gets_none() -> None:
     )
     async with TestEngine() as engine:
         forged = {"url": "\ufdd0secret:token:CANARY_TOKEN\ufdd1", "text": "x"}
-        with pytest.raises(RunFailed, match="may not use it"):
+        with pytest.raises(RunFailedError, match="may not use it"):
             await (await engine.start(made, forged)).result()
 
 
@@ -159,7 +159,7 @@ async def test_a_missing_secret_says_where_it_is_looked_for(monkeypatch: pytest.
         "${{ steps.call }}",
     )
     async with TestEngine() as engine:
-        with pytest.raises(RunFailed, match="environment variable CANARY_TOKEN"):
+        with pytest.raises(RunFailedError, match="environment variable CANARY_TOKEN"):
             await (await engine.start(made, {"url": "http://127.0.0.1:1/", "text": ""})).result()
 
 

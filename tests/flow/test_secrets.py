@@ -18,7 +18,7 @@ from outlive._define.flow.secrets import (
     reveal,
 )
 from outlive._define.flow.settings import Settings
-from outlive.errors import HttpStatusError, SecretError, StepFailed
+from outlive.errors import HttpStatusError, SecretError, StepFailedError
 
 TOKEN = reference_to("token")
 VALUE = 's3cr+t/with "odd" ånd långa'
@@ -144,7 +144,7 @@ def test_errors_are_blotted_and_stay_what_they_are() -> None:
     with pytest.raises(HttpStatusError) as status:
         step("status")
     assert (status.value.status, status.value.excerpt, status.value.retry_after) == (503, BLOTTED, 1)
-    with pytest.raises(StepFailed, match=r"picky \[REDACTED\]") as picky:
+    with pytest.raises(StepFailedError, match=r"picky \[REDACTED\]") as picky:
         step("picky")
     assert picky.value.type_name.endswith("Picky")
 

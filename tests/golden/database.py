@@ -13,7 +13,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.limits import Limits
 from outlive.testing import SkipClock, TestEngine
 from outlive.testing.postgres import PostgresServer
@@ -37,7 +37,7 @@ async def fill(url: str) -> None:
         await engine.settle()
     async with TestEngine(url, clock=clock) as engine:
         await (await engine.start(pack, "a", id="succeeded")).result()
-        with suppress(RunFailed):
+        with suppress(RunFailedError):
             await (await engine.start(failure, id="failed")).result()
         await (await engine.start(counter, 2, id="generations")).result()
         await (await engine.start(pack, "first", id="replaced")).result()

@@ -20,6 +20,7 @@ from tests.golden.late_stories import LATE_STORIES
 from tests.golden.limit_stories import LIMIT_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
+from tests.golden.name_stories import NAME_STORIES
 from tests.golden.queue_stories import QUEUE_STORIES
 from tests.golden.rest_stories import REST_STORIES
 from tests.golden.retry_stories import RETRY_STORIES
@@ -44,6 +45,7 @@ ALL_STORIES = (
     | LATE_STORIES
     | QUEUE_STORIES
     | FLOW_STORIES
+    | NAME_STORIES
 )
 
 

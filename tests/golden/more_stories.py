@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import outlive
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.golden.stories import refuse, reserve
 
@@ -111,7 +111,7 @@ async def tell_trip(url: str) -> str:
     """Undone, newest first."""
     async with TestEngine(url) as engine:
         run = await engine.start(trip, id="golden-trip")
-        with suppress(RunFailed):
+        with suppress(RunFailedError):
             await run.result()
         return await engine.export(run.id)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import outlive
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import SkipClock, TestEngine
 
 is_repaired = False
@@ -39,7 +39,7 @@ async def tell_rest(url: str) -> str:
         await client.start(tailor, "sleeve", id="golden-tailor", timeout=3600, begin_within=7200)
         await client.skip(seconds=5000)
     async with TestEngine(url, clock=clock) as engine:
-        with suppress(RunFailed):
+        with suppress(RunFailedError):
             await engine.get("golden-tailor").result()
     is_repaired = True
     async with TestEngine(url, clock=clock, worker=False) as client:

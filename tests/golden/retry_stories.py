@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import outlive
 from outlive import Retry
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 
 is_repaired = False
@@ -49,7 +49,7 @@ async def tell_repair(url: str) -> str:
     is_repaired = False
     async with TestEngine(url) as engine:
         run = await engine.start(car, id="golden-car", timeout=3600)
-        with suppress(RunFailed):
+        with suppress(RunFailedError):
             await run.result()
         is_repaired = True
         await engine.retry(run.id, reason="the current is back")

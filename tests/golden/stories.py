@@ -12,7 +12,7 @@ from typing import Any
 
 import outlive
 from outlive import Retry
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.limits import Limits
 from outlive.testing import SkipClock, TestEngine
 from tests.engine.inside import journal_of
@@ -157,7 +157,7 @@ async def _end_of(url: str, workflow: Any, run_id: str, act: Callable[[Any], Awa
         if act is not None:
             await engine.settle()
             await act(run)
-        with suppress(RunFailed):
+        with suppress(RunFailedError):
             await run.result()
         return await engine.export(run.id)
 

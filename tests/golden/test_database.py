@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import SkipClock, TestEngine
 from outlive.testing.fsck import check_store
 from outlive.testing.postgres import PostgresServer
@@ -49,7 +49,7 @@ async def engine(url: str) -> AsyncIterator[TestEngine]:
 async def test_runs_that_had_ended_are_as_they_were(engine: TestEngine) -> None:
     """Their results, their earlier generations, and the run whose id was given to another one."""
     assert await engine.get("succeeded").result() == "hold of box of a"
-    with pytest.raises(RunFailed, match="no such thing"):
+    with pytest.raises(RunFailedError, match="no such thing"):
         await engine.get("failed").result()
     assert await engine.get("generations").result() == "hold of number 0"
     assert await engine.get("replaced~old1").result() == "hold of box of first"

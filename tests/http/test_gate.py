@@ -346,7 +346,7 @@ def test_every_error_that_a_verb_says_it_raises_has_a_row() -> None:
         for name, error in vars(outlive.errors).items()
         if isinstance(error, type) and name in (ast.get_docstring(node) or "").partition("Raises:")[2]
     }
-    answered_otherwise = {"AskFailed", "AskTimeoutError", "ArchiveError", "ResultTimeoutError"}
+    answered_otherwise = {"AskFailedError", "AskTimeoutError", "ArchiveError", "ResultTimeoutError"}
     unanswered = {name for name in said if problem_of(_made(name)).status == 500} - answered_otherwise
 
     assert len(said) > 15

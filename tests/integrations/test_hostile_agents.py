@@ -198,7 +198,7 @@ async def test_a_node_that_returns_a_class_that_is_not_named_fails_at_once() -> 
     try:
         async with TestEngine() as engine:
             refused = await engine.start(work_in_garden)
-            with pytest.raises(outlive.errors.RunFailed, match=f"names {__name__}.Stranger, and neither the state"):
+            with pytest.raises(outlive.errors.RunFailedError, match=f"names {__name__}.Stranger, and neither the"):
                 await refused.result()
     finally:
         RETURNED.clear()

@@ -111,7 +111,7 @@ async def test_an_order_is_charged_settled_and_has_its_receipt(outside: Outside)
 async def test_a_customer_without_money_gets_nothing(outside: Outside) -> None:
     """Everything is undone; the bank is asked to give back what it may have taken all the same."""
     run = await outside.place("i-1", LAMP | {"customer": "poor"})
-    with pytest.raises(outlive.errors.RunFailed, match="no money"):
+    with pytest.raises(outlive.errors.RunFailedError, match="no money"):
         await run.result()
 
     assert await outside.rows(STATE) == [("void", 0)]
@@ -125,7 +125,7 @@ async def test_a_person_decides_about_a_large_order(outside: Outside) -> None:
     await outside.engine.reject(refused.id, "credit", by="bob")
     await outside.engine.approve(granted.id, "credit", by="eve", form={"note": "known for years"})
     await outside.settle("i-2", "evt-2")
-    with pytest.raises(outlive.errors.RunFailed, match="bob says no to i-1"):
+    with pytest.raises(outlive.errors.RunFailedError, match="bob says no to i-1"):
         await refused.result()
 
     assert (await granted.result()).credit_by == "eve"
@@ -136,7 +136,7 @@ async def test_a_person_decides_about_a_large_order(outside: Outside) -> None:
 async def test_a_payment_that_is_never_settled_is_given_back(outside: Outside) -> None:
     """After three days; the word of the bank that comes then is booked, and too late."""
     run = await outside.place("i-1", LAMP)
-    with pytest.raises(outlive.errors.RunFailed):
+    with pytest.raises(outlive.errors.RunFailedError):
         await run.result()
     said = await outside.settle("i-1", "evt-1")
 
@@ -150,7 +150,7 @@ async def test_a_cancel_before_the_payment_undoes_the_checkout(outside: Outside)
     run = await outside.place("i-1", LAMP)
     await outside.engine.settle()
     await run.cancel(reason="changed my mind")
-    with pytest.raises(outlive.errors.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelledError):
         await run.result()
 
     assert await outside.rows(STATE) == [("void", 0)]

@@ -180,7 +180,7 @@ async def test_interrupt_of_a_graph_that_a_node_calls_is_refused() -> None:
     """The answer would not reach it: the message says what to do instead."""
     async with TestEngine() as engine:
         handle = await engine.start(work_hidden)
-        with pytest.raises(outlive.errors.RunFailed, match=r"node hidden.caller calls a graph .*add_node"):
+        with pytest.raises(outlive.errors.RunFailedError, match=r"node hidden.caller calls a graph .*add_node"):
             await handle.result()
 
 
@@ -188,7 +188,7 @@ async def test_graph_that_is_not_durable_is_refused_in_a_workflow() -> None:
     """Its nodes would be called again by every replay."""
     async with TestEngine() as engine:
         handle = await engine.start(work, "plain")
-        with pytest.raises(outlive.errors.RunFailed, match=r"durable\(graph\)"):
+        with pytest.raises(outlive.errors.RunFailedError, match=r"durable\(graph\)"):
             await handle.result()
 
 

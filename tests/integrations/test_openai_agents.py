@@ -208,7 +208,7 @@ async def test_agent_that_is_not_durable_is_refused() -> None:
     """With what to do about it."""
     async with TestEngine() as engine:
         handle = await engine.start(work_without_steps, "Dig!")
-        with pytest.raises(outlive.errors.RunFailed, match=r"durable\(agent\)"):
+        with pytest.raises(outlive.errors.RunFailedError, match=r"durable\(agent\)"):
             await handle.result()
 
 

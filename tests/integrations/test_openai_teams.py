@@ -189,7 +189,7 @@ async def test_answer_can_be_a_model() -> None:
 )
 async def test_what_would_not_be_durable_is_refused_before_anything_is_called(agent: str, message: str) -> None:
     """With the name of it, and what to do."""
-    with pytest.raises(outlive.errors.RunFailed, match=message):
+    with pytest.raises(outlive.errors.RunFailedError, match=message):
         await result_of(agent)
 
     assert {} == CALLS

@@ -314,7 +314,7 @@ async def test_options_of_a_tool_are_checked() -> None:
     async def shout() -> str:
         return "HEY"
 
-    with pytest.raises(outlive.errors.RunFailed, match="it may have heartbeat_timeout, retry, timeout"):
+    with pytest.raises(outlive.errors.RunFailedError, match="it may have heartbeat_timeout, retry, timeout"):
         await result_of("shouter")
 
 
@@ -324,7 +324,7 @@ async def test_toolsets_that_a_run_brings_are_refused() -> None:
 
     async with TestEngine() as engine:
         run = await engine.start(converse_with_more, "plain")
-        with pytest.raises(outlive.errors.RunFailed, match="Outlive"):
+        with pytest.raises(outlive.errors.RunFailedError, match="Outlive"):
             await run.result()
 
 

@@ -161,7 +161,7 @@ async def test_agent_in_a_step_cannot_ask_people() -> None:
     """The message says how it could."""
     async with TestEngine() as engine:
         handle = await engine.start(work, "asking")
-        with pytest.raises(outlive.errors.RunFailed, match=r'tool .burn. needs .* metadata=\{"outlive": False\}'):
+        with pytest.raises(outlive.errors.RunFailedError, match=r'tool .burn. needs .* metadata=\{"outlive": False\}'):
             await handle.result()
 
     assert 0 == CALLS["burn"]

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import outlive
 from outlive._journal.codec import open_row, salt_of, seal
 from outlive._journal.event import RunFailed
 from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of
 from outlive._model import Failure
-from outlive.errors import StepFailed, StepTimeoutError, UnserialisableError
+from outlive._model.failure import RENAMED
+from outlive.errors import StepFailedError, StepTimeoutError, UnserialisableError
 from tests.journal.values import PLAIN, QUICK, is_same
 
 SALT = salt_of(1)
@@ -94,16 +96,16 @@ def test_every_builtin_class_is_covered_or_becomes_step_failed() -> None:
     assert len(classes) > 60
     for cls in classes:
         back = exception_of(Failure(type=cls.__qualname__, message="m", args=["m"]))
-        assert type(back) is cls or type(back) is StepFailed, cls
+        assert type(back) is cls or type(back) is StepFailedError, cls
         assert isinstance(back, Exception), cls
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BaseException("b")], ids=repr)
 def test_no_name_in_data_ends_a_program(error: BaseException) -> None:
-    """What is no `Exception` becomes `StepFailed`: raised from data, it would end each worker that reads it. [S18]"""
+    """What is no `Exception` becomes `StepFailedError`: raised from data, it would end who reads it. [S18]"""
     back = again(error)
 
-    assert isinstance(back, StepFailed)
+    assert isinstance(back, StepFailedError)
     assert back.type_name == type(error).__name__
 
 
@@ -111,7 +113,7 @@ def test_stop_iteration_becomes_step_failed() -> None:
     """No future and no coroutine can raise it; a sync step that calls next() too often raises it all the same."""
     back = again(raised(lambda: next(iter([]))))
 
-    assert isinstance(back, StepFailed)
+    assert isinstance(back, StepFailedError)
     assert back.type_name == "StopIteration"
 
 
@@ -163,7 +165,7 @@ def test_any_other_class_comes_back_as_step_failed(registered: tuple[type[BaseEx
     """With everything that is known of it. To register `Exception` is to register nothing in particular."""
     back = again(raised(lambda: _fail_with(OutOfStock("shoes", left=3))), *registered)
 
-    assert type(back) is StepFailed
+    assert type(back) is StepFailedError
     assert back.type_name == f"{__name__}.OutOfStock"
     assert (back.step, back.message, back.attempts) == ("work", "3 x shoes", 2)
     assert back.attributes == {"item": "shoes", "left": 3, "warehouse": "north"}
@@ -206,7 +208,7 @@ def test_a_name_in_the_data_imports_and_calls_nothing(name: str) -> None:
     """Only a class that the step registered, or a builtin exception, is ever built."""
     back = exception_of(Failure(type=name, message="m", args=["true"], attributes={"x": 1}))
 
-    assert type(back) is StepFailed
+    assert type(back) is StepFailedError
     assert back.type_name == name
     assert "antigravity" not in sys.modules
 
@@ -361,7 +363,7 @@ def test_a_class_that_cannot_be_rebuilt_comes_back_as_step_failed() -> None:
     """A registered class with a will of its own does not break the run."""
     back = again(Sealed(), Sealed)
 
-    assert type(back) is StepFailed
+    assert type(back) is StepFailedError
     assert back.attributes == {"value": 3}
 
 
@@ -428,10 +430,10 @@ def test_the_traceback_begins_in_the_code_of_the_user() -> None:
 
 
 def test_an_exception_group_is_kept_as_text() -> None:
-    """Its members cannot be built again, so it comes as StepFailed; the text names all of them."""
+    """Its members cannot be built again, so it comes as StepFailedError; the text names all of them."""
     back = again(ExceptionGroup("both", [ValueError("one"), ExceptionGroup("inner", [KeyError("two")])]))
 
-    assert type(back) is StepFailed
+    assert type(back) is StepFailedError
     assert back.type_name == "ExceptionGroup"
     assert "both (2 sub-exceptions)" in str(back)
     assert "ValueError: one" in back.traceback_text
@@ -469,3 +471,17 @@ def test_a_message_that_looks_like_a_traceback_costs_nothing() -> None:
 
     assert type(back) is ValueError
     assert 'File "b.py", line 7, in near' in "".join(traceback.format_exception(back))
+
+
+@pytest.mark.parametrize("name", sorted(RENAMED))
+def test_a_class_is_found_by_the_name_that_it_had(name: str) -> None:
+    """Journals, exports and servers of earlier releases say `StepFailed` for what is `StepFailedError` today."""
+    cls = getattr(outlive.errors, RENAMED[name].rpartition(".")[2])
+
+    assert type(exception_of(Failure(name, "no"), registered=[cls])) is cls
+
+
+def test_a_failure_of_a_step_names_its_class_under_both_names() -> None:
+    """What a listing finds is the class that the step raised."""
+    for name in ("StepFailed", "StepFailedError"):
+        assert Failure(f"outlive.errors.{name}", attributes={"type_name": "shop.LeakError"}).error == "shop.LeakError"

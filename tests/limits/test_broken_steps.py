@@ -13,7 +13,7 @@ from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
 from outlive._runtime.gate import breakers
 from outlive._runtime.gate.cells import STORE_RETRY_SECONDS
-from outlive.errors import CircuitOpenError, CommitUnknownError, RunFailed, StoreUnavailableError
+from outlive.errors import CircuitOpenError, CommitUnknownError, RunFailedError, StoreUnavailableError
 from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
@@ -196,7 +196,7 @@ def away(*, is_away: bool) -> None:
 async def break_it(engine: TestEngine, step: str = "pay") -> None:
     """Fail until the breaker is open; nobody waits for it yet."""
     while not engine.counters.breakers_opened:
-        with pytest.raises(RunFailed, match="NoAnswerError"):
+        with pytest.raises(RunFailedError, match="NoAnswerError"):
             await (await engine.start(failing, step)).result()
         await engine.settle()
     noted().clear()
@@ -320,7 +320,7 @@ async def test_a_timeout_counts_as_a_failure(world: World) -> None:
     """Whatever exceptions count."""
     stage.values["hangs"] = ["slow"]
     async with world.engine(patience_seconds=0.05) as engine:
-        with pytest.raises(RunFailed, match="StepTimeoutError"):
+        with pytest.raises(RunFailedError, match="StepTimeoutError"):
             await (await engine.start(paying, "pay_picky", "slow")).result()
 
         assert 1 == engine.counters.breakers_opened
@@ -330,11 +330,11 @@ async def test_an_exception_that_does_not_count_is_an_answer(world: World) -> No
     """The bank works; only this customer has no money."""
     async with world.engine() as engine:
         for _ in range(3):
-            with pytest.raises(RunFailed, match="NoMoneyError"):
+            with pytest.raises(RunFailedError, match="NoMoneyError"):
                 await (await engine.start(paying, "pay_picky", "no money")).result()
         assert 0 == engine.counters.breakers_opened
 
-        with pytest.raises(RunFailed, match="NoAnswerError"):
+        with pytest.raises(RunFailedError, match="NoAnswerError"):
             await (await engine.start(paying, "pay_picky", "no answer")).result()
         assert 1 == engine.counters.breakers_opened
 
@@ -358,7 +358,7 @@ async def test_a_roll_back_waits_whatever_the_breaker_says(world: World) -> None
         await engine.skip(seconds=30)
         away(is_away=False)
 
-        with pytest.raises(RunFailed, match="ValueError: no"):
+        with pytest.raises(RunFailedError, match="ValueError: no"):
             await run.result()
     assert [("seat", 0), ("seat", 60)] == noted()
 
@@ -386,7 +386,7 @@ async def test_a_step_that_is_cancelled_while_it_waits_for_a_thread_says_nothing
             await engine.settle()
             assert "cancelled" == await give_up(run, engine)
         late = await engine.start(paying_on_thread_soon, "late")
-        with pytest.raises(RunFailed, match="StepTimeoutError"):
+        with pytest.raises(RunFailedError, match="StepTimeoutError"):
             await late.result()
         assert 0 == engine.counters.breakers_opened
 

@@ -10,7 +10,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive.errors import StepInterrupted
+from outlive.errors import StepInterruptedError
 from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.testing import Survivor, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
@@ -55,7 +55,7 @@ async def slow_once() -> list[str]:
     said = [await slowly("first")]
     try:
         said.append(await slowly_once("once"))
-    except StepInterrupted:
+    except StepInterruptedError:
         said.append("interrupted")
     return said
 

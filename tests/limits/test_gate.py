@@ -14,7 +14,7 @@ from outlive import Retry
 from outlive._journal.event import StepDelayed
 from outlive._model.guard import Guard
 from outlive._runtime.gate.gate import Gate
-from outlive.errors import CommitUnknownError, RunFailed
+from outlive.errors import CommitUnknownError, RunFailedError
 from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.telemetry import Counters
 from outlive.testing.watched_store import WatchedStore
@@ -61,7 +61,7 @@ async def gate_passing(step: str, what: str) -> str:
 
 async def break_one(engine: Any, step: str) -> None:
     """One call that fails."""
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         await (await engine.start(gate_passing, step, "broken")).result()
     await engine.settle()
 
@@ -192,7 +192,7 @@ async def test_shared_breaker_gets_outcomes_in_their_order(world: World) -> None
         assert 2 == store.changes
         store.blocks_at = 3
         stage.gate("broken").open()
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await bad.result()
         assert 3 == store.changes
         stage.gate("good").open()
@@ -225,7 +225,7 @@ async def test_trial_that_is_cancelled_while_it_asks_leaves_its_place_to_another
 
         await until(is_asked)
         await trial.cancel()
-        with pytest.raises(outlive.errors.RunCancelled):
+        with pytest.raises(outlive.errors.RunCancelledError):
             await trial.result()
         store.may_go.set()
         assert "next" == await (await engine.start(gate_passing, "together", "next")).result()

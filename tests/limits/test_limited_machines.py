@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive.errors import DefinitionError, RunFailed
+from outlive.errors import DefinitionError, RunFailedError
 from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.machine import More, Pending
 from tests.engine.support import stage
@@ -211,7 +211,7 @@ async def test_branches_of_a_split_bring_their_own(world: World) -> None:
 async def test_a_state_may_fail_at_once(world: World) -> None:
     """And the run fails, or rolls back, with that."""
     async with world.engine() as engine:
-        with pytest.raises(RunFailed, match="rate limit machine impatient is full"):
+        with pytest.raises(RunFailedError, match="rate limit machine impatient is full"):
             await (await engine.start(impatient, Data())).result()
     assert [("hurry", 0)] == noted()
 

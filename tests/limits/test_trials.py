@@ -14,7 +14,7 @@ from outlive._runtime.gate.breakers import RENEW_SECONDS, Breakers, end_of
 from outlive._runtime.gate.cells import Cells
 from outlive._runtime.gate.ticket import End, Ticket
 from outlive._store.memory import MemoryStore
-from outlive.errors import StepInterrupted, StepTimeoutError
+from outlive.errors import StepInterruptedError, StepTimeoutError
 from outlive.limits import Breaker
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
@@ -110,7 +110,7 @@ async def test_only_the_trial_of_a_shared_breaker_says_anything(which: dict[str,
         (ConnectionError("away"), End.BAD),
         (ValueError("an answer"), End.GOOD),
         (StepTimeoutError("pay", 1), End.BAD),
-        (StepInterrupted("pay", "its worker died", "key"), End.BAD),
+        (StepInterruptedError("pay", "its worker died", "key"), End.BAD),
         (SystemExit(1), End.BAD),
         (KeyboardInterrupt(), End.BAD),
     ],

@@ -81,7 +81,7 @@ async def cancel(run: outlive.types.RunHandle[Any]) -> None:
 
 async def is_cancelled(run: outlive.types.RunHandle[Any]) -> None:
     """It has ended as cancelled, and nothing came behind the state it was in."""
-    with pytest.raises(outlive.errors.RunCancelled, match="enough"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="enough"):
         await in_time(run.result())
     assert await run.status() == "cancelled"
     assert 0 == stage.count("AFTER")

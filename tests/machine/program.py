@@ -123,7 +123,7 @@ async def main(url: str, name: str, run_id: str) -> None:
         run = await engine.start(machine, data, id=run_id)
         try:
             print((await run.result()).state.name)  # noqa: T201
-        except outlive.errors.RunFailed as error:
+        except outlive.errors.RunFailedError as error:
             print(error)  # noqa: T201
 
 

@@ -12,7 +12,7 @@ import outlive
 from outlive._journal.codec import Row, seal
 from outlive._journal.event import Event, RunCreated, SnapshotTaken
 from outlive._runtime.tree import live as live_trees
-from outlive.errors import RunFailed, RunNotFoundError
+from outlive.errors import RunFailedError, RunNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, in_time, parks, stage, until, waits
@@ -286,7 +286,7 @@ async def test_an_undo_has_the_options_behind_a_snapshot_that_its_step_gave_it(p
     async with place.engine() as second:
         found = second.get("books")
         await found.signal("go", True)
-        with pytest.raises(RunFailed, match="regretted"):
+        with pytest.raises(RunFailedError, match="regretted"):
             await in_time(found.result())
 
     assert stage.calls == ["unbook"] * 4
@@ -320,7 +320,7 @@ async def test_an_undo_has_the_options_behind_a_snapshot_that_it_was_given_for_o
     async with place.engine() as second:
         found = second.get("own")
         await found.signal("go", True)
-        with pytest.raises(RunFailed, match="regretted"):
+        with pytest.raises(RunFailedError, match="regretted"):
             await in_time(found.result())
 
     assert stage.calls == ["unbook"] * 6

@@ -134,7 +134,7 @@ async def test_a_cancel_that_races_with_the_exit_loses_or_wins_as_a_whole(place:
 async def _end(run: outlive.types.RunHandle[Any]) -> str:
     try:
         await in_time(run.result())
-    except outlive.errors.RunCancelled:
+    except outlive.errors.RunCancelledError:
         return "cancelled"
     return "succeeded"
 
@@ -205,7 +205,7 @@ async def test_a_second_cancel_gives_up_on_an_undo_that_fails(engine: outlive.En
     await parks(run)
     await run.cancel(reason="never mind")
 
-    with pytest.raises(outlive.errors.RunCancelled, match="undo failed: cancel_release"):
+    with pytest.raises(outlive.errors.RunCancelledError, match="undo failed: cancel_release"):
         await in_time(run.result())
     assert 0 == stage.count("undo BOOK")
 

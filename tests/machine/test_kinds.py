@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, StateLeft, StepFailed, StepSucceeded, TimerFired
-from outlive.errors import RunFailed, StepTimeoutError
+from outlive.errors import RunFailedError, StepTimeoutError
 from outlive.machine import More, Pending
 from outlive.testing import TestEngine
 from tests.engine.inside import crash
@@ -129,7 +129,7 @@ async def test_too_many_errors_in_a_row_fail_a_poll(place: Place) -> None:
     """And a poll without a retry fails at once."""
     stage.values["failing"] = {2, 3, 4}
     async with TestEngine(place.url) as engine:
-        with pytest.raises(RunFailed, match="no answer"):
+        with pytest.raises(RunFailedError, match="no answer"):
             await (await engine.start(poll, Data(2))).result()
     assert len(stage.calls) == 4
 
@@ -274,6 +274,6 @@ async def test_an_error_is_retried_at_the_same_cursor(engine: outlive.Engine) ->
 async def test_a_cursor_that_fails_for_good_fails_the_run(engine: outlive.Engine) -> None:
     """After its attempts at this cursor."""
     stage.values["broken"] = 1
-    with pytest.raises(RunFailed, match="never"):
+    with pytest.raises(RunFailedError, match="never"):
         await in_time((await engine.start(stepped, Data(2))).result())
     assert stage.calls == [None, 1, 1]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 import outlive
-from outlive.errors import ConfigurationError, DefinitionError, MachineError, RunFailed
+from outlive.errors import ConfigurationError, DefinitionError, MachineError, RunFailedError
 from outlive.machine import All
 from tests.engine.support import in_time, parks, stage
 
@@ -236,6 +236,6 @@ async def test_a_batch_of_something_else_than_items_fails(engine: outlive.Engine
     """Before it is in the journal."""
     stage.values["items"] = items
     with pytest.raises(
-        RunFailed, match=f"state BEGIN of machine mistakes.batch returned {items!r} from its load; return"
+        RunFailedError, match=f"state BEGIN of machine mistakes.batch returned {items!r} from its load; return"
     ):
         await in_time((await engine.start(batch)).result())

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive._model import RunStatus
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
@@ -172,7 +172,7 @@ async def test_skipping_a_step_resumes_the_run(place: Place) -> None:
         await until_heard("parked")
         recorder.clear()
         await engine.skip_step(run.id, result=None)
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await in_time(run.result())
     assert recorder.hooks() == ["resumed", "ended"]
     assert recorder.facts("resumed")[0].by == "person"
@@ -233,7 +233,7 @@ async def call(data: str) -> Gate:
 async def test_a_breaker_that_is_open_is_observed() -> None:
     """Once for an attempt that has to wait for it, and before that is made."""
     async with TestEngine() as engine:
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(guarded, "first", id="first")).result()
         await (await engine.start(guarded, "second", id="second")).result()
 

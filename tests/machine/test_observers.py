@@ -16,7 +16,7 @@ import outlive
 from outlive._define.machine.observer import HOOKS
 from outlive._model import RunStatus
 from outlive._runtime.tree import observer_calls
-from outlive.errors import DefinitionError, RunCancelled, RunTimedOut
+from outlive.errors import DefinitionError, RunCancelledError, RunTimedOutError
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import committer_of, crash, go_silent, worker_of
@@ -191,7 +191,7 @@ async def test_an_undo_that_fails_for_good_is_observed_with_the_parking(engine: 
     assert recorder.facts("resumed")[0].by == "person"
 
 
-@pytest.mark.parametrize("end", [RunCancelled, RunTimedOut])
+@pytest.mark.parametrize("end", [RunCancelledError, RunTimedOutError])
 async def test_a_cancel_and_a_timeout_are_observed_before_what_they_undo(place: Place, end: type[Exception]) -> None:
     """The wish first, then the roll-back, then the end."""
     async with place.engine() as engine:
@@ -199,18 +199,18 @@ async def test_a_cancel_and_a_timeout_are_observed_before_what_they_undo(place: 
         await waits(run)
         await until_heard("state_entered", 3)
         recorder.clear()
-        if end is RunCancelled:
+        if end is RunCancelledError:
             await run.cancel(reason="too late")
         else:
             place.clock.skip(seconds=3600)
         with pytest.raises(end):
             await in_time(run.result())
 
-    wish = "cancelled" if end is RunCancelled else "timed_out"
+    wish = "cancelled" if end is RunCancelledError else "timed_out"
     assert recorder.hooks() == [wish, "undo_begun", "undo_done", "ended"]
-    if end is RunCancelled:
+    if end is RunCancelledError:
         assert recorder.facts("cancelled")[0].reason == "too late"
-    status = RunStatus.CANCELLED if end is RunCancelled else RunStatus.TIMED_OUT
+    status = RunStatus.CANCELLED if end is RunCancelledError else RunStatus.TIMED_OUT
     assert recorder.facts("ended")[0].status is status
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from tests.engine.support import Place, in_time, stage
 
 
@@ -152,7 +152,7 @@ async def fail(data: list[str]) -> T:
 async def test_a_sync_undo_with_a_resource_runs_on_a_thread_of_the_engine() -> None:
     """Its resource is set up for it alone."""
     async with outlive.Engine("memory:", tune=False) as engine:
-        with pytest.raises(RunFailed, match="planned"):
+        with pytest.raises(RunFailedError, match="planned"):
             await in_time((await engine.start(undone, [])).result())
     assert ["set up", "undo kept True"] == stage.calls
 
@@ -166,7 +166,7 @@ async def test_a_set_up_that_hangs_is_ended_by_the_timeout_of_the_handler() -> N
     stage.values["slow"] = True
     async with outlive.Engine("memory:", tune=False, grace_seconds=0) as engine:
         run = await engine.start(slow, [])
-        with pytest.raises(RunFailed, match="timeout"):
+        with pytest.raises(RunFailedError, match="timeout"):
             await in_time(run.result())
         assert await run.status() == "failed"
     assert ["set up"] == stage.calls

@@ -14,7 +14,7 @@ import outlive
 from outlive import Retry
 from outlive._define import live_resources
 from outlive._journal.event import AttemptFailed
-from outlive.errors import DefinitionError, MachineError, RunCancelled, RunFailed
+from outlive.errors import DefinitionError, MachineError, RunCancelledError, RunFailedError
 from outlive.machine import All
 from outlive.testing import TestEngine
 from tests.engine.inside import crash, journal_of
@@ -168,7 +168,7 @@ async def test_a_set_up_that_fails_is_a_failed_attempt(engine: outlive.Engine) -
 async def test_a_set_up_that_keeps_failing_fails_the_run(engine: outlive.Engine) -> None:
     """After the attempts of the state."""
     stage.values["failures"] = 9
-    with pytest.raises(RunFailed, match="no server"):
+    with pytest.raises(RunFailedError, match="no server"):
         await in_time((await engine.start(reader, [])).result())
     assert stage.calls == ["open pool", "open pool"]
 
@@ -240,7 +240,7 @@ async def test_what_was_set_up_is_torn_down_however_the_run_ends(place: Place, w
         if way == "is cancelled":
             await stage.gate("items").reached()
             await run.cancel()
-        with pytest.raises((RunFailed, RunCancelled)):
+        with pytest.raises((RunFailedError, RunCancelledError)):
             await in_time(run.result())
     assert stage.calls[-1] == "close pool"
 
@@ -248,7 +248,7 @@ async def test_what_was_set_up_is_torn_down_however_the_run_ends(place: Place, w
 async def test_an_undo_can_have_resources(engine: outlive.Engine) -> None:
     """A plain function."""
     stage.values["fails"] = True
-    with pytest.raises(RunFailed, match="planned"):
+    with pytest.raises(RunFailedError, match="planned"):
         await in_time((await engine.start(reader, [])).result())
     assert stage.calls[-1] == "undo with pool"
 
@@ -385,7 +385,7 @@ fragile.state(Want.WANT)(want_it)
 
 async def test_a_set_up_that_ends_like_a_cancel_is_tried_again(engine: outlive.Engine) -> None:
     """By the next run that wants it."""
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         await in_time((await engine.start(fragile)).result())
     assert (await in_time((await engine.start(fragile)).result())).state is Want.DONE
 

@@ -213,7 +213,7 @@ async def test_a_machine_that_is_resumed_too_late_is_rolled_back(place: Place) -
         await parks(second.get("run-1"))
         place.clock.skip(seconds=101)
         await second.resume("run-1")
-        with pytest.raises(outlive.errors.RunTimedOut):
+        with pytest.raises(outlive.errors.RunTimedOutError):
             await in_time(second.get("run-1").result())
     assert [1, 1] == [stage.count("WORK"), stage.count("undo BOOK")]
 

@@ -15,7 +15,7 @@ import pytest
 import outlive
 from outlive._journal.event import RunCreated, SnapshotTaken, StepSucceeded
 from outlive.client.handle import RunHandle
-from outlive.errors import RunCancelled, RunFailed, RunTimedOut
+from outlive.errors import RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.machine import All, More, Pending
 from outlive.testing import RecordingObserver, TestEngine, replay
 from outlive.testing.fsck import check_store
@@ -376,7 +376,7 @@ async def test_what_was_done_before_a_snapshot_is_undone_after_it(place: Place, 
         else:
             place.clock.skip(seconds=3_601)
             await second.signal("debt", "nothing", 0)
-        with pytest.raises((RunFailed, RunCancelled, RunTimedOut)):
+        with pytest.raises((RunFailedError, RunCancelledError, RunTimedOutError)):
             await in_time(found.result())
 
     assert [call for call in stage.calls if call.startswith("undo")] == UNDONE
@@ -408,7 +408,7 @@ async def test_an_undo_that_the_code_no_longer_has_parks_the_run(place: Place, m
         assert "would undo" in await parks(found)
         monkeypatch.setattr(kind, "undo", undo)
         await found.resume()
-        with pytest.raises(RunFailed, match="not well"):
+        with pytest.raises(RunFailedError, match="not well"):
             await in_time(found.result())
 
     assert [call for call in stage.calls if call.startswith("undo")] == UNDONE

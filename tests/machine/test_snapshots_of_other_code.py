@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive._define.machine import snapshots as machine_snapshots
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, stage, until, waits
 from tests.machine.test_behind_snapshots import Data, books
@@ -94,7 +94,7 @@ async def test_a_snapshot_that_this_code_cannot_read_parks_the_run(
         assert "of another release" in await parks(found)
         monkeypatch.undo()
         await found.resume()
-        with pytest.raises(RunFailed, match="regretted"):
+        with pytest.raises(RunFailedError, match="regretted"):
             await in_time(found.result())
 
     assert stage.calls == ["unbook"] * 4

@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive._define.machine.joins import Join
 from outlive._journal.event import StateLeft, StepSucceeded
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.machine import All, PartialResults, PartialTimeout, Percentage, Quorum
 from outlive.machine import Any as First
 from tests.engine.inside import crash
@@ -160,7 +160,7 @@ async def test_a_join_that_cannot_have_enough_fails(
     """At once: it does not wait for those that could not help."""
     run = await engine.start(machine, plan(ways))
 
-    with pytest.raises(RunFailed, match=told):
+    with pytest.raises(RunFailedError, match=told):
         await in_time(run.result())
 
 
@@ -181,7 +181,7 @@ async def test_a_late_split_without_enough_fails(place: Place, machine: outlive.
         await waits(run)
         place.clock.skip(seconds=61)
 
-        with pytest.raises(RunFailed, match="its time is over"):
+        with pytest.raises(RunFailedError, match="its time is over"):
             await in_time(run.result())
 
 
@@ -283,7 +283,7 @@ async def test_branches_are_undone_when_the_split_fails(engine: outlive.Engine) 
 
     await until(are_two_done)
     await run.cancel()
-    with pytest.raises(outlive.errors.RunCancelled):
+    with pytest.raises(outlive.errors.RunCancelledError):
         await in_time(run.result())
     done = [event.call.rpartition("/")[2] for event in await events_of(run, StepSucceeded)][:2]
     names = {"splits_truck": "undo truck", "splits_slot": "undo slot"}

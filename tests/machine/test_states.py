@@ -11,7 +11,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, RunSuspended, StateLeft, StepFailed, StepSucceeded
-from outlive.errors import RunCancelled, RunExistsError, RunFailed
+from outlive.errors import RunCancelledError, RunExistsError, RunFailedError
 from outlive.machine import MachineResult
 from outlive.testing import TestEngine
 from tests.engine.inside import crash
@@ -110,7 +110,7 @@ async def test_a_state_that_fails_for_good_fails_the_run(engine: outlive.Engine)
     stage.values["failures"] = 3
     run = await engine.start(order, Order(0))
 
-    with pytest.raises(RunFailed, match="ValueError: not yet"):
+    with pytest.raises(RunFailedError, match="ValueError: not yet"):
         await in_time(run.result())
     assert ["states.order.RESERVE"] == [event.call for event in await events_of(run, StepFailed)]
 
@@ -165,7 +165,7 @@ async def test_a_cancelled_machine_stops_where_it_is(engine: outlive.Engine) -> 
     await waits(run)
     await run.cancel()
 
-    with pytest.raises(RunCancelled):
+    with pytest.raises(RunCancelledError):
         await in_time(run.result())
     assert [] == await events_of(run, StateLeft)
 
@@ -204,7 +204,7 @@ async def test_a_handler_must_say_where_to_go(what: str, told: str) -> None:
     async with TestEngine() as engine:
         run = await engine.start(wrong, {"return": what})
 
-        with pytest.raises(RunFailed, match=told):
+        with pytest.raises(RunFailedError, match=told):
             await run.result()
 
 
@@ -213,7 +213,7 @@ async def test_data_without_a_stored_form_is_a_failure_of_its_state() -> None:
     async with TestEngine() as engine:
         run = await engine.start(wrong, {"return": "object"})
 
-        with pytest.raises(RunFailed, match=r"data of machine states\.wrong after BEGIN"):
+        with pytest.raises(RunFailedError, match=r"data of machine states\.wrong after BEGIN"):
             await run.result()
 
 
@@ -324,7 +324,7 @@ async def test_a_state_can_be_any_kind_of_step(place: Place) -> None:
     stage.gate("once").open()
 
     async with place.engine() as second:
-        with pytest.raises(RunFailed, match="was interrupted"):
+        with pytest.raises(RunFailedError, match="was interrupted"):
             await in_time(second.get("run-1").result())
         assert (await in_time((await second.start(special, [])).result())).data == ["2 row"]
     assert stage.calls == ["once", "once"]

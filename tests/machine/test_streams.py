@@ -13,7 +13,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, CancelRequested, StepSucceeded
-from outlive.errors import DefinitionError, RunCancelled, RunFailed
+from outlive.errors import DefinitionError, RunCancelledError, RunFailedError
 from outlive.testing import crash_everywhere
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import DAY, Place, events_of, in_time, reaches, stage, until, waits
@@ -153,7 +153,7 @@ async def test_bad_items_in_a_row_are_borne_up_to_a_number(engine: outlive.Engin
 
 async def test_too_many_bad_items_in_a_row_fail_the_run(engine: outlive.Engine) -> None:
     """Counted across windows: the third in a row, which is the first of its window. [CA-X19]"""
-    with pytest.raises(RunFailed, match="5 is bad"):
+    with pytest.raises(RunFailedError, match="5 is bad"):
         await in_time((await engine.start(careful, Data(8, bad=[3, 4, 5]))).result())
     assert flushed() == [(1, 2)]
 
@@ -165,7 +165,7 @@ async def test_any_number_of_bad_items_can_be_borne(engine: outlive.Engine) -> N
 
 async def test_a_window_that_fails_is_read_again(engine: outlive.Engine) -> None:
     """From its beginning, as often as its retry says."""
-    with pytest.raises(RunFailed, match="5 is bad"):
+    with pytest.raises(RunFailedError, match="5 is bad"):
         await in_time((await engine.start(again, Data(6, bad=[5]))).result())
     assert [call for call in stage.calls if call not in flushed()] == ["open None", "open 3", "open 3"]
 
@@ -192,7 +192,7 @@ async def test_a_cancel_flushes_what_was_read(place: Place) -> None:
         await stage.gate("idle").reached()
         await run.cancel()
 
-        with pytest.raises(RunCancelled):
+        with pytest.raises(RunCancelledError):
             await in_time(run.result())
         rows = await events_of(run, StepSucceeded)
         assert b'"cursor":{"at":5}' in bytes(rows[-1].result.v)  # type: ignore[arg-type]
@@ -254,7 +254,7 @@ async def test_a_window_whose_time_is_over_closes_its_source(engine: outlive.Eng
     stage.values["idle at"] = 2
     run = await engine.start(hasty, Data(3))
 
-    with pytest.raises(RunFailed, match="did not end within its timeout"):
+    with pytest.raises(RunFailedError, match="did not end within its timeout"):
         await in_time(run.result())
     assert stage.count("closed") == 1
 
@@ -266,7 +266,7 @@ async def test_a_source_that_gives_no_item_fails_and_is_not_over(engine: outlive
     run = await engine.start(strange, Data(2))
 
     told = f"state READ of machine streams.strange returned {odd!r} from its source; return (cursor, item)"
-    with pytest.raises(RunFailed, match=re.escape(told)):
+    with pytest.raises(RunFailedError, match=re.escape(told)):
         await in_time(run.result())
 
 

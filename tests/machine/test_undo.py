@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive._journal.event import StepSucceeded
-from outlive.errors import RunCancelled, RunFailed
+from outlive.errors import RunCancelledError, RunFailedError
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, waits
 
@@ -123,7 +123,7 @@ async def test_a_failure_undoes_exactly_what_was_done(engine: outlive.Engine, fa
     """Newest first, each with the data as it was left then; only what can be undone. [CA-U9 CA-U15 CA-X13]"""
     run = await engine.start(trip, Trip(failing=failing))
 
-    with pytest.raises(RunFailed, match=f"no {failing}"):
+    with pytest.raises(RunFailedError, match=f"no {failing}"):
         await in_time(run.result())
     done = NAMES[: NAMES.index(failing)]
     assert undone() == [name for name in reversed(done) if name != "TELL"]
@@ -148,7 +148,7 @@ async def test_a_cancel_undoes_too(place: Place) -> None:
     async with place.engine() as second:
         run = second.get("trip-1")
         await run.cancel()
-        with pytest.raises(RunCancelled):
+        with pytest.raises(RunCancelledError):
             await in_time(run.result())
     assert undone() == ["PAY", "SEAT", "ROOM"]
     assert stage.values["held"]["trip"] == 0
@@ -164,7 +164,7 @@ async def test_an_undo_that_fails_parks_the_run(engine: outlive.Engine) -> None:
 
     stage.values["trouble"] = ""
     await run.resume()
-    with pytest.raises(RunFailed, match="no TELL"):
+    with pytest.raises(RunFailedError, match="no TELL"):
         await in_time(run.result())
     assert undone() == ["SEAT", "ROOM", "ROOM", "ROOM"]
     assert stage.values["held"]["trip"] == 0
@@ -215,7 +215,7 @@ async def test_an_undo_that_hangs_is_bounded_by_its_time(engine: outlive.Engine)
 
     stage.values["trouble"] = ""
     await run.resume()
-    with pytest.raises(RunFailed, match="no TELL"):
+    with pytest.raises(RunFailedError, match="no TELL"):
         await in_time(run.result())
     assert undone() == ["SEAT", "ROOM", "ROOM", "ROOM"]
 
@@ -228,6 +228,6 @@ async def test_forty_machines_that_fail_everywhere_leave_nothing_behind(engine: 
 
     held = stage.values["held"]
     assert [0 if plan.failing else 3 for plan in plans] == [held[plan.name] for plan in plans]
-    assert [bool(plan.failing) for plan in plans] == [isinstance(end, RunFailed) for end in ends]
+    assert [bool(plan.failing) for plan in plans] == [isinstance(end, RunFailedError) for end in ends]
     counts = [len(await events_of(run, StepSucceeded)) for run in runs[:5]]
     assert counts == [4, 0, 1 + 1, 2 + 2, 3 + 2], "each row is there once, undos among them"

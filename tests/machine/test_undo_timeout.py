@@ -15,7 +15,7 @@ from outlive._journal.event import AttemptFailed
 from outlive._model.policy import NO_RETRY
 from outlive._replay.command import StepOptions
 from outlive._replay.undo_deadline import with_attempt_timeout
-from outlive.errors import ConfigurationError, RunCancelled, RunFailed, RunTimedOut
+from outlive.errors import ConfigurationError, RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, note, parks, stage, until_calls, waits
@@ -107,7 +107,7 @@ async def test_a_rollback_that_hangs_is_bounded_also_by_several_processes(place:
 
         stage.values["hanging"] = ""
         await run.resume()
-        with pytest.raises(RunFailed, match="no luck"):
+        with pytest.raises(RunFailedError, match="no luck"):
             await in_time(run.result())
     assert stage.calls == ["undo CAR", "undo SEAT", "undo SEAT", "undo SEAT", "undo ROOM"]
 
@@ -131,7 +131,7 @@ async def test_a_resumed_rollback_has_as_much_time_again(place: Place) -> None:
     place.clock.skip(seconds=59)
     stage.values["hanging"] = ""
     async with place.engine() as engine:
-        with pytest.raises(RunFailed, match="no luck"):
+        with pytest.raises(RunFailedError, match="no luck"):
             await in_time(engine.get("trip-1").result())
 
 
@@ -150,7 +150,7 @@ async def test_an_undo_that_hangs_is_cut_off_where_it_runs() -> None:
 
         stage.values["hanging"] = ""
         await run.resume()
-        with pytest.raises(RunFailed, match="no luck"):
+        with pytest.raises(RunFailedError, match="no luck"):
             await run.result()
 
 
@@ -189,18 +189,18 @@ async def test_a_fork_in_the_middle_of_a_rollback_has_all_of_its_time(place: Pla
     place.clock.skip(seconds=59)
     stage.values["hanging"] = ""
     async with place.engine() as engine:
-        with pytest.raises(RunFailed, match="no luck"):
+        with pytest.raises(RunFailedError, match="no luck"):
             await in_time(engine.get("fork").result())
 
 
-@pytest.mark.parametrize("end", [RunCancelled, RunTimedOut])
+@pytest.mark.parametrize("end", [RunCancelledError, RunTimedOutError])
 async def test_the_rollback_of_a_cancel_or_a_timeout_is_bounded(place: Place, end: type[Exception]) -> None:
     """The run ends as what it was when its roll-back began, whenever that is finished. [CA-U13, CA-U19]"""
     stage.values["hanging"] = "CAR"
     async with place.engine() as engine:
         run = await engine.start(trip, Trip(waits=True), id="trip-1", timeout=3600)
         await waits(run)
-        if end is RunCancelled:
+        if end is RunCancelledError:
             await run.cancel()
         else:
             place.clock.skip(seconds=3600)
@@ -286,7 +286,7 @@ async def test_a_saga_can_have_a_bound(*, nested: bool) -> None:
         assert f"left:   bounded_book{'#2' if nested else ''}\n" in await parks(run)
         stage.values["hanging"] = ""
         await run.resume()
-        with pytest.raises(RunFailed, match="no luck"):
+        with pytest.raises(RunFailedError, match="no luck"):
             await run.result()
 
 
@@ -300,7 +300,7 @@ async def test_a_step_in_flight_counts_too() -> None:
         assert "undone: nothing\n  left:   bounded_book\n" in reason
         stage.gate().open()
         await run.resume()
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await run.result()
     assert stage.calls == ["room", "slow", "slow", "undo slow", "undo room"]
 
@@ -409,6 +409,6 @@ async def test_an_undo_that_only_waits_for_a_slot_has_not_failed(*, once: bool) 
         stage.gate("busy").open()
         await in_time(busy.result())
         await run.resume()
-        with pytest.raises(RunFailed, match="no luck"):
+        with pytest.raises(RunFailedError, match="no luck"):
             await in_time(run.result())
     assert stage.calls == ["room", "busy", "undo room"]

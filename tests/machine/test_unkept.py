@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import RunFailed, UnserialisableError
+from outlive.errors import RunFailedError, UnserialisableError
 from outlive.machine import All
 from outlive.testing import crash_everywhere
 from tests.engine.support import Place, in_time, parks, stage, until_calls
@@ -97,7 +97,7 @@ async def test_its_own_effect_is_undone_first(place: Place, fault: str) -> None:
     async with place.engine() as engine:
         run = await engine.start(trip, Trip(fault))
 
-        with pytest.raises(RunFailed, match="returned 'nowhere'" if fault == "target" else "cannot be stored"):
+        with pytest.raises(RunFailedError, match="returned 'nowhere'" if fault == "target" else "cannot be stored"):
             await in_time(run.result())
     assert stage.values["held"] == set()
     assert stage.calls == ["room", "seat", "undo seat", "undo room"]

@@ -73,7 +73,7 @@ async def test_the_figures_are_those_of_the_engine() -> None:
     """Counters one by one; steps and runs by their names and how they ended."""
     async with TestEngine() as engine:
         await (await engine.start(mail, 1)).result()
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(broken)).result()
         samples = await samples_of(engine)
         counters = engine.counters

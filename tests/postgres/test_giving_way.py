@@ -15,7 +15,7 @@ import outlive
 from outlive import Retry, flow
 from outlive._journal.event import AttemptFailed, StepSucceeded
 from outlive._runtime.steps import transactions
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from tests.engine.support import events_of
 from tests.postgres.support import in_time
 
@@ -209,7 +209,7 @@ async def test_a_step_that_always_gives_way_fails_in_the_end(
     async with outlive.Engine(postgres_url) as engine:
         run = await engine.start(losing)
 
-        with pytest.raises(RunFailed, match="no order is left") as failed:
+        with pytest.raises(RunFailedError, match="no order is left") as failed:
             await in_time(run.result())
         assert asyncpg.SerializationError.__name__ in str(failed.value)
         assert calls["for ever"] == 2 * (1 + transactions.GIVE_WAYS_MAX)
@@ -256,7 +256,7 @@ async def test_a_step_that_always_gives_way_at_its_commit_fails_in_the_end(
     async with outlive.Engine(postgres_url) as engine:
         run = await engine.start(refused, "'too late' USING ERRCODE = '40001'")
 
-        with pytest.raises(RunFailed, match="too late"):
+        with pytest.raises(RunFailedError, match="too late"):
             await in_time(run.result())
         assert calls["put"] == 1 + transactions.GIVE_WAYS_MAX
 
@@ -267,6 +267,6 @@ async def test_what_a_trigger_lacks_at_the_commit_fails_the_step(postgres_url: s
     async with outlive.Engine(postgres_url) as engine:
         run = await engine.start(refused, f"'it lacks something' USING ERRCODE = '{state}'")
 
-        with pytest.raises(RunFailed, match="it lacks something"):
+        with pytest.raises(RunFailedError, match="it lacks something"):
             await in_time(run.result())
         assert calls["put"] == 1

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 import outlive
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 
 
@@ -148,7 +148,7 @@ async def test_a_session_commits_with_the_journal(engine: TestEngine) -> None:
 
 async def test_what_a_failed_step_wrote_is_gone(engine: TestEngine) -> None:
     """Though its session was committed into the transaction."""
-    with pytest.raises(RunFailed, match="planned"):
+    with pytest.raises(RunFailedError, match="planned"):
         await (await engine.start(failing, "bob", "step")).result()
     assert [] == await ids(engine)
 
@@ -164,7 +164,7 @@ async def test_a_session_that_fails_is_rolled_back_and_the_step_may_go_on(
 
 async def test_a_session_cannot_end_the_transaction(engine: TestEngine) -> None:
     """As the plain verbs cannot."""
-    with pytest.raises(RunFailed, match="COMMIT"):
+    with pytest.raises(RunFailedError, match="COMMIT"):
         await (await engine.start(failing, "bob", "COMMIT")).result()
     assert [] == await ids(engine)
 
@@ -179,6 +179,6 @@ async def test_a_step_whose_connection_is_lost_is_called_again(engine: TestEngin
 async def test_other_stores_say_that_they_cannot() -> None:
     """And what to do instead."""
     async with TestEngine() as engine:
-        with pytest.raises(RunFailed, match=r"tx.sqlalchemy\(\) is for PostgreSQL") as caught:
+        with pytest.raises(RunFailedError, match=r"tx.sqlalchemy\(\) is for PostgreSQL") as caught:
             await (await engine.start(counting)).result()
     assert "use tx.execute and tx.fetch" in str(caught.value)

@@ -15,13 +15,13 @@ import pytest
 import outlive
 from outlive.errors import (
     ArgumentTypeError,
-    AskFailed,
+    AskFailedError,
     FlowNotFoundError,
     InvalidArgumentError,
     InvalidRunIdError,
     ResultTimeoutError,
-    RunCancelled,
-    RunFailed,
+    RunCancelledError,
+    RunFailedError,
     RunNotFoundError,
     ServerError,
     StaleFlowError,
@@ -167,14 +167,14 @@ async def test_a_run_is_started_by_name_found_and_counted(remote: Remote) -> Non
     assert await remote.count(workflow="send_parcel") == 1
     assert {it.name for it in await remote.workflows()} >= {"send_parcel", "break_parcel"}
     await first.cancel(reason="not needed")
-    with pytest.raises(RunCancelled, match="not needed"):
+    with pytest.raises(RunCancelledError, match="not needed"):
         await first.result(timeout=30)
 
 
 async def test_an_ask_is_answered_or_refused(remote: Remote) -> None:
     """As it is by an engine in the process."""
     run = await remote.start("answer_once")
-    with pytest.raises(AskFailed, match="no such price"):
+    with pytest.raises(AskFailedError, match="no such price"):
         await run.ask("price", -1, timeout=30)
     assert await run.ask("price", 6, timeout=30) == 7
     assert await run.result(timeout=30) == "asked"
@@ -195,7 +195,7 @@ async def promise_parcel() -> str:
     outlive.publish(promise=promise.id)
     try:
         found = await promise
-    except outlive.errors.PromiseFailed as error:
+    except outlive.errors.PromiseFailedError as error:
         found = str(error)
     await outlive.wait_for_approval("ship", title=found)
     return found
@@ -210,7 +210,7 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
     assert ((await good.info()).succeeded, remote.get_batch("labels-1").id) == (3, "labels-1")
     assert [item.status async for item in bad.outcomes(timeout=30)] == ["succeeded", "failed"]
     result, error = await bad.results(timeout=30)
-    assert (result, type(error)) == ("1 g", RunFailed)
+    assert (result, type(error)) == ("1 g", RunFailedError)
     assert "row 1 failed: ValueError: it weighs nothing" in str(error)
     assert (await bad.status()) == "succeeded"
     assert await bad.result() == {"total": 2, "succeeded": 1, "failed": 1}
@@ -250,7 +250,7 @@ async def test_items_of_a_batch_come_as_they_finish() -> None:
         await engine.start_batch(pass_numbered_gate, [13], id="unlucky", tolerate=tolerance)
         items = remote.get_batch("unlucky").items()
         assert (await anext(items)).status == "failed"
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await anext(items)
 
 
@@ -379,7 +379,7 @@ async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
         await remote.start("send_parcel", {"to": 7})
     with pytest.raises(ArgumentTypeError, match=r"give the arguments of send_parcel by name, .* or in a list"):
         await remote.start_by_name("send_parcel", "ann")
-    with pytest.raises(RunFailed, match="it is broken"):
+    with pytest.raises(RunFailedError, match="it is broken"):
         await (await remote.start(break_parcel)).result(timeout=30)
 
 

@@ -22,7 +22,7 @@ from outlive._journal.event import (
 )
 from outlive._model import WaitKind
 from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision
-from outlive.errors import ApprovalExpired
+from outlive.errors import ApprovalExpiredError
 from tests.replay.define import NONCE, START_AT, Code, cancel, pack, signal, step, unpack, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays, fed
@@ -98,7 +98,7 @@ async def asks_all() -> str:
             escalate_to=["boss", "finance"],
             notify=tell,
         )
-    except ApprovalExpired as error:
+    except ApprovalExpiredError as error:
         return f"{error}"
     finally:
         await work(await beside)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from outlive._define.in_run import start, wait_for_signal
-from outlive.errors import RunCancelled, RunTimedOut
+from outlive.errors import RunCancelledError, RunTimedOutError
 from tests.replay.define import Code, cancel, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays
@@ -181,7 +181,7 @@ async def asks_for_the_child() -> str:
     """Says what became of its child."""
     try:
         return f"{await child(100)}"
-    except RunCancelled as error:
+    except RunCancelledError as error:
         return str(error)
 
 
@@ -285,7 +285,7 @@ async def patient_parent() -> str:
     """Says what became of its child."""
     try:
         await slow_child()
-    except RunTimedOut as error:
+    except RunTimedOutError as error:
         return str(error)
     return "in time"
 

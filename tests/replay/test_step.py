@@ -13,7 +13,7 @@ from outlive._journal.failure import failure_of
 from outlive._model import Retry
 from outlive._replay.command import RunStep
 from outlive._replay.feeding import feed
-from outlive.errors import StepFailed as StepFailedError
+from outlive.errors import StepFailedError
 from tests.replay.define import SECOND, START_AT, Code, created, plain, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays, fed
@@ -101,7 +101,7 @@ async def registered() -> list[str]:
 
 
 def test_a_registered_error_reaches_the_workflow_as_itself() -> None:
-    """Any other error that is not builtin comes as StepFailed, with the same facts on it."""
+    """Any other error that is not builtin comes as StepFailedError, with the same facts on it."""
     error = OutOfStock("shoes", left=3)
     life = live(registered, outcomes={"reserve": [error], "flaky": [error]}, crash_at=range(100))
 

@@ -14,7 +14,7 @@ from outlive import flow
 from outlive._define.flow.document import FlowStep
 from outlive._define.registry import Registry
 from outlive.client.definitions import Describer
-from outlive.errors import RunFailed
+from outlive.errors import RunFailedError
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS
 from outlive.testing import TestEngine
@@ -316,7 +316,7 @@ async def test_a_run_that_got_more_than_it_may_fails_where_it_begins(engine: Tes
     for changes in ({"overrides": overrides("with")}, {"overrides": overrides("use")}):
         await engine.schedules.set("past", outlive.every(days=1, args=changes), HELLO)
         run = await engine.schedules.trigger("past")
-        with pytest.raises(RunFailed, match="a start may not change"):
+        with pytest.raises(RunFailedError, match="a start may not change"):
             await run.result()
         await engine.schedules.delete("past")
 
@@ -409,7 +409,7 @@ async def test_a_document_says_what_a_start_may_change(engine: TestEngine, chang
         return
     assert answer.status == 201, answer.body
     if result == "${{ run.id }}":  # It is no number, so the step refuses it: the expression was not computed.
-        with pytest.raises(RunFailed, match="cannot be read as int"):
+        with pytest.raises(RunFailedError, match="cannot be read as int"):
             await engine.get("l-1").result()
     else:
         assert await engine.get("l-1").result() == result

@@ -15,7 +15,7 @@ from outlive._define.flow.grants import place_of
 from outlive._define.flow.reach import parse_url
 from outlive._define.flow.settings import read
 from outlive._model.trigger import SentEvent
-from outlive.errors import RunFailed, SettingsError, UnreachableError
+from outlive.errors import RunFailedError, SettingsError, UnreachableError
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.flow.tools import respond
@@ -60,7 +60,7 @@ async def failure_of(made: flow.Flow, **given: Any) -> str:
         run = await engine.start(made.bind(**given))
         try:
             await run.result()
-        except RunFailed as error:
+        except RunFailedError as error:
             return str(error.failure.message)
         return ""
 

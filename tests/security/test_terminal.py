@@ -61,7 +61,7 @@ async def test_text_for_people_is_shown_in_a_pipe_too(tmp_path: Path) -> None:
     place, hostile = f"sqlite:{tmp_path}/runs.db", "".join(HOSTILE.values())
     async with outlive.Engine(place) as engine:
         run = await engine.start(terminal_fails, hostile, id="bad")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
 
     async def piped(*args: str) -> str:

@@ -83,7 +83,7 @@ async def test_cells_that_say_nothing_any_more_are_removed() -> None:
 
         await walk(engine, days=2)
         assert await cells(engine) == ["breaker/shaky", "limit/day"]
-        with pytest.raises(outlive.errors.RunFailed, match="1 at once"):
+        with pytest.raises(outlive.errors.RunFailedError, match="1 at once"):
             await (await engine.start(refused_again)).result()
         await walk(engine, days=5)
 

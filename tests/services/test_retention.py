@@ -108,7 +108,7 @@ async def test_runs_go_when_they_were_kept_long_enough() -> None:
     rules = [KEEP, outlive.retention.Keep(kept_waiting, cancelled=30 * DAY)]
     async with TestEngine(retention=rules) as engine:
         await (await engine.start(kept_order, "good", id="good")).result()
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(kept_order, "bad", id="bad")).result()
         await engine.signal((await engine.start(kept_waiting, "", id="other")).id, "go", "x")
         await engine.cancel((await engine.start(kept_waiting, "", id="cancelled")).id)

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import Retry, flow
-from outlive.errors import ArgumentTypeError, DefinitionError, RunFailed
+from outlive.errors import ArgumentTypeError, DefinitionError, RunFailedError
 from outlive.testing import TestEngine, crash_everywhere
 
 undone: list[str] = []
@@ -79,7 +79,7 @@ async def test_an_undo_is_faked_by_its_name() -> None:
     """It has no object that a test could give."""
     undone.clear()
     async with TestEngine(steps={charge: FAKES[charge], "fake.charge.undo": undone.append}) as engine:
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await (await engine.start(fail, "o-1")).result()
     assert undone == ["o-1/42"]
 
@@ -202,7 +202,7 @@ async def test_remote_step_is_faked_and_tried_again_as_it_says() -> None:
 async def test_output_of_a_faked_remote_step_is_checked_as_that_of_a_worker() -> None:
     """A fake that gives what no worker may give would prove nothing."""
     async with TestEngine(steps={resize: lambda url: {"width": "wide"}}) as engine:
-        with pytest.raises(RunFailed, match="output of type Thumb"):
+        with pytest.raises(RunFailedError, match="output of type Thumb"):
             await (await engine.start(publish, "a.png")).result()
 
 

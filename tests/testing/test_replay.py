@@ -15,7 +15,7 @@ from outlive._journal.codec import checksum, salt_of
 from outlive._journal.event import AnyEvent, RunCancelled, RunCreated, SignalReceived
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Payload
-from outlive.errors import ConfigurationError, HistoryFormatError, RunFailed
+from outlive.errors import ConfigurationError, HistoryFormatError, RunFailedError
 from outlive.testing import ReplayError, TestEngine, replay
 from outlive.testing.rerun import Rerun
 
@@ -168,7 +168,7 @@ async def test_another_failure_is_reported(tmp_path: Path) -> None:
     """Type and message count."""
     async with TestEngine() as engine:
         run = await engine.start(broken)
-        with pytest.raises(RunFailed):
+        with pytest.raises(RunFailedError):
             await run.result()
         await run.export(tmp_path / "broken.jsonl")
 

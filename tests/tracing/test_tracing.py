@@ -228,10 +228,10 @@ async def test_a_run_that_is_retried_has_a_second_span_below_its_first() -> None
     traces = Traces()
     async with traces.engine() as engine:
         run = await engine.start(child, 2, id="a")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
         await engine.retry("a")
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
 
     first, second = traces.named("tracing.child")
@@ -257,7 +257,7 @@ async def test_spans_say_what_kind_of_error_it_was_and_nothing_of_what_it_said()
     """Values of users do not leave by this door. [S30 S36]"""
     traces = Traces()
     async with traces.engine() as engine:
-        with pytest.raises(outlive.errors.RunFailed):
+        with pytest.raises(outlive.errors.RunFailedError):
             await (await engine.start(root, 2)).result()
 
     for name in ("tracing.child", "tracing.root"):

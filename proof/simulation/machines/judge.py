@@ -29,7 +29,7 @@ from proof.simulation.world import World
 
 EXITS = ("DONE", "LOST")
 OUTCOME = {"to", "wait", "cursor"}
-FAILURES = ("Bumped", "SplitFailedError", "StepInterrupted", "StepTimeoutError")
+FAILURES = ("Bumped", "SplitFailedError", "StepInterruptedError", "StepTimeoutError")
 """What a machine, or one inside it, fails with: on purpose, or by bad luck."""
 RESTS_MAX = 2
 """How often a worker may leave a state when the journal is long enough: the snapshot comes right behind the second one.

@@ -79,7 +79,7 @@ async def wait_for_approval(
             fails for good, that is in the journal, and the approval is still open.
 
     Raises:
-        ApprovalExpired: the deadline has passed; it is a `TimeoutError`.
+        ApprovalExpiredError: the deadline has passed; it is a `TimeoutError`.
     """
     execution = this_execution("wait_for_approval")
     execution.refuse_if_dropped()

@@ -47,7 +47,7 @@ class Ask(Generic[T]):
         reply(execution, self._frame, self._event, codec.encode(value, f"answer to ask {self.name!r}"))
 
     def fail(self, error: BaseException) -> None:
-        """Answer with an error: the sender gets `AskFailed`, with this as its cause.
+        """Answer with an error: the sender gets `AskFailedError`, with this as its cause.
 
         Raises:
             AskAnsweredError: it has an answer.

@@ -102,7 +102,7 @@ class Child(Generic[R]):
         return result
 
     def cancel(self) -> None:
-        """Ask it to stop; `result` then raises `RunCancelled` once it has, unless it had ended before."""
+        """Ask it to stop; `result` then raises `RunCancelledError` once it has, unless it had ended before."""
         self._cancel()
 
     def __repr__(self) -> str:

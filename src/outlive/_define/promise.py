@@ -23,7 +23,7 @@ from outlive._model.payload import NO_PAYLOAD
 from outlive._model.promise import PROMISE, PromiseTerms, Settlement, promise_id, promise_signal
 from outlive._replay.ask import take_signal, this_execution
 from outlive._replay.frame import SCOPE, Frame
-from outlive.errors import ConfigurationError, PromiseFailed, StepFailed, UnreadableError
+from outlive.errors import ConfigurationError, PromiseFailedError, StepFailedError, UnreadableError
 
 T = TypeVar("T")
 
@@ -80,8 +80,8 @@ class Promise(Generic[T]):
         registered = self._frame.spec.registered
         error = rebuild(failure, registered)
         if error is None:
-            error = PromiseFailed(self.id, failure.error, failure.message)
-            error.__cause__ = exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailed))
+            error = PromiseFailedError(self.id, failure.error, failure.message)
+            error.__cause__ = exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailedError))
         return error
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ def promise(kind: Any = Any) -> Promise[Any]:
     `engine.fail(promise.id, error)`, once.
 
     Settled before it is awaited, it is kept. Raises in `await`: the error that it was failed with, if that is a builtin
-    one or named in the `raises` of the workflow, else `PromiseFailed`.
+    one or named in the `raises` of the workflow, else `PromiseFailedError`.
     """
     execution = this_execution("promise")
     execution.refuse_if_dropped()

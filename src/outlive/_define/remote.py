@@ -31,7 +31,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import ConfigurationError, NotInRunError, StepFailed, StepTimeoutError
+from outlive.errors import ConfigurationError, NotInRunError, StepFailedError, StepTimeoutError
 
 I = TypeVar("I")  # noqa: E741 (what a step is given)
 T = TypeVar("T")
@@ -129,9 +129,9 @@ class RemoteStep(Generic[I, T]):
             assert self._options.timeout_seconds is not None
             return StepTimeoutError(self.name, self._options.timeout_seconds)
         registered = (*self._options.raises, *OWN_ERRORS)
-        if failure.type not in map(class_name, registered):
+        if failure.class_name not in map(class_name, registered):
             # What another program calls a TypeError, or an exit, is none of this one.
-            return StepFailed(
+            return StepFailedError(
                 failure.message,
                 step=self.name,
                 type_name=failure.type,

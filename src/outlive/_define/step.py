@@ -230,7 +230,7 @@ def step(
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
         undo: takes the effect back if the saga around a call fails: a step, or a plain function, which then becomes
             the step `<name>.undo`; it is called with the result of the step.
-        once: call it at most once; after a crash the workflow gets `StepInterrupted`, not a second call.
+        once: call it at most once; after a crash the workflow gets `StepInterruptedError`, not a second call.
         process: run it in a process of its own, which is killed when the step is cancelled or takes too long.
         transaction: run it in a transaction of the store's database, its first argument, that commits with the journal.
         breaker: stops calling it while it fails again and again.

@@ -124,8 +124,8 @@ class OtherRun(Generic[R]):
         """Wait, durably, for its result.
 
         Raises:
-            RunFailed: the run failed, was cancelled (`RunCancelled`) or took too long (`RunTimedOut`). One that failed
-            raises its own exception if that is a builtin one, or named in the `raises` of its workflow.
+            RunFailedError: the run failed, was cancelled (`RunCancelledError`) or took too long (`RunTimedOutError`).
+            One that failed raises its own exception if that is builtin, or named in the `raises` of its workflow.
             RunNotFoundError: no run has this id. ChildRunError: it is a child of another tree and has not ended.
             SelfWaitError: it is this run, or the root of its tree.
         """

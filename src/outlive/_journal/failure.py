@@ -3,7 +3,7 @@
 What is written: the class by name, the message, arguments and public attributes that have an exact plain form, notes,
 the cause chain and the traceback as text. What is raised again, with the frames of that traceback (`trace`): the class
 itself if the step registered it (`raises=`, or `Retry.on`) or if it is a builtin subclass of `Exception`; anything else
-becomes `StepFailed` with all of that on it. A class is never imported because data names it.
+becomes `StepFailedError` with all of that on it. A class is never imported because data names it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from outlive.errors import (
     ProcessDiedError,
     RateLimitedError,
     ResourceError,
-    StepFailed,
-    StepInterrupted,
-    StepSkipped,
+    StepFailedError,
+    StepInterruptedError,
+    StepSkippedError,
     StepTimeoutError,
     StreamFullError,
     TransactionOverError,
@@ -90,15 +90,15 @@ def class_name(cls: type) -> str:
 def exception_of(
     failure: Failure, *, registered: Iterable[type[BaseException]] = (), step: str = "", attempts: int = 1
 ) -> BaseException:
-    """The exception of a step again: its own class where that is known, else `StepFailed`."""
+    """The exception of a step again: its own class where that is known, else `StepFailedError`."""
     error = rebuild(failure, registered)
     if error is not None:
         return error
     attributes = {name: from_plain(value) for name, value in failure.attributes.items()}
-    failed = StepFailed(
+    failed = StepFailedError(
         failure.message,
         step=step,
-        type_name=failure.type,
+        type_name=failure.class_name,
         attributes=attributes,
         traceback_text=failure.traceback,
         attempts=attempts,
@@ -127,7 +127,7 @@ def _dress(error: BaseException, failure: Failure, registered: Iterable[type[Bas
 
 
 def _bare(failure: Failure, registered: tuple[type[BaseException], ...]) -> BaseException | None:
-    cls = _class_of(failure.type, registered)
+    cls = _class_of(failure.class_name, registered)
     if cls is None or issubclass(cls, StopIteration):  # No future and no coroutine can raise that one.
         return None
     args = from_plain(failure.args) if failure.args is not None else [failure.message]
@@ -139,7 +139,7 @@ def _bare(failure: Failure, registered: tuple[type[BaseException], ...]) -> Base
         builtin.__init__(error, *args)  # type: ignore[misc]
         for name, value in {"_is_rebuilt": True, **failure.attributes}.items():
             setattr(error, name, from_plain(value))
-    except Exception:  # A class that cannot be built this way is reported as StepFailed.
+    except Exception:  # A class that cannot be built this way is reported as StepFailedError.
         return None
     return error
 
@@ -213,8 +213,8 @@ def storable(text: str) -> str:
 
 OWN_ERRORS: tuple[type[BaseException], ...] = (
     StepTimeoutError,
-    StepInterrupted,
-    StepSkipped,
+    StepInterruptedError,
+    StepSkippedError,
     ProcessDiedError,
     TransactionOverError,
     TransactionRefusedError,

@@ -6,6 +6,23 @@ from typing import Any
 
 import msgspec
 
+STEP_FAILED = "outlive.errors.StepFailedError"
+RENAMED = {
+    f"outlive.errors.{old}": f"outlive.errors.{old}Error"
+    for old in (
+        "ApprovalExpired",
+        "AskFailed",
+        "PromiseFailed",
+        "RunCancelled",
+        "RunFailed",
+        "RunTimedOut",
+        "StepFailed",
+        "StepInterrupted",
+        "StepSkipped",
+    )
+}
+"""What journals, exports and servers of earlier releases call a class, and its name today."""
+
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the journal keeps of an exception: enough to raise it again and to explain it a year later."""
@@ -22,7 +39,12 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     traceback: str = ""
 
     @property
+    def class_name(self) -> str:
+        """The name that the class has today; `type` is what was written."""
+        return RENAMED.get(self.type, self.type)
+
+    @property
     def error(self) -> str:
-        """The type of what went wrong: of a `StepFailed` that of the exception that the step raised."""
-        name = self.attributes.get("type_name") if self.type == "outlive.errors.StepFailed" else None
-        return name if isinstance(name, str) else self.type
+        """The type of what went wrong: of a `StepFailedError` that of the exception that the step raised."""
+        name = self.attributes.get("type_name") if self.class_name == STEP_FAILED else None
+        return name if isinstance(name, str) else self.class_name

@@ -24,7 +24,7 @@ from outlive._replay.ask import read_or_park
 from outlive._replay.execution import Execution
 from outlive._replay.frame import APPROVAL, SCOPE, OpenApproval, Scope
 from outlive._replay.set_aside import read_or_set_aside
-from outlive.errors import ApprovalExpired, UnreadableError
+from outlive.errors import ApprovalExpiredError, UnreadableError
 
 ESCALATION = "@escalation"
 CLOSING = "@closing"
@@ -77,7 +77,7 @@ async def decision(execution: Execution, asked: OpenApproval, form: FormType | N
     frame = SCOPE.get().frame
     try:
         decided, message = await asked.future
-    except (asyncio.CancelledError, ApprovalExpired):
+    except (asyncio.CancelledError, ApprovalExpiredError):
         # With the decision already in its hands there is nothing to withdraw: it is in the journal.
         if frame.approvals.pop(asked.call, None) is not None and not execution.loop.is_dropped:
             call = watch_scope(asked).call(CLOSING)
@@ -99,7 +99,7 @@ async def decision(execution: Execution, asked: OpenApproval, form: FormType | N
 def expire(asked: OpenApproval) -> None:
     """The deadline has passed."""
     if not asked.future.done():
-        asked.future.set_exception(ApprovalExpired(asked.name, asked.assignees))
+        asked.future.set_exception(ApprovalExpiredError(asked.name, asked.assignees))
 
 
 def escalate(execution: Execution, asked: OpenApproval, others: tuple[str, ...]) -> None:

@@ -20,10 +20,10 @@ from outlive._replay.frame import Frame
 from outlive.errors import (
     NotDurableError,
     OutliveError,
-    RunCancelled,
-    RunFailed,
-    RunTimedOut,
-    StepFailed,
+    RunCancelledError,
+    RunFailedError,
+    RunTimedOutError,
+    StepFailedError,
     UnserialisableError,
 )
 
@@ -157,9 +157,9 @@ def child_outcome(call: ChildCall, event: Ending, frame: Frame, unpack: Callable
             call.future.set_exception(failed_error(frame.id, event.failure, frame.spec.registered))
         case journal.RunCancelled():
             reason = reason_of_end(event) or "no reason given"
-            call.future.set_exception(RunCancelled(frame.id, f"was cancelled: {reason}"))
+            call.future.set_exception(RunCancelledError(frame.id, f"was cancelled: {reason}"))
         case journal.RunTimedOut():
-            call.future.set_exception(RunTimedOut(frame.id, timed_out(reason_of_end(event))))
+            call.future.set_exception(RunTimedOutError(frame.id, timed_out(reason_of_end(event))))
         case journal.RunContinued():
             raise AssertionError("only a root run goes on as a new one")
 
@@ -180,14 +180,14 @@ def result_of(ended: DetachedEnded, registered: tuple[type[BaseException], ...] 
         assert ended.failure is not None
         raise failed_error(run_id, ended.failure, registered)
     if ended.status is RunStatus.TIMED_OUT:
-        raise RunTimedOut(run_id, "did not end within its timeout")
-    raise RunCancelled(run_id, "was cancelled")
+        raise RunTimedOutError(run_id, "did not end within its timeout")
+    raise RunCancelledError(run_id, "was cancelled")
 
 
 def failed_error(run_id: str, failure: Failure, registered: tuple[type[BaseException], ...] = ()) -> BaseException:
-    """The exception of a failed run: its own class where that is registered or builtin, else `RunFailed`."""
+    """The exception of a failed run: its own class where that is registered or builtin, else `RunFailedError`."""
     error = rebuild(failure, registered)
     if error is None:
-        error = RunFailed(run_id, f"failed: {failure.type}: {failure.message}", failure)
-        error.__cause__ = exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailed))
+        error = RunFailedError(run_id, f"failed: {failure.type}: {failure.message}", failure)
+        error.__cause__ = exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailedError))
     return error

@@ -283,7 +283,7 @@ def _is_failure(event: AnyEvent) -> bool:
 
 def _is_of(event: AnyEvent, error: Failure) -> bool:
     failure = event.failure if isinstance(event, journal.StepFailed | journal.DetachedEnded) else None
-    return failure is not None and (failure.type, failure.message) == (error.type, error.message)
+    return failure is not None and (failure.class_name, failure.message) == (error.class_name, error.message)
 
 
 def is_asked_for(execution: Execution, event: AnyEvent) -> bool:

@@ -45,7 +45,7 @@ def failure_of(stored: StoredFailure | None, *, with_traceback: bool = True) -> 
     return Failure(
         type=stored.error,
         message=stored.message,
-        wrapper=stored.type if stored.error != stored.type else "",
+        wrapper=stored.class_name if stored.error != stored.class_name else "",
         notes=list(stored.notes),
         attributes=public_of(stored.attributes),
         cause=failure_of(stored.cause, with_traceback=with_traceback),

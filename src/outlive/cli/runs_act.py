@@ -379,7 +379,7 @@ def operations(*, operation_id: str | None, url: str, as_json: bool) -> None:
 @click.option(
     "--step", "call", metavar="CALL", help="Which step, as its history calls it; needed if there are several."
 )
-@click.option("--result", metavar="JSON", help="What the step is to have returned; without, the run gets StepSkipped.")
+@click.option("--result", metavar="JSON", help="What the step is to have returned; else it raises StepSkippedError.")
 def skip(choice: Choice, *, call: str | None, result: str | None) -> None:
     """Let parked runs go on without the step that they cannot get past."""
     given = {} if result is None else {"result": json_of("--result", result)}

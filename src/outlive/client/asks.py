@@ -24,14 +24,14 @@ from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_ask
 from outlive.client.message_start import MessageStarts
 from outlive.errors import (
-    AskFailed,
+    AskFailedError,
     AskNotFoundError,
     AskRefusedError,
     AskTimeoutError,
     RunDamagedError,
     RunFinishedError,
     RunParkedError,
-    StepFailed,
+    StepFailedError,
     UnreadableError,
     WorkflowNotFoundError,
 )
@@ -159,7 +159,7 @@ class Asks:
 
     async def _read(self, asked: AskId, answer: Answer, codec: ValueCodec | None) -> Any:
         if answer.failure is not None:
-            error = AskFailed(*asked, answer.failure)
+            error = AskFailedError(*asked, answer.failure)
             raise error from await self._cause(asked.run_id, answer.failure)
         assert answer.result is not None
         data = await self._access.unpack(answer.result, owners=(mail_mark(asked.run_id),))
@@ -174,7 +174,7 @@ class Asks:
         except WorkflowNotFoundError:
             spec = None
         registered = () if spec is None else spec.registered
-        return exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailed, UnreadableError))
+        return exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailedError, UnreadableError))
 
 
 def _id_of(where: str, run_id: str, name: str, key: str) -> AskId:

@@ -32,7 +32,7 @@ from outlive._values.run import Status
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
 from outlive.client.why import is_stopped
-from outlive.errors import RunExistsError, RunFailed, RunParkedError, StoreUnavailableError
+from outlive.errors import RunExistsError, RunFailedError, RunParkedError, StoreUnavailableError
 
 R = TypeVar("R")
 T = TypeVar("T", bound="Placed")
@@ -228,7 +228,7 @@ class Reader:
 
 
 def _error_of(plan: Plan, spec: StepSpec | WorkflowSpec | None, index: int, failure: Failure) -> BaseException:
-    registered = (*(() if spec is None else spec.registered), *OWN_ERRORS, RunFailed)
+    registered = (*(() if spec is None else spec.registered), *OWN_ERRORS, RunFailedError)
     name = plan.item.rpartition(":")[2]
     if plan.item.startswith(OF_STEP):
         return exception_of(failure, registered=registered, step=name)
@@ -276,7 +276,7 @@ class Batch(Generic[R]):
         """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`.
 
         Raises:
-            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
             RunParkedError: it cannot end before the run that it names is resumed.
             ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
@@ -321,7 +321,7 @@ class Batch(Generic[R]):
         """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
 
         Raises:
-            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
             RunParkedError: it cannot end before the run that it names is resumed.
         """
         await self._end()
@@ -336,7 +336,7 @@ class Batch(Generic[R]):
         """Wait for the end: every item with its outcome in the order of the rows, a few hundred in memory at a time.
 
         Raises:
-            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
             RunParkedError: it cannot end before the run that it names is resumed.
         """
         await self._end()
@@ -351,7 +351,7 @@ class Batch(Generic[R]):
         """Every item with its outcome, as they finish; those that have finished before come first.
 
         Raises:
-            RunFailed: after the last one, if the batch failed, or was cancelled (`RunCancelled`).
+            RunFailedError: after the last one, if the batch failed, or was cancelled (`RunCancelledError`).
             RunParkedError: nothing more comes before the run that it names is resumed.
         """
         async for item, _ in self._reader.as_they_finish(self.id, self._reader.read):

@@ -93,7 +93,8 @@ class BulkOperation:
         """Wait for its end.
 
         Raises:
-            RunFailed: it was cancelled (`RunCancelled`); what it has done stays. ResultTimeoutError: it goes on.
+            RunFailedError: it was cancelled (`RunCancelledError`); what it has done stays.
+            ResultTimeoutError: it goes on.
         """
         await self.run.result(timeout)
         return await self.progress()

@@ -74,15 +74,15 @@ from outlive.client.why_in_line import why_in_line, why_others_in_line
 from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
-    RunCancelled,
+    RunCancelledError,
     RunContinuedError,
     RunDamagedError,
-    RunFailed,
+    RunFailedError,
     RunFinishedError,
     RunNotParkedError,
     RunParkedError,
-    RunTimedOut,
-    StepFailed,
+    RunTimedOutError,
+    StepFailedError,
     StoreError,
     WorkflowNotFoundError,
 )
@@ -312,15 +312,15 @@ class Client:
             data = await self.access.unpack(run.result, owners=(tree_mark(run.nonce),))
             return codec.decode(data, f"result of run {run_id}")
         if run.status is RunStatus.CANCELLED:
-            raise RunCancelled(run_id, f"was cancelled: {run.reason or 'no reason given'}")
+            raise RunCancelledError(run_id, f"was cancelled: {run.reason or 'no reason given'}")
         if run.status is RunStatus.TIMED_OUT:
-            raise RunTimedOut(run_id, timed_out(run.reason))
+            raise RunTimedOutError(run_id, timed_out(run.reason))
         if run.status is RunStatus.CONTINUED:
             raise RunContinuedError(run_id)
         assert run.failure is not None
         registered = () if spec is None else spec.registered
-        cause = exception_of(run.failure, registered=(*registered, *OWN_ERRORS, StepFailed))
-        raise RunFailed(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
+        cause = exception_of(run.failure, registered=(*registered, *OWN_ERRORS, StepFailedError))
+        raise RunFailedError(run_id, f"failed: {run.failure.type}: {run.failure.message}", run.failure) from cause
 
     def _spec_of(self, run: Run) -> WorkflowSpec | None:
         try:

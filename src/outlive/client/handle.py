@@ -34,8 +34,8 @@ class RunHandle(Generic[R]):
         """Wait for the result.
 
         Raises:
-            RunFailed: the run failed (its exception is the cause), was cancelled (`RunCancelled`) or took too long
-            (`RunTimedOut`). RunParkedError: it is parked, or parks while you wait; it goes on when it is resumed.
+            RunFailedError: the run failed (its exception is the cause), was cancelled (`RunCancelledError`) or took too
+            long (`RunTimedOutError`). RunParkedError: it is parked, or parks while you wait; it goes on once resumed.
             ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
         result: R = await self._client.result(self.id, timeout)

@@ -752,7 +752,7 @@ class Engine(Served, Secured, Configured):
             reply: the type of the answer; without, it comes as plain values.
 
         Raises:
-            AskFailed, AskRefusedError, AskTimeoutError, RunNotFoundError, RunParkedError, InboxFullError.
+            AskFailedError, AskRefusedError, AskTimeoutError, RunNotFoundError, RunParkedError, InboxFullError.
         """
         return await self._verbs.ask(run_id, name, body, reply=reply, **options)
 
@@ -939,7 +939,7 @@ class Engine(Served, Secured, Configured):
 
         Args:
             call: which step, as `history` calls it; may be left out if only one is in flight.
-            result: what the step is to have returned; without, the workflow gets `StepSkipped`.
+            result: what the step is to have returned; without, the workflow gets `StepSkippedError`.
 
         Raises:
             RunNotFoundError, RunNotParkedError, RunFinishedError, UnserialisableError, InboxFullError.

@@ -49,7 +49,7 @@ class AskRefusedError(RunFinishedError):
         )
 
 
-class AskFailed(OutliveError):
+class AskFailedError(OutliveError):
     """The answer is an error: the run gave it, its validator refused the ask, or the body could not be read. The
     exception itself is the cause."""
 
@@ -206,7 +206,7 @@ class InboxFullError(OutliveError):
         )
 
 
-class RunFailed(OutliveError):
+class RunFailedError(OutliveError):
     """The run ended without a result; says why, with the journaled failure."""
 
     def __init__(self, run_id: str, message: str, failure: Any = None) -> None:
@@ -214,11 +214,11 @@ class RunFailed(OutliveError):
         super().__init__(f"run {run_id} {message}")
 
 
-class RunCancelled(RunFailed):
+class RunCancelledError(RunFailedError):
     """The run was cancelled."""
 
 
-class RunTimedOut(RunFailed):
+class RunTimedOutError(RunFailedError):
     """The run did not end within its timeout."""
 
 
@@ -309,7 +309,7 @@ class PromiseTypeError(OutliveError, TypeError):
         super().__init__(f"promise {promise} takes a value of type {type_name}: {reason}")
 
 
-class PromiseFailed(OutliveError):
+class PromiseFailedError(OutliveError):
     """A program outside settled the promise with an error, whose class the workflow does not know."""
 
     def __init__(self, promise: str, type_name: str, message: str) -> None:
@@ -355,7 +355,7 @@ class ApprovalFormError(OutliveError, ValueError):
         )
 
 
-class ApprovalExpired(OutliveError, TimeoutError):
+class ApprovalExpiredError(OutliveError, TimeoutError):
     """No person decided before the deadline of the approval."""
 
     def __init__(self, name: str, assignees: tuple[str, ...] = ()) -> None:

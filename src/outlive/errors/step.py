@@ -11,7 +11,7 @@ UNDO_FAILED = "undo failed: "
 """How the reason of a run begins that is parked in the middle of a roll-back."""
 
 
-class StepFailed(OutliveError):
+class StepFailedError(OutliveError):
     """A step failed for good; its own exception class is not registered with the step.
 
     Carries what the journal has: `type_name`, `message`, `attributes`, `traceback_text`, `attempts`. `step` is empty
@@ -137,7 +137,7 @@ class FlowStepError(OutliveError):
         super().__init__(f"step {step}: {reason}")
 
 
-class StepInterrupted(OutliveError):
+class StepInterruptedError(OutliveError):
     """A step that may be called only once was begun, and it is not known how it ended; it is not called again."""
 
     def __init__(self, step: str, reason: str, idempotency_key: str) -> None:
@@ -148,7 +148,7 @@ class StepInterrupted(OutliveError):
         )
 
 
-class StepSkipped(OutliveError):
+class StepSkippedError(OutliveError):
     """A person let the run go on without this step, and gave no result for it."""
 
     def __init__(self, step: str) -> None:

@@ -207,7 +207,7 @@ async def ask_people(people: People, tool: str, arguments: Any) -> Answer:
                     remind_every=people.remind_every,
                     notify=people.notify,
                 )
-            except outlive.errors.ApprovalExpired:
+            except outlive.errors.ApprovalExpiredError:
                 return Answer(approved=False, message="No person has decided in time, so the call was not made.")
     reason = f": {answer.comment}" if answer.comment else ""
     return Answer(approved=answer.approved, message=f"{answer.by} did not allow this call{reason}")

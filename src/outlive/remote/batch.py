@@ -13,7 +13,7 @@ from outlive._model import given
 from outlive._values.failure import stored_failure
 from outlive._values.run import Status
 from outlive.client.batch import BatchInfo
-from outlive.errors import RunFailed, RunParkedError
+from outlive.errors import RunFailedError, RunParkedError
 from outlive.http.operations.batches import ItemView
 from outlive.remote.contract import Connection
 
@@ -50,7 +50,7 @@ class RemoteBatch:
         """What became of each row, as they finish; those that have finished before come first.
 
         Raises:
-            RunFailed: after the last one, if the batch failed, or was cancelled (`RunCancelled`).
+            RunFailedError: after the last one, if the batch failed, or was cancelled (`RunCancelledError`).
             RunParkedError: nothing more comes before the run that it names is resumed.
         """
         seen_to, seen = -1, set[int]()
@@ -74,7 +74,7 @@ class RemoteBatch:
         Raises:
             RunParkedError: it is parked. ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
-        with suppress(RunFailed):  # Too many of its items have: they say so themselves.
+        with suppress(RunFailedError):  # Too many of its items have: they say so themselves.
             await self._remote.result(self.id, timeout)
         after: int | None = -1
         while after is not None:
@@ -87,7 +87,7 @@ class RemoteBatch:
         """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
 
         Raises:
-            RunFailed: more items failed than were tolerated, or the batch was cancelled (`RunCancelled`).
+            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
         """
         await self._remote.result(self.id, timeout)
         return [self._value_of(item) async for item in self.outcomes()]
@@ -95,7 +95,7 @@ class RemoteBatch:
     def _value_of(self, item: ItemView) -> Any:
         if item.error is not None:
             failure = stored_failure(item.error)
-            return RunFailed(self.id, f"row {item.index} failed: {failure.type}: {failure.message}", failure)
+            return RunFailedError(self.id, f"row {item.index} failed: {failure.type}: {failure.message}", failure)
         if self._codec is None:
             return item.result
         return self._codec.decode(msgspec.json.encode(item.result), f"the result of row {item.index} of {self.id}")

@@ -38,7 +38,7 @@ from outlive.client.starting import StartOptions
 from outlive.engine.health import Health
 from outlive.errors import (
     ArgumentTypeError,
-    AskFailed,
+    AskFailedError,
     AskTimeoutError,
     InvalidArgumentError,
     ResultTimeoutError,
@@ -433,7 +433,7 @@ class RemoteVerbs:
             )
         assert isinstance(found, AnswerView)
         if found.error is not None:
-            raise AskFailed(run_id, name, found.key, stored_failure(found.error))
+            raise AskFailedError(run_id, name, found.key, stored_failure(found.error))
         return typed(reply, found.answer, f"the answer of run {run_id} to {name}")
 
     async def approve(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:

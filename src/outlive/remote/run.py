@@ -39,7 +39,7 @@ class RemoteRun(Generic[R]):
         """Wait for the result: as the workflow's own type if it was started by its function, else as plain JSON.
 
         Raises:
-            RunFailed: the run failed, was cancelled (`RunCancelled`) or took too long (`RunTimedOut`).
+            RunFailedError: the run failed, was cancelled (`RunCancelledError`) or took too long (`RunTimedOutError`).
             RunParkedError: it is parked. ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
         found = await self._remote.result(self.id, timeout)

@@ -20,7 +20,13 @@ from outlive._model.under_way import timed_out
 from outlive._values.failure import stored_failure
 from outlive.client.message_start import NamedStart
 from outlive.client.starting import StartOptions
-from outlive.errors import InvalidArgumentError, RunCancelled, RunFailed, RunTimedOut, WrongArgumentsError
+from outlive.errors import (
+    InvalidArgumentError,
+    RunCancelledError,
+    RunFailedError,
+    RunTimedOutError,
+    WrongArgumentsError,
+)
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.wire.runs import ResultView
 from outlive.remote.refusal import raise_foreign
@@ -189,17 +195,17 @@ def result_of(ended: ResultView) -> Any:
     """The result of a run that has ended.
 
     Raises:
-        RunFailed: it has none.
+        RunFailedError: it has none.
     """
     match RunStatus(ended.status):
         case RunStatus.SUCCEEDED:
             return ended.result
         case RunStatus.CANCELLED:
-            raise RunCancelled(ended.id, f"was cancelled: {ended.reason or 'no reason given'}")
+            raise RunCancelledError(ended.id, f"was cancelled: {ended.reason or 'no reason given'}")
         case RunStatus.TIMED_OUT:
-            raise RunTimedOut(ended.id, timed_out(ended.reason))
+            raise RunTimedOutError(ended.id, timed_out(ended.reason))
         case _ if ended.error is not None:
             failure = stored_failure(ended.error)
-            raise RunFailed(ended.id, f"failed: {failure.type}: {failure.message}", failure)
+            raise RunFailedError(ended.id, f"failed: {failure.type}: {failure.message}", failure)
         case _:
-            raise RunFailed(ended.id, f"ended as {ended.status}")
+            raise RunFailedError(ended.id, f"ended as {ended.status}")

@@ -24,7 +24,7 @@ from outlive._journal.event import (
 )
 from outlive._model import Payload, child_id
 
-INTERRUPTED = "outlive.errors.StepInterrupted"
+INTERRUPTED = "outlive.errors.StepInterruptedError"
 _GENERATION = re.compile(r"~gen\d+$")
 
 
@@ -79,7 +79,7 @@ def completions(root_id: str, events: Sequence[AnyEvent]) -> list[Completion]:
                         epoch=epoch,
                         attempt=event.attempt,
                         is_success=isinstance(event, StepSucceeded),
-                        is_interrupted=isinstance(event, StepFailed) and event.failure.type == INTERRUPTED,
+                        is_interrupted=isinstance(event, StepFailed) and event.failure.class_name == INTERRUPTED,
                         result=event.result if isinstance(event, StepSucceeded) else None,
                     )
                 )

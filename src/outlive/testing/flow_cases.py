@@ -19,7 +19,7 @@ from outlive._define.registry import REGISTRY
 from outlive._journal.event import StepSucceeded
 from outlive._model.instant import microseconds_of
 from outlive.client.handle import RunHandle
-from outlive.errors import OutliveError, RunFailed, RunTimedOut, StandstillError
+from outlive.errors import OutliveError, RunFailedError, RunTimedOutError, StandstillError
 from outlive.testing.engine import TestEngine
 from outlive.testing.skip_clock import SkipClock
 
@@ -70,9 +70,9 @@ async def _run(flow: Flow, case: Case) -> CaseResult:
         try:
             await world.play()
             output = await run.result(timeout=0)
-        except RunFailed as failed:
+        except RunFailedError as failed:
             error, error_type = failed.failure.message, failed.failure.error
-        except (RunTimedOut, StandstillError) as failed:
+        except (RunTimedOutError, StandstillError) as failed:
             error, error_type = str(failed), type(failed).__name__
         results = await _results(engine, run)
     problems = [*_compared(case, output, error, error_type), *_compared_steps(case, results), *world.unused()]

@@ -146,14 +146,14 @@ def _closed_at(events: list[AnyEvent]) -> int | None:
 def _told(event: RunSucceeded | RunFailed, unpack: Callable[[Payload], Stored]) -> tuple[str, Any]:
     if isinstance(event, RunSucceeded):
         return RunStatus.SUCCEEDED.value, msgspec.json.decode(bytes(unpack(event.result)))
-    return RunStatus.FAILED.value, f"{event.failure.type}: {event.failure.message}"
+    return RunStatus.FAILED.value, f"{event.failure.class_name}: {event.failure.message}"
 
 
 def _says(ending: EndRun) -> tuple[str, Any]:
     if ending.result is not None:
         return ending.status.value, msgspec.json.decode(ending.result)
     failure = ending.failure
-    return ending.status.value, ending.reason if failure is None else f"{failure.type}: {failure.message}"
+    return ending.status.value, ending.reason if failure is None else f"{failure.class_name}: {failure.message}"
 
 
 def _short(ending: tuple[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from outlive import flow
 from outlive._journal.event import AttemptFailed, RunCreated, StepSucceeded
-from outlive.errors import RunCancelled, RunFailed
+from outlive.errors import RunCancelledError, RunFailedError
 from outlive.limits import Limits
 from tests.engine.inside import crash, trees_of
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
@@ -154,7 +154,7 @@ async def test_attempts_that_were_counted_before_a_crash_are_counted_after_it(pl
             return (await second.get("run-1").info()).has_ended
 
         await until(is_over)
-        with pytest.raises(RunFailed, match="away"):
+        with pytest.raises(RunFailedError, match="away"):
             await second.get("run-1").result()
     assert shop.CALLS == ["it"] * 3
 
@@ -167,7 +167,7 @@ async def test_a_cancel_reaches_the_step_that_runs(place: Place) -> None:
         await stage.gate("step2").reached()
         await engine.cancel("run-1", reason="enough")
 
-        with pytest.raises(RunCancelled):
+        with pytest.raises(RunCancelledError):
             await in_time(run.result())
     assert stage.calls == ["step1", "step2", "step2 cancelled"]
 

@@ -32,7 +32,7 @@ from outlive._replay.deciding import patched
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.frame import Scope as Place
-from outlive.errors import OutliveError, StepFailed
+from outlive.errors import OutliveError, StepFailedError
 
 UNDO_SECONDS = 3600.0
 """How long the roll-back of a flow may take before the run is parked, as for a machine."""
@@ -263,7 +263,7 @@ class _LazyDrive(_Drive):
 
 def error_data(error: BaseException) -> dict[str, str]:
     """What an expression sees as `error`."""
-    if isinstance(error, StepFailed):
+    if isinstance(error, StepFailedError):
         return {"type": error.type_name.rpartition(".")[2], "message": error.message}
     return {"type": class_name(type(error)).rpartition(".")[2], "message": str(error)}
 

@@ -17,7 +17,7 @@ from outlive._journal.failure import class_name
 from outlive._model import Retry
 from outlive._model.guard import Guard
 from outlive._model.limit import RateLimit, TokenBucket
-from outlive.errors import StepFailed
+from outlive.errors import StepFailedError
 
 TRANSPORT_ATTEMPTS = 4
 """The first, and three retries."""
@@ -50,7 +50,7 @@ def _is_named(names: list[str | int]) -> Callable[[Any], bool]:
     statuses = {str(each) for each in names}
 
     def is_named(error: BaseException) -> bool:
-        if isinstance(error, StepFailed):
+        if isinstance(error, StepFailedError):
             status = error.attributes.get("status")
             return str(status) in statuses or not statuses.isdisjoint(_names(error.type_name))
         if str(getattr(error, "status", None)) in statuses:

@@ -20,7 +20,7 @@ from outlive._replay.ask import start_detached
 from outlive._replay.command import StepSpec
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import FlowStepError, RunFailed
+from outlive.errors import FlowStepError, RunFailedError
 
 STEP = "step"
 """The argument of a flow that no caller can give."""
@@ -63,7 +63,7 @@ class QueuedTarget:
         undo = self._undo.spec(scope) if isinstance(self._undo, UndoTarget) else self._undo
         try:
             return await detached_result(execution, spec, run_id, undo=undo, name=self._name)
-        except RunFailed as error:
+        except RunFailedError as error:
             # The flow has to see what its step raised, and not that this was in a run of its own.
             raise error.__cause__ or error from None
 

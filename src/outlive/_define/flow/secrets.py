@@ -27,7 +27,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from outlive._define.in_step import REDACT, current_step
-from outlive.errors import NotInRunError, SecretError, StepFailed
+from outlive.errors import NotInRunError, SecretError, StepFailedError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -232,7 +232,7 @@ class Revealed:
             error.__cause__, error.__context__ = None, None
             if not _leaks(error, pattern):
                 return error
-        return StepFailed(said, type_name=kind)
+        return StepFailedError(said, type_name=kind)
 
     def _pattern(self) -> re.Pattern[str] | None:
         forms = {form for value in self._values.values() for form in _forms(value)}

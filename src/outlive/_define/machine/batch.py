@@ -26,7 +26,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of, failure_of
 from outlive._journal.value import Stored
 from outlive._model import Failure, Retry
 from outlive._replay.command import StepOptions, StepSpec
-from outlive.errors import DefinitionError, StepFailed, UnreadableError
+from outlive.errors import DefinitionError, StepFailedError, UnreadableError
 
 ANY_NUMBER = Tolerance(ratio=1.0)
 
@@ -47,7 +47,7 @@ class SlotsCodec:
 
     def __init__(self, step: StepSpec, *, registered: tuple[type[BaseException], ...] = ()) -> None:
         self._step = step
-        self._registered = (*step.registered, *registered, *OWN_ERRORS, StepFailed)
+        self._registered = (*step.registered, *registered, *OWN_ERRORS, StepFailedError)
 
     def encode(self, value: Sequence[Any], what: str) -> bytes:
         """See `ValueCodec`."""

@@ -213,7 +213,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
                 nor emitted anything.
             undo: takes its effect back if the machine fails later on: called with the data as this state left it.
             raises: exception classes that are kept as themselves.
-            once: call it at most once; after a crash the machine fails with `StepInterrupted`.
+            once: call it at most once; after a crash the machine fails with `StepInterruptedError`.
             transaction: run it in a transaction of the store's database, its first argument.
             breaker: stops calling it while it fails again and again.
             limit: how often it may be called.

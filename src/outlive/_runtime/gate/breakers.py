@@ -20,7 +20,7 @@ from outlive._runtime.failures import is_retryable
 from outlive._runtime.gate.cells import STORE_RETRY_SECONDS, Cells, StepOf
 from outlive._runtime.gate.ticket import End, Ticket
 from outlive._runtime.wakeup import Wakeup
-from outlive.errors import CommitUnknownError, StepInterrupted, StepTimeoutError
+from outlive.errors import CommitUnknownError, StepInterruptedError, StepTimeoutError
 from outlive.telemetry import Counters, log
 
 TRIAL_SECONDS = 30.0
@@ -150,7 +150,7 @@ def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
     """How a breaker counts an attempt that raised this, or returned."""
     if breaker is None or error is None:
         return End.GOOD
-    if isinstance(error, StepTimeoutError | StepInterrupted) or not isinstance(error, Exception):
+    if isinstance(error, StepTimeoutError | StepInterruptedError) or not isinstance(error, Exception):
         return End.BAD
     return End.BAD if is_retryable(error, breaker.on) else End.GOOD
 

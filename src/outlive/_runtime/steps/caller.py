@@ -33,7 +33,7 @@ from outlive._runtime.steps.unstorable import check_size, encode_result
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
-from outlive.errors import HeartbeatTimeoutError, StepInterrupted, StepTimeoutError
+from outlive.errors import HeartbeatTimeoutError, StepInterruptedError, StepTimeoutError
 
 
 class NotHeld(BaseException):
@@ -138,7 +138,7 @@ class StepCaller:
             late, reason = _late(attempt, was_silent=watch is not None and watch.was_silent)
             if attempt.command.step.kind is StepKind.ONCE and attempt.has_begun:
                 # It may have had its effect, just as after a crash, so the workflow gets the same exception.
-                raise StepInterrupted(attempt.command.step.name, reason, attempt.idempotency_key) from late
+                raise StepInterruptedError(attempt.command.step.name, reason, attempt.idempotency_key) from late
             raise late from error
 
     # -- The lease -------------------------------------------------------------------------------------------

@@ -42,9 +42,9 @@ from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
 from outlive._runtime.tree.stream_writer import StreamWriter
 from outlive._tasks import own_task
-from outlive.errors import OutliveError, StepInterrupted, StepTimeoutError
+from outlive.errors import OutliveError, StepInterruptedError, StepTimeoutError
 
-_STOPPED = (asyncio.CancelledError, StepTimeoutError, StepInterrupted)
+_STOPPED = (asyncio.CancelledError, StepTimeoutError, StepInterruptedError)
 """What an attempt raises because it was stopped, and not by itself."""
 
 STEPS_PER_LANE_MAX = 100

@@ -16,7 +16,7 @@ from outlive._model import Retry
 from outlive._replay.command import RunStep
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.failures import StepRaised, is_retryable
-from outlive.errors import InvalidArgumentError, ResourceError, StepFailed
+from outlive.errors import InvalidArgumentError, ResourceError, StepFailedError
 from outlive.telemetry import log
 
 
@@ -75,7 +75,7 @@ def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) 
 
 
 def _retry_after(error: BaseException) -> Any:
-    if isinstance(error, StepFailed):  # From another process, and of a class that is not registered.
+    if isinstance(error, StepFailedError):  # From another process, and of a class that is not registered.
         return error.attributes.get("retry_after")
     return getattr(error, "retry_after", None)
 

@@ -2,8 +2,8 @@
 
 The journal says that an attempt is about to begin (`StepIntended`), and only when that is durable the attempt begins.
 So a worker that replays the journal and finds an intent without an outcome knows that the call may have been made. It
-is not made again: the workflow gets `StepInterrupted` and decides. An exception is an outcome, so a failed attempt may
-be followed by another one, which has an intent of its own, written when its back-off is over.
+is not made again: the workflow gets `StepInterruptedError` and decides. An exception is an outcome, so a failed attempt
+may be followed by another one, which has an intent of its own, written when its back-off is over.
 
 A worker that stops cleanly withdraws the intents of attempts that it has not begun: those are certainly not made.
 """
@@ -17,7 +17,7 @@ from outlive._journal.failure import failure_of
 from outlive._model import Run
 from outlive._replay.command import Command, RunStep
 from outlive._runtime.tree.attempt import idempotency_key
-from outlive.errors import StepInterrupted
+from outlive.errors import StepInterruptedError
 from outlive.telemetry import log, run_fields
 
 
@@ -35,7 +35,7 @@ def interruption_of(command: RunStep, run: Run, *, at: int) -> StepFailed:
     """What the workflow gets instead of a second call, which the log says too."""
     extra = run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)
     log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id, extra=extra)
-    error = StepInterrupted(command.step.name, "its worker was interrupted", idempotency_key(run, command.call))
+    error = StepInterruptedError(command.step.name, "its worker was interrupted", idempotency_key(run, command.call))
     return StepFailed(
         at=at,
         run=command.run,

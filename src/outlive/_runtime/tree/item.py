@@ -15,8 +15,8 @@ from outlive._journal.failure import failure_of
 from outlive._replay.call import StepCall
 from outlive._replay.execution import Execution
 from outlive._store.contract import ItemResult
-from outlive.errors import RunCancelled as Cancelled
-from outlive.errors import RunTimedOut as TimedOut
+from outlive.errors import RunCancelledError as Cancelled
+from outlive.errors import RunTimedOutError as TimedOut
 
 
 def item_of(event: AnyEvent, execution: Execution) -> ItemResult | None:

@@ -16,7 +16,7 @@ from outlive._journal.value import Stored, decode_untyped
 from outlive._model import Payload, child_id
 from outlive._replay.command import Command, RunStep
 from outlive._store.contract import Inbound
-from outlive.errors import StepSkipped, UnreadableError, UnserialisableError
+from outlive.errors import StepSkippedError, UnreadableError, UnserialisableError
 
 CALLS_SHOWN_MAX = 10
 
@@ -38,7 +38,7 @@ class Skip(NamedTuple):
         fields: dict[str, Any] = {"run": command.run, "call": command.call, "digest": command.digest}
         fields |= {"at": at, "attempt": command.attempt}
         if self.data is None:
-            return StepFailed(failure=failure_of(StepSkipped(command.step.name)), **fields)
+            return StepFailed(failure=failure_of(StepSkippedError(command.step.name)), **fields)
         return StepSucceeded(result=pack(self.data, f"result of step {command.call}"), skipped=True, **fields)
 
 

@@ -31,7 +31,7 @@ class Fail(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     message: Text
     type: Name = "RemoteError"
-    """The name of the error; the run gets `PromiseFailed` with it, or its own class of this name."""
+    """The name of the error; the run gets `PromiseFailedError` with it, or its own class of this name."""
 
 
 class SettledView(Struct, frozen=True):

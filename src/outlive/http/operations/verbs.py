@@ -117,7 +117,7 @@ async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitab
         return AnswerView(key, call.view.field(name, await waiting), None)
     except e.AskTimeoutError:
         return NotAnswered(key, await why_of(call, run_id))
-    except e.AskFailed as error:
+    except e.AskFailedError as error:
         failure = await call.view.failure(run_id, error.failure)
         return AnswerView(key, None, failure_of(failure, with_traceback=False))
 

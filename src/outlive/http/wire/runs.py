@@ -200,7 +200,7 @@ class SkipStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     call: Key | None = None
     """As the history calls it; may be left out if only one is in flight."""
     result: Json | UnsetType = UNSET
-    """What the step is to have returned; without, the workflow gets `StepSkipped`."""
+    """What the step is to have returned; without, the workflow gets `StepSkippedError`."""
 
 
 class ForkRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

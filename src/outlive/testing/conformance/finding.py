@@ -136,14 +136,14 @@ class FindingConformance(Facet):
             assert await list_ids(store, error=name) == []
 
     async def test_a_failed_step_is_found_by_what_it_raised(self, store: Store) -> None:
-        """`StepFailed` only carries an exception whose class the workflow does not know."""
+        """`StepFailedError` only carries an exception whose class the workflow does not know."""
         attributes = {"step": "charge", "type_name": "shop.CardDeclined"}
-        await fail(store, "run-1", Failure("outlive.errors.StepFailed", "charge", ["charge"], attributes))
+        await fail(store, "run-1", Failure("outlive.errors.StepFailedError", "charge", ["charge"], attributes))
 
         assert (
             await list_ids(store, error="CardDeclined") == await list_ids(store, error="shop.CardDeclined") == ["run-1"]
         )
-        assert await list_ids(store, error="StepFailed") == []
+        assert await list_ids(store, error="StepFailedError") == []
 
     # -- When they began, and how their ids begin ------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from outlive._journal.value import Stored
 from outlive._model import Payload, Run
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
-from outlive.errors import RunFailed, RunFinishedError, RunParkedError, StandstillError
+from outlive.errors import RunFailedError, RunFinishedError, RunParkedError, StandstillError
 from outlive.telemetry import Counters
 from outlive.testing.crash.journal import StepKey, all_runs
 from outlive.testing.crash.mortal import Death, MortalStore
@@ -172,7 +172,7 @@ class Life:
         ended = Ended()
         try:
             ended.result = await self.engine.get(self._plan.run_id).result()
-        except RunFailed as error:
+        except RunFailedError as error:
             ended.error = str(error)
         except (StandstillError, RunParkedError) as error:
             ended.trouble = str(error)

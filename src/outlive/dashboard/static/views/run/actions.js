@@ -93,7 +93,7 @@ function Skip({ run, row, followed, close }) {
     await post(at`/runs/${run.id}/skip`, body);
     followed.ask();
   }}>
-    <p>The run goes on as if the step had returned what you give here. Without a result the workflow gets the error <code>StepSkipped</code>.</p>
+    <p>The run goes on as if the step had returned what you give here. Without a result the workflow gets the error <code>StepSkippedError</code>.</p>
     <${Field} label=${html`Step <i class="soft">optional</i>`} hint="May be left out if only one is in flight."><input class="mono" name="call" value=${call.value} onInput=${(event) => { call.value = event.target.value; }} /></${Field}>
     <${Field} label=${html`Result <i class="soft">JSON, optional</i>`}><${JsonInput} name="result" change=${(next) => { result.value = next; }} /></${Field}>
   </${ActionDialog}>`;
