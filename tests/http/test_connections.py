@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from outlive.http.connections import Connection, Connections, WatchedApp, WatchingLoop, probes, sender_of
+from outlive.http.connections import Connection, Connections, WatchedApp, WatchingLoop, probes
+from outlive.http.principal import sender_of
 from outlive.http.doors import Proxies
 from outlive.http.server import new_loop, new_server, serve
 

@@ -206,6 +206,29 @@ async def test_wrong_keys_and_many_requests_are_slowed_down(engine: TestEngine) 
     assert ([200, 200, 200, 429], 200) == (viewer, admin.status)
 
 
+async def test_a_network_of_ipv6_is_one_address_that_tries_keys(engine: TestEngine) -> None:
+    """One computer has all addresses of its network, as many as it wants. [S5]"""
+    app = Api(engine, auth=AUTH)
+    callers = [Caller(app, key="w" * 40, address=f"2001:db8::{number:x}") for number in range(25)]
+    statuses = [(await caller.get("/api/v1/runs")).status for caller in callers]
+    other = await Caller(app, key="w" * 40, address="2001:db8:0:1::1").get("/api/v1/runs")
+
+    assert [401] * 20 + [429] * 5 == statuses
+    assert other.status == 401
+
+
+async def test_a_principal_without_a_name_is_not_let_in(engine: TestEngine) -> None:
+    """What it does could not be in the audit log, and its overrides would be taken for those of the program. [S3 S37]"""
+
+    async def nameless(asking: Asking) -> Principal:
+        return Principal("", frozenset({"operator"}))
+
+    answer = await Caller(Api(engine, auth=nameless)).post("/api/v1/runs", {"workflow": "api_order", "arguments": [1]})
+
+    assert (answer.status, answer.error) == (401, "Unauthenticated")
+    assert await engine.count() == 0
+
+
 async def test_two_keys_with_one_name_have_a_rate_each(engine: TestEngine) -> None:
     """Two tenants call their programs the same, and neither uses up what the other may send. [S33]"""
     app = Api(engine, auth="keys", limits=ApiLimits(rate=TokenBucket(rate=0.001, burst=2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,6 +16,7 @@ from outlive._values.approval import NewLink
 from outlive.client import batches, definitions, view
 from outlive.flow import FlowInputError
 from outlive.http import Api, ApiLimits
+from outlive.http.exchange import Request
 from outlive.http.nesting import CONTAINERS_MAX, holds_more, is_deeper
 from outlive.http.operation import Call, operation
 from outlive.http.operations.links import DecideByLink
@@ -61,7 +63,7 @@ async def link_for(engine: TestEngine) -> NewLink:
 class Sender:
     """Sends a request whose body comes only when it says so."""
 
-    def __init__(self, api: Api, path: str, *, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, api: Api, path: str, *, headers: dict[str, str] | None = None, address: str = FAR) -> None:
         self.body = b""
         self.is_asked = asyncio.Event()
         """The app reads the body."""
@@ -75,7 +77,7 @@ class Sender:
             "path": path,
             "query_string": b"",
             "headers": [(name.encode(), value.encode()) for name, value in own.items()],
-            "client": (FAR, 5000),
+            "client": (address, 5000),
         }
         self._task = asyncio.ensure_future(api(scope, self._receive, self._send))
 
@@ -158,16 +160,55 @@ async def test_all_requests_together_hold_so_many_bytes(engine: TestEngine) -> N
     """A request without room gets 503; it has room when another one was answered. [S35]"""
     made = await link_for(engine)
     api = Api(engine, auth="keys", limits=ApiLimits(open_bodies_bytes_max=10_000))
-    first = Sender(api, made.path, headers={"content-length": "6000"})
-    first.body = b" " * 6_000
+    first = Sender(api, made.path, headers={"content-length": "4000"})
+    first.body = b" " * 4_000
     await first.is_asked.wait()
     stranger = Caller(api, address=FAR)
-    second = await stranger.post(made.path, body=[b" " * 6_000])
+    second = await stranger.post(made.path, body=[b" " * 4_000])
     await first.end()
-    third = await stranger.post(made.path, body=[b" " * 6_000])
+    third = await stranger.post(made.path, body=[b" " * 4_000])
 
     assert (second.status, second.error, second.headers["retry-after"]) == (503, "TooBusy", "5")
     assert third.status != 503
+
+
+async def test_bodies_of_one_stranger_leave_room_for_those_of_another(engine: TestEngine) -> None:
+    """Who has no key is counted by address, of IPv6 by network; a proxy of this machine sends for many. [S35]"""
+    made = await link_for(engine)
+
+    async def statuses(*addresses: str) -> list[int]:
+        api = Api(engine, auth="keys", limits=ApiLimits(open_bodies_bytes_max=10_000))
+        senders: list[Sender] = []
+        for address in addresses:
+            senders.append(Sender(api, made.path, headers={"content-length": "4000"}, address=address))
+            senders[-1].body = b" " * 2_500
+            await senders[-1].is_asked.wait()
+        return [(await sender.end()).status for sender in senders]
+
+    assert await statuses(FAR, FAR, FAR, "192.0.2.8") == [400, 400, 503, 400]
+    assert await statuses("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1") == [400, 400, 503, 400]
+    assert await statuses("127.0.0.1", "127.0.0.1", "127.0.0.1") == [400, 400, 400]
+
+
+async def test_a_body_in_small_parts_takes_no_more_memory_than_its_bytes(engine: TestEngine) -> None:
+    """What is counted is what is held: two bytes as an object of their own are twenty times as much. [S35]"""
+    count = 50_000
+
+    async def receive() -> dict[str, Any]:
+        nonlocal count
+        count -= 1
+        return {"type": "http.request", "body": bytes([count % 256, 32]), "more_body": count > 0}
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"transfer-encoding", b"chunked")]}
+    tracemalloc.start()
+    try:
+        body = await Request(scope, receive).body(bytes_max=1_000_000, seconds=30)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(body) == 100_000
+    assert most < 10 * len(body)
 
 
 async def test_bodies_of_one_key_leave_room_for_those_of_another(engine: TestEngine) -> None:

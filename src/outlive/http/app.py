@@ -25,12 +25,12 @@ from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
 from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, Unread, in_time, live
 from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
-from outlive.http.limits import ApiLimits, BodyBudgets, Places
+from outlive.http.limits import ApiLimits, BodyBudgets, Places, stranger_at
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.operations.runs import check_workflow
 from outlive.http.plain_page import HTML, page, wants_page
-from outlive.http.principal import Principal
+from outlive.http.principal import ANONYMOUS, Principal
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, title_of
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
@@ -245,7 +245,8 @@ class Api:
     async def _body(self, request: Request, operation: Operation, principal: Principal) -> bytes:
         size = self._limits.open_body_bytes_max if operation.is_open else self._limits.body_bytes_max
         budget = self._budgets.strangers if operation.is_open else self._budgets.known
-        sender = "" if operation.is_open or principal.may_use("admin", "store") else principal.id
+        own = "" if principal.may_use("admin", "store") else principal.id
+        sender = stranger_at(request.address) if operation.is_open else own
         try:
             return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget, sender=sender)
         except TimeoutError:
@@ -370,7 +371,7 @@ def _no_place() -> Problem:
 async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:
     """What an operation returns. What it writes is in the audit log, as the principal's."""
     asked = call.principal
-    if operation.method in SAFE or not asked.name:
+    if operation.method in SAFE or asked is ANONYMOUS:
         return await operation.function(call, **arguments)
     with acting(
         asked.name,

@@ -14,22 +14,19 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
-from ipaddress import ip_address, ip_network
 from typing import Any, cast
 
 import msgspec
 
 from outlive.http.exchange import SECURITY, Receive, Scope, Send
 from outlive.http.operation import OPERATIONS
-from outlive.http.principal import ADDRESSES_MAX, NO_SCOPE, is_loopback
+from outlive.http.principal import NO_SCOPE, is_loopback, sender_of
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem
 
 PROBES_PLACES = 10
 """Connections that requests other than probes leave free; a tenth of all if that is less."""
 HEAD_SECONDS = 10.0
 """How long the head of a request may take, beyond the time for which a connection may be idle."""
-SENDERS_BITS = 64
-"""How much of an address of IPv6 is the sender: a network has all addresses that begin so."""
 
 
 class Connections:
@@ -141,18 +138,6 @@ class Connections:
     def _close(self, connection: Connection) -> None:
         self.forget(connection)
         connection.abort()
-
-
-@lru_cache(ADDRESSES_MAX)
-def sender_of(address: str) -> str:
-    """Who has an address, as far as it says that."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if found.version == 4 or found.ipv4_mapped is not None:
-        return address
-    return str(ip_network((found, SENDERS_BITS), strict=False))
 
 
 class Connection(asyncio.Protocol):

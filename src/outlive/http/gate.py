@@ -89,7 +89,7 @@ class Gate:
         if given is not None and (wait := self._guesses.wait(given, request.address)):
             raise _too_often("too many wrong keys came from this address", wait)
         found = await self._authenticate(_asking(request))
-        if found is None:
+        if found is None or not found.name:  # Without a name the audit log could not say who did it.
             if given is not None:
                 self._guesses.note_wrong(given, request.address)
             detail, advice = _NO_KEY if given is None else _WRONG_KEY

@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from outlive._model.limit import EMPTY, Level, TokenBucket
+from outlive.http.principal import sender_of
 
 COUNTED_MAX = 10_000
 """How many senders are counted at a time; those that have not asked for the longest time are forgotten."""
 WRONG_KEYS = TokenBucket(rate=1, burst=20)
-"""How many wrong keys one address may try."""
+"""How many wrong keys one address may try, or one network of IPv6, which has all addresses that it wants."""
 _MICROSECONDS = 1_000_000
 
 
@@ -46,7 +47,7 @@ class Guesses:
 
     def wait(self, key: str, address: str) -> float:
         """How many seconds an address has to wait before it may try this key; 0 if not at all."""
-        return 0.0 if _hash(key) in self._right else self._wrong.wait(address)
+        return 0.0 if _hash(key) in self._right else self._wrong.wait(sender_of(address))
 
     def note_right(self, key: str) -> None:
         """This key is right."""
@@ -57,7 +58,7 @@ class Guesses:
 
     def note_wrong(self, key: str, address: str) -> None:
         """This key is wrong, or no longer right."""
-        self._wrong.count(address)
+        self._wrong.count(sender_of(address))
         self._right.pop(_hash(key), None)
 
 

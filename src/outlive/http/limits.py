@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from outlive._model.limit import TokenBucket
 from outlive.http.exchange import ByteBudget
-from outlive.http.principal import Principal
+from outlive.http.principal import Principal, is_loopback, sender_of
 
 ADMINS_PART = 10
 """One place in so many is for admins."""
@@ -24,7 +24,8 @@ class ApiLimits:
     """How many bytes the bodies of all requests under way may have together. A sender may have as many as are free: one
     gets half of them, two get a third each."""
     open_bodies_bytes_max: int = 8 * 1024 * 1024
-    """The same for those whose sender is not known: who has no key cannot use up what the others need."""
+    """The same for those whose sender is not known: who has no key cannot use up what the others need. They are counted
+    by their address; a proxy of this machine, which sends for many, may have all."""
     body_seconds: float = 30.0
     """How long the body of a request may take to arrive."""
     read_seconds: float = 30.0
@@ -52,6 +53,11 @@ class BodyBudgets:
     def __init__(self, limits: ApiLimits) -> None:
         self.known = ByteBudget(limits.bodies_bytes_max)
         self.strangers = ByteBudget(limits.open_bodies_bytes_max)
+
+
+def stranger_at(address: str) -> str:
+    """Whose bytes those of a sender without a key are, for a `ByteBudget`: nobody's if a proxy sends them for many."""
+    return "" if is_loopback(address) else sender_of(address)
 
 
 class Places:

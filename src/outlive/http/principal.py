@@ -11,7 +11,7 @@ import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import TypeAlias
 
 import msgspec
@@ -29,6 +29,8 @@ WITHIN_TAGS = frozenset({"run", "runs", "code", "tagged", "nothing"})
 """The same for a principal of runs with some tags."""
 ADDRESSES_MAX = 1_000
 """How many addresses of senders are remembered as those of this machine or of another one."""
+SENDERS_BITS = 64
+"""How much of an address of IPv6 is the sender: a network has all addresses that begin so."""
 _FORWARDED = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 _FORWARDED_PREFIX = "x-forwarded-"
 """What a proxy adds: then the sender is not the machine that the connection comes from."""
@@ -38,7 +40,7 @@ class Principal(msgspec.Struct, frozen=True):
     """Who asks, and what it may do."""
 
     name: str
-    """For the audit, and as the person who decides."""
+    """For the audit, and as the person who decides. One without a name is not let in."""
     scopes: frozenset[Scope]
     workflows: frozenset[str] | None = None
     """The only workflows that it may see and use; None for all."""
@@ -186,6 +188,18 @@ def is_loopback(address: str) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
     return found.is_loopback or (mapped is not None and mapped.is_loopback)
+
+
+@lru_cache(ADDRESSES_MAX)
+def sender_of(address: str) -> str:
+    """Who has an address, as far as it says that."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 4 or found.ipv4_mapped is not None:
+        return address
+    return str(ip_network((found, SENDERS_BITS), strict=False))
 
 
 def _digest(secret: str) -> bytes:

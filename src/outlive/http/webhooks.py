@@ -30,7 +30,7 @@ from outlive.errors import (
 )
 from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
 from outlive.http.guesses import Guesses
-from outlive.http.limits import ApiLimits, BodyBudgets
+from outlive.http.limits import ApiLimits, BodyBudgets, stranger_at
 from outlive.http.nesting import CONTAINERS_MAX, DEPTH_MAX, holds_more, is_deeper
 from outlive.http.problem import MEDIA, Problem, title_of
 from outlive.http.signature import ID, check_signature, check_signed, check_token, token_in
@@ -148,7 +148,9 @@ class Webhooks:
         is_known = any(each.trigger.token is not None for each in webhooks)
         is_open = not is_known and all(each.trigger.hmac is None for each in webhooks)
         size = min(limits.open_body_bytes_max, limits.body_bytes_max) if is_open else limits.body_bytes_max
-        budget, sender = (self._budgets.known, request.path) if is_known else (self._budgets.strangers, "")
+        budget, sender = self._budgets.strangers, stranger_at(request.address)
+        if is_known:
+            budget, sender = self._budgets.known, request.path
         try:
             return await request.body(bytes_max=size, seconds=limits.body_seconds, budget=budget, sender=sender)
         except TimeoutError:
