@@ -218,7 +218,7 @@ async def test_a_network_of_ipv6_is_one_address_that_tries_keys(engine: TestEngi
 
 
 async def test_a_principal_without_a_name_is_not_let_in(engine: TestEngine) -> None:
-    """What it does could not be in the audit log, and its overrides would be taken for those of the program. [S3 S37]"""
+    """What it does could not be in the audit log, and its overrides would count as those of the program. [S3 S37]"""
 
     async def nameless(asking: Asking) -> Principal:
         return Principal("", frozenset({"operator"}))

@@ -56,7 +56,7 @@ class BodyBudgets:
 
 
 def stranger_at(address: str) -> str:
-    """Whose bytes those of a sender without a key are, for a `ByteBudget`: nobody's if a proxy sends them for many."""
+    """The name in a `ByteBudget` of a sender without a key; none for a proxy of this machine, which sends for many."""
     return "" if is_loopback(address) else sender_of(address)
 
 
