@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from outlive._values.event import Event
     from outlive._values.failure import Failure
     from outlive._values.run import Run, Wait
+    from outlive._values.schedule import ScheduledRun, ScheduleInfo
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.handle import RunHandle
     from outlive.client.purging import Purge
@@ -49,6 +50,8 @@ __all__ = [
     "RunHandle",
     "SagaBlock",
     "Schedule",
+    "ScheduleInfo",
+    "ScheduledRun",
     "Step",
     "StepContext",
     "StreamItem",
@@ -77,6 +80,8 @@ _HOMES = {
     "RunHandle": "outlive.client.handle",
     "SagaBlock": "outlive._define.saga",
     "Schedule": "outlive._model.schedule",
+    "ScheduleInfo": "outlive._values.schedule",
+    "ScheduledRun": "outlive._values.schedule",
     "Step": "outlive._define.step",
     "StepContext": "outlive._define.in_step",
     "StreamItem": "outlive.client.streams",

@@ -49,7 +49,7 @@ def ask(tmp_path: Path) -> Ask:
 
 def test_a_person_looks_at_schedules_and_changes_them(ask: Ask) -> None:
     """Each command says what became of it, for people and for programs."""
-    assert "schedule sync-7 is paused\n" == ask("pause", "sync-7", "--by", "ann", "--note", "she moves").output
+    assert "schedule sync-7 is paused\n" == ask("pause", "sync-7", "--by", "ann", "--reason", "she moves").output
     table = ask("list").output.splitlines()
     assert ["SCHEDULE", "WORKFLOW", "LAST", "WHY"] == table[0].split()
     assert "listed_by_shell@1" in table[1]

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import outlive
 from outlive.errors import (
@@ -303,7 +304,7 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     holidays = [date(2030, 12, 24)]
     daily = outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm", overlap="allow", catch_up=3, exclude=holidays, jitter=5)
     made = await remote.schedules.set("digest", daily, tell_numbers)
-    assert (made.workflow, made.is_paused, made.schedule) == ("tell_numbers", False, daily)
+    assert (made.workflow, made.is_paused, made.schedule) == ("tell_numbers", False, replace(daily, name="digest"))
     await remote.schedules.pause("digest", note="rain")
     assert (await remote.schedules.get("digest")).is_paused
     assert (await remote.schedules.trigger("digest", id="digest-now")).id == "digest-now"

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,6 +37,18 @@ async def values_refund(order: str) -> str:
     return first.by
 
 
+MORNING = outlive.cron(
+    "0 6 * * 1-5",
+    tz="Europe/Stockholm",
+    args={"order": "o-2"},
+    start=datetime(2030, 1, 1, tzinfo=UTC),
+    exclude=[date(2030, 12, 24)],
+    jitter=30,
+    catch_up="none",
+    tags={"team": "a"},
+)
+
+
 @asynccontextmanager
 async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
     """An engine with one of each thing."""
@@ -44,6 +57,7 @@ async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
         await engine.settle()
         await engine.approve("refund-1", "refund", by="ann", form={"cents": 5}, comment="fine")
         await engine.settle()
+        await engine.schedules.set("morning", MORNING, values_refund)
         yield engine
 
 
@@ -70,6 +84,8 @@ WAYS = {
         "approvals list --run refund-1",
         "approvals",
     ),
+    "schedule": Way(lambda it: it.schedules.get("morning"), "/schedules/morning", "schedules resume morning"),
+    "schedules": Way(lambda it: it.schedules.list(), "/schedules", "schedules list"),
 }
 
 

@@ -179,8 +179,8 @@ def test_an_expression_that_cannot_work_is_refused(expression: str, said: str) -
 
 def test_a_name_for_an_expression_is_that_expression() -> None:
     """As in crontabs."""
-    assert ("0 * * * *",) == outlive.cron("@hourly").crons
-    assert ("0 0 * * *",) == outlive.cron(" @Daily ").crons
+    assert ("0 * * * *",) == outlive.cron("@hourly").cron
+    assert ("0 0 * * *",) == outlive.cron(" @Daily ").cron
 
 
 @pytest.mark.parametrize("tz", ["UTC", "Asia/Tokyo", "America/Los_Angeles"])

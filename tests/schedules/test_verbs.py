@@ -226,7 +226,7 @@ async def test_the_newest_version_in_the_code_counts() -> None:
         registry.add_workflow(spec)
         registry.add_schedules(spec, [outlive.every(hours=hours, name="digest")])
 
-    assert [(2, 7)] == [(spec.version, each.every // 3_600_000_000) for spec, each in registry.schedules()]
+    assert [(2, timedelta(hours=7))] == [(spec.version, each.every) for spec, each in registry.schedules()]
 
 
 async def no_day(day: date) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, Unpack, get_args
 from zoneinfo import ZoneInfoNotFoundError, available_timezones
@@ -156,28 +156,28 @@ def _schedule(
     own_tags = given.tags(where, tags)
     if TAG in own_tags:
         raise InvalidArgumentError(where, "tags", tags, f"the tag {TAG!r} is the name of the schedule; use another one")
-    starts_at = None if start is None else microseconds_of(given.instant(where, "start", start))
-    ends_at = None if end is None else microseconds_of(given.instant(where, "end", end))
+    starts_at = None if start is None else instant_of(microseconds_of(given.instant(where, "start", start)))
+    ends_at = None if end is None else instant_of(microseconds_of(given.instant(where, "end", end)))
     if starts_at is not None and ends_at is not None and ends_at <= starts_at:
         raise InvalidArgumentError(where, "end", end, "it is not later than the start")
     made = Schedule(
         name="" if name is None else given.label(where, name, like="digest"),
-        crons=crons,
-        every=every,
+        cron=crons,
+        every=None if crons else timedelta(microseconds=every),
         tz=_zone(where, tz),
         exclude=_exclusions(where, exclude),
-        start_at=starts_at,
-        end_at=ends_at,
-        jitter=round(given.seconds(where, "jitter", jitter, or_zero=True) * SECOND),
+        start=starts_at,
+        end=ends_at,
+        jitter=timedelta(seconds=given.seconds(where, "jitter", jitter, or_zero=True)),
         overlap=overlap,
         catch_up=_catch_up(where, catch_up),
         trip_after=0 if trip_after is None else given.whole(where, "trip_after", trip_after),
-        args=_template(where, args),
+        arguments=_template(where, args),
         tags=own_tags,
         key="" if key is None else queue_key(where, key),
         priority=None if priority is None else given.whole(where, "priority", priority, least=-PRIORITY_MAX),
     )
-    if made.exclude and Ticks(replace(made, end_at=None)).after(0) is None:
+    if made.exclude and Ticks(replace(made, end=None)).after(0) is None:
         raise InvalidArgumentError(where, "exclude", exclude, "it leaves no tick of the schedule; exclude less")
     return made
 
@@ -277,7 +277,7 @@ def _tick_value(form: str, at: int, tz: str) -> str:
 
 def arguments_of(schedule: Schedule, target: Target, at: int) -> bytes:
     """The arguments of the run of a tick, as a journal has them."""
-    by_name = filled(schedule.args, at, schedule.tz)
+    by_name = filled(schedule.arguments, at, schedule.tz)
     by_place = [by_name.pop(name) for name in target.positional if name in by_name]
     return msgspec.json.encode({"a": by_place, "k": by_name} if by_name else by_place)
 
@@ -289,7 +289,7 @@ def target_of(where: str, spec: WorkflowSpec, schedule: Schedule) -> Target:
         InvalidArgumentError: the workflow does not take the arguments of the schedule.
     """
     described = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds)
-    sample = filled(schedule.args, _SAMPLE_TICK, schedule.tz)
+    sample = filled(schedule.arguments, _SAMPLE_TICK, schedule.tz)
     try:
         spec.signature.decode(input_of(described, sample))
     except (UnreadableError, OutliveError) as error:

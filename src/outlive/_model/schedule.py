@@ -4,13 +4,13 @@ A schedule in the store has two parts. The definition (`Schedule` and `Target`) 
 The state (`ScheduleState`) is what workers write: how far the ticks have come, which runs are open, who has paused it.
 A new definition leaves the state alone.
 
-All instants are microseconds since 1970 UTC.
+Instants of the state are microseconds since 1970 UTC.
 """
 
 from __future__ import annotations
 
 import zlib
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -38,34 +38,45 @@ TICK = "tick"
 _CRC_BYTES = 8
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """When runs start, and how; made by `outlive.cron` and `outlive.every`."""
 
     name: str = ""
     """Its own name; that of the workflow if it is empty."""
-    crons: tuple[str, ...] = ()
+    cron: tuple[str, ...] = ()
     """Cron expressions: it ticks when one of them matches."""
-    every: int = 0
-    """Microseconds between two ticks, if it has no cron expressions."""
+    every: timedelta | None = None
+    """The time between two ticks, if it has no cron expressions."""
     tz: str = "UTC"
     exclude: tuple[str, ...] = ()
     """When it does not tick: cron expressions, and days as `2026-12-24`."""
-    start_at: int | None = None
-    end_at: int | None = None
-    jitter: int = 0
-    """How many microseconds later than its tick a run starts at most."""
+    start: datetime | None = None
+    """When it begins."""
+    end: datetime | None = None
+    """When it is over."""
+    jitter: timedelta = timedelta(0)
+    """How much later than its tick a run starts at most."""
     overlap: Overlap = "skip"
     catch_up: int = 1
     """How many ticks are started that were missed; 0 if none, not even the latest."""
     trip_after: int = 0
     """After how many failures in a row it stops; 0: never."""
-    args: dict[str, Any] = {}
-    """The arguments by name as plain JSON, with `{"$tick": form}` where the time of the tick belongs."""
+    arguments: dict[str, Any] = {}
+    """By name as plain JSON, with `{"$tick": form}` where the time of the tick belongs."""
     tags: dict[str, str] = {}
     key: str = ""
     """Of its runs in the queue of the workflow."""
     priority: int | None = None
     """The same."""
+
+    @property
+    def when(self) -> str:
+        """When it ticks, in a few words."""
+        often = f"every {self.every}" if self.every is not None else " or ".join(map(repr, self.cron))
+        return often if self.tz == "UTC" else f"{often} {self.tz}"
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self.name} {self.when}>" if self.name else f"<Schedule {self.when}>"
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.schedule import Schedule
 
+MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND
@@ -60,6 +61,8 @@ class Ticks:
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
+        self._start = None if schedule.start is None else microseconds_of(schedule.start)
+        self._end = None if schedule.end is None else microseconds_of(schedule.end)
         self._zone = zone_of(schedule.tz)
         self._dates = {text for text in schedule.exclude if is_date(text)}
         self._excluded = [text for text in schedule.exclude if not is_date(text)]
@@ -107,12 +110,12 @@ class Ticks:
 
     def _allowed_from(self, at: int) -> Iterator[int]:
         """The same; raises OverflowError behind that day."""
-        if self._schedule.start_at is not None:
-            at = max(at, self._schedule.start_at - 1)
+        if self._start is not None:
+            at = max(at, self._start - 1)
         exclusion = Exclusion(self._dates, self._excluded, self._zone, at)
         ticks, last, excluded, end = self._all_from(at), at, 0, None
         while (tick := next(ticks, None)) is not None:
-            if (self._schedule.end_at is not None and tick >= self._schedule.end_at) or tick > last + AHEAD_MAX:
+            if (self._end is not None and tick >= self._end) or tick > last + AHEAD_MAX:
                 return
             if end is not None and tick < end:
                 # Not one by one: a schedule of every second has 172,800 ticks in a weekend.
@@ -127,10 +130,10 @@ class Ticks:
 
     def _all_from(self, at: int) -> Iterator[int]:
         """All ticks later than this instant, with those that are excluded."""
-        if not self._schedule.crons:
-            anchor, span = self._schedule.start_at or 0, self._schedule.every
+        if self._schedule.every is not None:
+            anchor, span = self._start or 0, self._schedule.every // MICROSECOND
             return count(anchor + ((at - anchor) // span + 1) * span, span)
-        found = [matches(expression, self._zone, at) for expression in self._schedule.crons]
+        found = [matches(expression, self._zone, at) for expression in self._schedule.cron]
         return found[0] if len(found) == 1 else (tick for tick, _ in groupby(merge(*found)))
 
 
@@ -212,7 +215,9 @@ def _end_of_minute(at: int) -> int:
 def last_ticks(schedule: Schedule, after: int, until: int, most: int) -> tuple[list[int], int | None]:
     """The same as `Ticks.last`. Schedules with equal times, of which there may be thousands, are worked out once."""
     # Only what says when it ticks.
-    times = replace(schedule, name="", overlap="skip", catch_up=1, trip_after=0, jitter=0, args={}, tags={})
+    times = replace(
+        schedule, name="", overlap="skip", catch_up=1, trip_after=0, jitter=timedelta(0), arguments={}, tags={}
+    )
     found, later = _last_ticks(msgspec.json.encode(times), after, until, most)
     return list(found), later
 
@@ -229,7 +234,7 @@ def jitter_of(schedule: Schedule, name: str) -> int:
     if not schedule.jitter:
         return 0
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % (schedule.jitter + 1)
+    return int.from_bytes(digest, "big") % (schedule.jitter // MICROSECOND + 1)
 
 
 def matches(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:

@@ -23,7 +23,7 @@ from outlive.cli.edge import (
 from outlive.cli.values import moment_of
 
 if TYPE_CHECKING:
-    from outlive.client.schedules.info import ScheduleInfo
+    from outlive._values.schedule import ScheduleInfo
 
 PAGE = 100
 
@@ -41,22 +41,16 @@ def list_(*, url: str, as_json: bool) -> None:
     its way."""
     found = run(_list(url))
     if as_json:
-        print_json([_plain(info) for info in found])
+        print_json(found)
         return
     if not found:
         click.echo("there are no schedules on this store")
         return
     rows = [
-        [info.name, _definition(info), " ".join(each.status for each in info.last[:3]) or "-", as_typed(info.why)]
+        [info.name, info.definition, " ".join(each.status for each in info.last[:3]) or "-", as_typed(info.why)]
         for info in found
     ]
     print_table(["schedule", "workflow", "last", "why"], rows)
-
-
-def _definition(info: ScheduleInfo) -> str:
-    from outlive._model.run import definition_shown
-
-    return definition_shown(info.workflow, info.version)
 
 
 async def _list(url: str) -> list[ScheduleInfo]:
@@ -65,24 +59,6 @@ async def _list(url: str) -> list[ScheduleInfo]:
         while page := await engine.schedules.list(after=found[-1].name if found else "", limit=PAGE):
             found += page
     return found
-
-
-def _plain(info: ScheduleInfo) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        "workflow": info.workflow,
-        "version": info.version,
-        "is_paused": info.is_paused,
-        "is_tripped": info.is_tripped,
-        "next_fires": info.next_fires,
-        "last": info.last,
-        "open": info.open,
-        "waiting": info.waiting,
-        "failures": info.failures,
-        "skipped": info.skipped,
-        "missed": info.missed,
-        "why": as_typed(info.why),
-    }
 
 
 @schedules.command()
@@ -95,7 +71,7 @@ def pause(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
     """Let a schedule start nothing more."""
     ask(url, lambda engine: engine.schedules.pause(name, by=by, note=reason))
     info = ask(url, lambda engine: engine.schedules.get(name))
-    say(f"schedule {name} is paused", _plain(info), as_json=as_json)
+    say(f"schedule {name} is paused", info, as_json=as_json)
 
 
 @schedules.command()
@@ -106,7 +82,7 @@ def resume(*, name: str, url: str, as_json: bool) -> None:
     """Let a schedule go on that was paused or has tripped."""
     ask(url, lambda engine: engine.schedules.resume(name))
     info = ask(url, lambda engine: engine.schedules.get(name))
-    say(f"schedule {name}: {info.why}", _plain(info), as_json=as_json)
+    say(f"schedule {name}: {as_typed(info.why)}", info, as_json=as_json)
 
 
 @schedules.command()

@@ -5,6 +5,7 @@ The answers are those of an engine: what is on the wire becomes the same values.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
@@ -17,11 +18,11 @@ from outlive._model import given
 from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.queue import QueueLimits, RateTier
 from outlive._model.schedule import Schedule
-from outlive._model.ticks import SECOND
 from outlive._model.trigger import Sent, TriggerInfo
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import WorkerInfo
+from outlive._values.schedule import ScheduleInfo
 from outlive.client.audit_chain import AuditCheck, AuditEntry
 from outlive.client.bulk import TreeFilters
 from outlive.client.bulk_operations import BulkProgress
@@ -29,15 +30,12 @@ from outlive.client.events.sinks import Sink
 from outlive.client.finding import Count, Page
 from outlive.client.keys import ApiKey, NewKey
 from outlive.client.queues import Holder, QueueInfo, WaitingKey, changeable_limits
-from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
 from outlive.errors import InvalidArgumentError
 from outlive.http.operations.audit import ActionView
 from outlive.http.operations.events import SinkView
 from outlive.http.operations.keys import KeyView
 from outlive.http.operations.queues import QueueView
-from outlive.http.operations.schedules import DefinitionView, ScheduleView
 from outlive.http.operations.workers import WorkerView
-from outlive.http.wire.page import when
 from outlive.http.wire.runs import CountView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, plain_filters, seconds_of
@@ -93,11 +91,13 @@ class RemoteSchedules:
     async def list(self, *, after: str = "", limit: int = 100) -> list[ScheduleInfo]:
         """See `Schedules`."""
         found = await self._remote.operate("list_schedules", query={"after": after, "limit": limit})
-        return [_schedule_of(view) for view in found.items]
+        items: builtins.list[ScheduleInfo] = found.items
+        return items
 
     async def get(self, name: str) -> ScheduleInfo:
         """See `Schedules`."""
-        return _schedule_of(await self._remote.operate("get_schedule", name=name))
+        found: ScheduleInfo = await self._remote.operate("get_schedule", name=name)
+        return found
 
     async def set(
         self, name: str, schedule: Schedule, workflow: str | Workflow[..., Any] | None = None
@@ -105,24 +105,9 @@ class RemoteSchedules:
         """See `Schedules`."""
         given.instance("engine.schedules.set", "schedule", schedule, Schedule, like="outlive.every(minutes=15)")
         target = workflow if workflow is None or isinstance(workflow, str) else workflow.spec.name
-        body = {
-            "workflow": target,
-            "cron": list(schedule.crons),
-            "every": schedule.every / SECOND if schedule.every else None,
-            "tz": schedule.tz,
-            "arguments": schedule.args,
-            "overlap": schedule.overlap,
-            "catch_up": schedule.catch_up,
-            "start": when(schedule.start_at),
-            "end": when(schedule.end_at),
-            "exclude": list(schedule.exclude),
-            "jitter": schedule.jitter / SECOND,
-            "trip_after": schedule.trip_after or None,
-            "tags": schedule.tags or None,
-            "key": schedule.key or None,
-            "priority": schedule.priority,
-        }
-        return _schedule_of(await self._remote.operate("set_schedule", body=body, name=name))
+        body = msgspec.structs.asdict(schedule) | {"workflow": target}
+        found: ScheduleInfo = await self._remote.operate("set_schedule", body=body, name=name)
+        return found
 
     async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
         """See `Schedules`."""
@@ -298,44 +283,6 @@ def _queue_of(view: QueueView) -> QueueInfo:
 
 def _count_of(view: CountView) -> Count:
     return Count(view.count, at_least=view.at_least)
-
-
-def _schedule_of(view: ScheduleView) -> ScheduleInfo:
-    return ScheduleInfo(
-        name=view.name,
-        workflow=view.workflow,
-        version=view.version,
-        schedule=None if view.definition is None else _definition_of(view.definition),
-        is_paused=view.is_paused,
-        is_tripped=view.is_tripped,
-        next_fires=view.next_fires,
-        last=[ScheduledRun(it.id, it.tick, it.status) for it in view.last],
-        open=[ScheduledRun(it.id, it.tick, it.status) for it in view.open],
-        waiting=view.waiting,
-        failures=view.failures,
-        skipped=view.skipped,
-        missed=view.missed,
-        why=view.why,
-    )
-
-
-def _definition_of(view: DefinitionView) -> Schedule:
-    return Schedule(
-        crons=tuple(view.cron),
-        every=round(view.every * SECOND) if view.every else 0,
-        tz=view.tz,
-        exclude=tuple(view.exclude),
-        start_at=None if view.start is None else microseconds_of(view.start),
-        end_at=None if view.end is None else microseconds_of(view.end),
-        jitter=round(view.jitter * SECOND),
-        overlap=view.overlap,
-        catch_up=view.catch_up,
-        trip_after=view.trip_after,
-        args=view.arguments,
-        tags=view.tags,
-        key=view.key,
-        priority=view.priority,
-    )
 
 
 def _action_of(view: ActionView) -> AuditEntry:

@@ -142,4 +142,4 @@ def renewed(
 
 def _times(schedule: Schedule) -> Schedule:
     """What a schedule says about its times alone."""
-    return replace(schedule, overlap="skip", catch_up=1, trip_after=0, args={}, tags={})
+    return replace(schedule, overlap="skip", catch_up=1, trip_after=0, arguments={}, tags={})

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from outlive._model import Run, RunStatus, definition_key
 from outlive._model.instant import instant_of
 from outlive._model.run import definition_shown
-from outlive._model.schedule import Schedule, ScheduleState, StoredSchedule
+from outlive._model.schedule import ScheduleState, StoredSchedule
 from outlive._model.ticks import SECOND, Ticks, jitter_of
+from outlive._values.schedule import ScheduledRun, ScheduleInfo
 from outlive.client.schedules.deciding import observe
 from outlive.client.why import instant
 
 NEXT_FIRES = 5
 LATE_SHOWN = 60 * SECOND
 """How late a schedule may be before its sentence says so."""
-
-
-class ScheduledRun(msgspec.Struct, frozen=True):
-    """A run of a schedule."""
-
-    id: str
-    tick: datetime
-    status: str
-    """As of a run; `gone` if it was deleted before the schedule saw its end."""
-
-
-class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule, how far it has come, and what stands in its way."""
-
-    name: str
-    workflow: str
-    version: int
-    schedule: Schedule | None
-    """Its definition; None if its row is damaged."""
-    is_paused: bool = False
-    is_tripped: bool = False
-    next_fires: list[datetime] = []
-    """The next starts; empty while it is stopped, and when it is over."""
-    last: list[ScheduledRun] = []
-    """The last runs that have ended, the newest first."""
-    open: list[ScheduledRun] = []
-    """Runs that have not ended, the newest first."""
-    waiting: int = 0
-    """Ticks that wait until a run has ended."""
-    failures: int = 0
-    """How many of its runs in a row have failed."""
-    skipped: int = 0
-    """Ticks that were not started because of a run that was open."""
-    missed: int = 0
-    """Ticks that passed while no worker was there, and were not caught up; at least so many."""
-    why: str
-    """One sentence: when it fires next, or what stands in its way."""
 
 
 def damaged_info(name: str, fault: str) -> ScheduleInfo:
@@ -64,9 +28,14 @@ def damaged_info(name: str, fault: str) -> ScheduleInfo:
 
 
 def info_of(
-    name: str, stored: StoredSchedule, now: int, runs: Mapping[str, Run], definitions: Collection[str]
+    name: str,
+    stored: StoredSchedule,
+    now: int,
+    runs: Mapping[str, Run],
+    definitions: Collection[str],
+    hide: Callable[[Any], Any],
 ) -> ScheduleInfo:
-    """What people see; `definitions` are those that live workers have."""
+    """What people see; `definitions` are those that live workers have, `hide` takes out what is redacted."""
     schedule, target = stored.schedule, stored.target
     state = observe(stored.state, runs)
     fires: list[int] = []
@@ -82,7 +51,7 @@ def info_of(
         name=name,
         workflow=target.workflow,
         version=target.version,
-        schedule=schedule,
+        schedule=replace(schedule, arguments=hide(schedule.arguments)),
         is_paused=state.paused is not None,
         is_tripped=bool(state.tripped_at),
         next_fires=[instant_of(at) for at in fires],

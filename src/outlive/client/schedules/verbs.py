@@ -32,11 +32,12 @@ from outlive._model.schedule import (
 from outlive._model.ticks import Ticks
 from outlive._store.contract import PAGE_SIZE_MAX, Outcome
 from outlive._store.schedules import ScheduleChange, ScheduleRow
+from outlive._values.schedule import ScheduleInfo
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
 from outlive.client.schedules.deciding import first_look, observe
 from outlive.client.schedules.declaring import renewed
-from outlive.client.schedules.info import ScheduleInfo, damaged_info, info_of
+from outlive.client.schedules.info import damaged_info, info_of
 from outlive.client.schedules.rows import NewSchedule, change_schedule, change_to, decoded, find_row
 from outlive.client.schedules.starting import start_of, terminate
 from outlive.errors import (
@@ -114,10 +115,10 @@ class Schedules:
         else:
             chosen, version = workflow, None
         version, described = await self._client.find_definition(chosen, version)
-        mismatch = find_argument_mismatch(described, filled(schedule.args, self._access.store.now(), schedule.tz))
+        mismatch = find_argument_mismatch(described, filled(schedule.arguments, self._access.store.now(), schedule.tz))
         if mismatch is not None:
-            raise InvalidArgumentError(where, "args", schedule.args, f"{chosen} does not take it: {mismatch}")
-        if described.is_flow and (overrides := schedule.args.get("overrides")):
+            raise InvalidArgumentError(where, "args", schedule.arguments, f"{chosen} does not take it: {mismatch}")
+        if described.is_flow and (overrides := schedule.arguments.get("overrides")):
             say(overrides_shown(overrides))
         limits = QueueLimits()
         if schedule.priority is not None and described.queue:
@@ -347,7 +348,7 @@ class Schedules:
         definitions = {key for worker in workers if worker.is_live for key in worker.definitions}
         now = store.now()
         return [
-            info_of(name, stored, now, runs, definitions)
+            info_of(name, stored, now, runs, definitions, self._client.shown.hide)
             if isinstance(stored, StoredSchedule)
             else damaged_info(name, str(stored))
             for name, stored in found.items()

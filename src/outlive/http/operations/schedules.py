@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, timedelta
 from typing import Any, Literal
 
 from msgspec import Struct
 
 import outlive.errors as e
 from outlive._define.schedule import cron, every
-from outlive._model.schedule import Schedule
-from outlive._model.ticks import SECOND
-from outlive.client.schedules.info import ScheduledRun, ScheduleInfo
+from outlive._model.schedule import Overlap, Schedule
+from outlive._values.schedule import ScheduleInfo
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
-from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Seconds, Text, when
+from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, Text
 from outlive.http.wire.runs import Started
 
 MISSING = (e.ScheduleNotFoundError,)
-Overlap = Literal["skip", "allow", "buffer_one", "buffer_all", "cancel_previous", "terminate_previous"]
 
 
 class SchedulesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,14 +29,16 @@ class SchedulesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SetSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a schedule starts, and when: by `cron`, or `every` so many seconds."""
+    """What a schedule starts, and when: by `cron`, or `every` so often. The field `schedule` of an answer fits."""
 
     workflow: Name | None = None
     """May be left out if the schedule is there."""
+    name: str = ""
+    """As in the path, if it is given."""
     cron: list[str] = []
     """It ticks when any of these expressions matches."""
-    every: Seconds | None = None
-    """Seconds between two ticks."""
+    every: Span | None = None
+    """The time between two ticks: seconds, or as `PT15M`."""
     tz: Name = "UTC"
     """The IANA name of the time zone of the expressions."""
     arguments: dict[str, Json] = {}
@@ -51,11 +51,12 @@ class SetSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     end: Instant | None = None
     exclude: list[str] = []
     """When it does not tick: cron expressions, and days as `2026-12-24`."""
-    jitter: Seconds = 0.0
-    trip_after: int | None = None
-    """After so many failed runs in a row it stops until a person resumes it."""
-    tags: dict[str, str] | None = None
-    key: str | None = None
+    jitter: Span = 0.0
+    """How much later than its tick a run starts at most."""
+    trip_after: int = 0
+    """After so many failed runs in a row it stops until a person resumes it; 0 for never."""
+    tags: dict[str, str] = {}
+    key: str = ""
     """Of its runs, in the queue of the workflow."""
     priority: int | None = None
     """The same."""
@@ -89,58 +90,10 @@ class BackfillView(Struct, frozen=True):
     ticks: int
 
 
-class ScheduledRunView(Struct, frozen=True):
-    """A run of a schedule."""
-
-    id: str
-    tick: datetime
-    status: str
-
-
-class DefinitionView(Struct, frozen=True, kw_only=True):
-    """When a schedule ticks."""
-
-    cron: list[str]
-    every: float | None
-    tz: str
-    arguments: dict[str, Json]
-    overlap: Overlap
-    catch_up: int
-    """How many ticks are started that were missed; 0 if none, not even the latest."""
-    start: datetime | None
-    end: datetime | None
-    exclude: list[str]
-    jitter: float
-    trip_after: int
-    tags: dict[str, str]
-    key: str
-    priority: int | None
-
-
-class ScheduleView(Struct, frozen=True, kw_only=True):
-    """A schedule, how far it has come, and what stands in its way."""
-
-    name: str
-    workflow: str
-    version: int
-    definition: DefinitionView | None
-    """Null if its row is damaged."""
-    is_paused: bool
-    is_tripped: bool
-    next_fires: list[datetime]
-    last: list[ScheduledRunView]
-    open: list[ScheduledRunView]
-    waiting: int
-    failures: int
-    skipped: int
-    missed: int
-    why: str
-
-
 class SchedulesList(Struct, frozen=True):
     """Schedules."""
 
-    items: list[ScheduleView]
+    items: list[ScheduleInfo]
     next: str | None
     """Give it as `after` to get the next page."""
 
@@ -149,19 +102,19 @@ class SchedulesList(Struct, frozen=True):
 async def list_schedules(call: Call, query: SchedulesQuery) -> SchedulesList:
     """Schedules by name."""
     found = await call.engine.schedules.list(after=query.after, limit=query.limit)
-    return SchedulesList([_view(call, it) for it in found], found[-1].name if len(found) == query.limit else None)
+    return SchedulesList(found, found[-1].name if len(found) == query.limit else None)
 
 
 @operation("GET", "/schedules/{name}", scope="viewer", raises=MISSING)
-async def get_schedule(call: Call, name: Name) -> ScheduleView:
+async def get_schedule(call: Call, name: Name) -> ScheduleInfo:
     """A schedule: when it fires next, its last outcomes, and what stands in its way."""
-    return _view(call, await call.engine.schedules.get(name))
+    return await call.engine.schedules.get(name)
 
 
 @operation("PUT", "/schedules/{name}", scope="admin", raises=(*MISSING, e.UnknownWorkflowError))
-async def set_schedule(call: Call, name: Name, body: SetSchedule) -> ScheduleView:
+async def set_schedule(call: Call, name: Name, body: SetSchedule) -> ScheduleInfo:
     """Create a schedule, or give one another definition; one that is there keeps its state."""
-    return _view(call, await call.engine.schedules.set(name, _schedule(body), body.workflow))
+    return await call.engine.schedules.set(name, _schedule(body), body.workflow)
 
 
 @operation("DELETE", "/schedules/{name}", scope="admin", raises=MISSING)
@@ -218,6 +171,7 @@ def _schedule(body: SetSchedule) -> Schedule:
     if bool(body.cron) == bool(body.every):
         raise Problem(422, "InvalidArgumentError", "a schedule has `cron` or `every`", "Give one of the two.")
     options: dict[str, Any] = {
+        "name": body.name or None,
         "tz": body.tz,
         "args": body.arguments,
         "overlap": body.overlap,
@@ -226,12 +180,16 @@ def _schedule(body: SetSchedule) -> Schedule:
         "end": body.end,
         "exclude": [_day_or_cron(each) for each in body.exclude],
         "jitter": body.jitter,
-        "trip_after": body.trip_after,
+        "trip_after": body.trip_after or None,
         "tags": body.tags,
-        "key": body.key,
+        "key": body.key or None,
         "priority": body.priority,
     }
-    return cron(*body.cron, **options) if body.cron else every(seconds=body.every or 0, **options)
+    return cron(*body.cron, **options) if body.cron else every(seconds=_seconds(body.every or 0), **options)
+
+
+def _seconds(span: Span) -> float:
+    return span.total_seconds() if isinstance(span, timedelta) else span
 
 
 def _day_or_cron(text: str) -> date | str:
@@ -239,45 +197,3 @@ def _day_or_cron(text: str) -> date | str:
         return date.fromisoformat(text)
     except ValueError:
         return text
-
-
-def _view(call: Call, it: ScheduleInfo) -> ScheduleView:
-    return ScheduleView(
-        name=it.name,
-        workflow=it.workflow,
-        version=it.version,
-        definition=None if it.schedule is None else _definition(call, it.schedule),
-        is_paused=it.is_paused,
-        is_tripped=it.is_tripped,
-        next_fires=it.next_fires,
-        last=[_run(each) for each in it.last],
-        open=[_run(each) for each in it.open],
-        waiting=it.waiting,
-        failures=it.failures,
-        skipped=it.skipped,
-        missed=it.missed,
-        why=it.why,
-    )
-
-
-def _definition(call: Call, it: Schedule) -> DefinitionView:
-    return DefinitionView(
-        cron=list(it.crons),
-        every=it.every / SECOND if it.every else None,
-        tz=it.tz,
-        arguments=call.view.shown(it.args),
-        overlap=it.overlap,
-        catch_up=it.catch_up,
-        start=when(it.start_at),
-        end=when(it.end_at),
-        exclude=list(it.exclude),
-        jitter=it.jitter / SECOND,
-        trip_after=it.trip_after,
-        tags=it.tags,
-        key=it.key,
-        priority=it.priority,
-    )
-
-
-def _run(it: ScheduledRun) -> ScheduledRunView:
-    return ScheduledRunView(it.id, it.tick, it.status)

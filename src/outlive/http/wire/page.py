@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -16,6 +16,8 @@ Limit = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=-1, le=SEQ_MAX)]
 """The number of an event or of an item; -1 for the place before the first."""
 Seconds = Annotated[float, Meta(ge=0)]
+Span = Seconds | timedelta
+"""A span of time: seconds, or a text of ISO 8601 such as `PT15M`."""
 Instant = Annotated[datetime, Meta(tz=True)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Key = Annotated[str, Meta(min_length=1, max_length=1000)]

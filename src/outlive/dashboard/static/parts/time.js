@@ -21,6 +21,14 @@ export function lasts(milliseconds) {
   return `${whole} ${unit}${rest ? ` ${rest} ${UNITS[at + 1][1]}` : ''}`;
 }
 
+const SPAN = /^(-?)P(?:([\d.]+)W)?(?:([\d.]+)D)?(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?)?$/;
+
+/** The milliseconds of a span of the API, as `P1DT30S`. */
+export function span(text) {
+  const [, sign, ...parts] = SPAN.exec(text) ?? [];
+  return [604_800_000, 86_400_000, 3_600_000, 60_000, 1000].reduce((sum, size, n) => sum + size * Number(parts[n] ?? 0), 0) * (sign ? -1 : 1);
+}
+
 /** An instant, exactly, in the time zone of the browser. */
 export function exact(instant) {
   const it = new Date(instant);

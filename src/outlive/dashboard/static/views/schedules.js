@@ -8,13 +8,13 @@ import { ActionDialog, Field } from '../parts/dialog.js';
 import { Act, Empty, Head, Problem, Status, kindOf } from '../parts/shown.js';
 import { Payload } from '../parts/json.js';
 import { Table } from '../parts/table.js';
-import { Sentence, Time, exact, lasts, now, relative } from '../parts/time.js';
+import { Sentence, Time, exact, lasts, now, relative, span } from '../parts/time.js';
 
 const WINDOWS = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 };
 const DRAWN_MAX = 14;
 
-const when = (it) => (it.definition ? (it.definition.every ? `every ${lasts(it.definition.every * 1000)}` : it.definition.cron.join(' or ')) : 'damaged');
-const stateOf = (it) => (it.is_tripped ? ['tripped', 'fail'] : it.is_paused ? ['paused', 'park'] : it.definition ? ['active', 'ok'] : ['damaged', 'fail']);
+const when = (it) => (it.schedule ? (it.schedule.every ? `every ${lasts(span(it.schedule.every))}` : it.schedule.cron.join(' or ')) : 'damaged');
+const stateOf = (it) => (it.is_tripped ? ['tripped', 'fail'] : it.is_paused ? ['paused', 'park'] : it.schedule ? ['active', 'ok'] : ['damaged', 'fail']);
 
 /** The outcomes of the last runs, the newest on the right; each is a link. */
 const Last = ({ runs }) => html`<span class="dots">${runs.map((run) => html`<a key=${run.id} class=${`dot ${kindOf(run.status)}`} href=${href(at`/runs/${run.id}`)} title=${`${run.status}, ${exact(run.tick)}`} aria-label=${`${run.status}, ${run.id}`}></a>`)}</span>`;
@@ -22,7 +22,7 @@ const Last = ({ runs }) => html`<span class="dots">${runs.map((run) => html`<a k
 const COLUMNS = [
   { name: 'name', value: (it) => it.name, cell: (it) => html`<span class="mono">${it.name}</span>` },
   { name: 'workflow', wide: true, value: (it) => it.workflow },
-  { name: 'when', value: when, cell: (it) => html`<span class="mono">${when(it)}</span>${it.definition?.cron.length ? html` <span class="soft">${it.definition.tz}</span>` : ''}` },
+  { name: 'when', value: when, cell: (it) => html`<span class="mono">${when(it)}</span>${it.schedule?.cron.length ? html` <span class="soft">${it.schedule.tz}</span>` : ''}` },
   { name: 'next', value: (it) => it.next_fires[0], cell: (it) => html`<${Time} at=${it.next_fires[0]} empty="—" />` },
   { name: 'last', label: 'last outcomes', wide: true, value: (it) => it.last.map((run) => run.status).join(' '), cell: (it) => html`<${Last} runs=${it.last.slice(-8)} />` },
   { name: 'state', value: (it) => stateOf(it)[0], cell: (it) => html`<${Status} of=${stateOf(it)[0]} kind=${stateOf(it)[1]} />` },
@@ -90,7 +90,7 @@ function One({ name }) {
   const stopped = it.is_paused || it.is_tripped;
   const runs = [...it.open, ...it.last.toReversed().filter((run) => !it.open.some((each) => each.id === run.id))];
   return html`<${Head} title=${html`Schedule <span class="mono">${name}</span>`} beside=${html`<${Status} of=${state} kind=${kind} />`}
-      facts=${[['workflow', html`<a href=${href('/runs', { workflow: it.workflow })}>${it.workflow}</a>`], ['when', html`<span class="mono">${when(it)}</span>`], ['time zone', it.definition?.tz], ['overlap', it.definition?.overlap.replace('_', ' ')], it.definition?.jitter > 0 && ['jitter', lasts(it.definition.jitter * 1000)], ['failed in a row', it.failures], ['skipped', it.skipped], ['missed', it.missed]]}>
+      facts=${[['workflow', html`<a href=${href('/runs', { workflow: it.workflow })}>${it.workflow}</a>`], ['when', html`<span class="mono">${when(it)}</span>`], ['time zone', it.schedule?.tz], ['overlap', it.schedule?.overlap.replace('_', ' ')], it.schedule && span(it.schedule.jitter) > 0 && ['jitter', lasts(span(it.schedule.jitter))], ['failed in a row', it.failures], ['skipped', it.skipped], ['missed', it.missed]]}>
       ${can('trigger_schedule') && html`<${Act} act=${trigger}>Trigger now</${Act}>`}
       ${can('backfill_schedule') && html`<button onClick=${() => { doing.value = 'backfill'; }}>Backfill…</button>`}
       ${!stopped && can('pause_schedule') && html`<button onClick=${() => { doing.value = 'pause'; }}>Pause…</button>`}
@@ -106,7 +106,7 @@ function One({ name }) {
       ]} empty=${html`<${Empty} title="It has started no run yet." />`} />
       <div class="stack">
         <section class="panel" aria-labelledby="fires"><header><h2 id="fires">Next fires</h2></header><dl class="list">${it.next_fires.map((fire) => html`<div key=${fire}><dt><${Time} at=${fire} /></dt><dd class="mono">${exact(fire).slice(0, 19)}</dd></div>`)}${it.next_fires.length === 0 && html`<div><dt>none</dt></div>`}</dl></section>
-        ${it.definition && html`<section class="panel"><${Payload} title="Arguments" value=${it.definition.arguments} /></section>`}
+        ${it.schedule && html`<section class="panel"><${Payload} title="Arguments" value=${it.schedule.arguments} /></section>`}
       </div>
     </div>
     ${doing.value === 'pause' && html`<${Pause} name=${name} close=${close} after=${after} />`}
