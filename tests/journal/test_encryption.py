@@ -71,6 +71,19 @@ def test_what_is_not_encrypted_is_unreadable_where_that_is_required(codecs: list
     assert strict.unpack(own, own_blobs, owners=[MINE]) == data
 
 
+@pytest.mark.parametrize("size", [20, 50_000])
+def test_a_plain_value_that_says_it_was_encrypted_is_unreadable(size: int) -> None:
+    """A row is what its writer says: the codec that it names has not seen a value that lies there. [S29]"""
+    payload, blob = Packer(LIMITS, []).pack(json_of(size), "the value", of=MINE)
+    blobs = {} if blob is None else {blob.id: blob.data}
+    strict = Packer(LIMITS, [Encryption({"new": NEW}, "new", required=True)])
+
+    for of in ("", MINE):
+        planted = msgspec.structs.replace(payload, via=("aes256gcm",), of=of)
+        with pytest.raises(UnreadableError):
+            strict.unpack(planted, blobs, owners=[MINE])
+
+
 def test_equal_values_do_not_look_equal() -> None:
     """Neither inline nor as a blob, whose id is the hash of the encrypted bytes: nonces are random. [S29]"""
     first, second = (packer().pack(json_of(50_000), "the value", of=MINE)[0] for _ in range(2))

@@ -160,8 +160,10 @@ class Packer:
             UnreadableError: its blob is missing or damaged, its codec is not configured here, its owner is another, or
                 it was not made by a codec that is required.
         """
+        is_plain = payload.v is not msgspec.UNSET
         if self._required:
-            self._check_required(payload.via, "a payload", "JSON")
+            # What lies there as it is went through no codec, whatever else its row says.
+            self._check_required(() if is_plain else payload.via, "a payload", "JSON")
         if payload.v is not msgspec.UNSET:
             return payload.v
         if payload.of and owners and payload.of not in owners:
