@@ -86,6 +86,24 @@ async def pay(order: Order) -> S:
     return S.DONE
 
 
+class L(enum.Enum):
+    """One state, and its end."""
+
+    PAY = 1
+    PAID = 2
+
+
+graph_late = Machine("graph_late", L, start=L.PAY, exits=[L.PAID])
+
+
+@graph_late.state(L.PAY, to=[L.PAID], retry=Retry(attempts=1))
+async def pay_late() -> L:
+    """Fails while the bank is closed."""
+    if not shop.Flag.is_up:
+        raise shop.Refusal("closed")
+    return L.PAID
+
+
 class C(enum.Enum):
     """Round and round."""
 
@@ -241,6 +259,28 @@ async def test_what_a_machine_did_is_shown_as_taken_back(api: Caller, engine: Te
     ended = (await api.get("/api/v1/runs/m-2/graph")).data
 
     assert ("undone", "failed", "pending") == tuple(states(ended)[name] for name in ("BEGIN", "PAY", "DONE"))
+
+
+async def test_time_in_line_and_before_a_retry_is_not_time_in_a_state(api: Caller, engine: TestEngine) -> None:
+    """A state takes time from when a worker begins it."""
+    shop.Flag.is_up = True
+    run = await engine.start(graph_late, id="late-1", delay=3600)
+    await run.result()
+    delayed = (await api.get("/api/v1/runs/late-1/graph")).data
+    shop.Flag.is_up = False
+    run = await engine.start(graph_late, id="late-2")
+    with pytest.raises(outlive.errors.OutliveError):
+        await run.result()
+    await engine.skip(hours=1)
+    shop.Flag.is_up = True
+    await run.retry()
+    await run.result()
+    retried = (await api.get("/api/v1/runs/late-2/graph")).data
+
+    for graph in (delayed, retried):
+        [begun] = [node for node in graph["nodes"] if node["id"] == "PAY"]
+        assert "succeeded" == begun["state"]
+        assert (begun["took"] or 0) < 60
 
 
 async def test_a_server_without_the_code_has_the_graph_that_a_worker_described() -> None:

@@ -17,7 +17,10 @@ from outlive._define.flow.graph import StepState, StepView
 from outlive._journal.event import (
     AnyEvent,
     AttemptFailed,
+    RunClaimed,
+    RunCreated,
     RunFailed,
+    RunForked,
     RunRetried,
     RunSucceeded,
     SnapshotTaken,
@@ -70,6 +73,8 @@ class StateProgress:
         self._views: dict[str, StepView] = {}
         self._current = graph.start
         self._entered_at = 0
+        self._rests = False
+        """Whether the next claim begins the run, or goes on with one that a person has brought back."""
         self.taken: set[tuple[str, str]] = set()
         """The arrows that the run has gone along."""
         self._visit(graph.start, 0)
@@ -77,9 +82,16 @@ class StateProgress:
     def read(self, events: Iterable[AnyEvent]) -> None:
         """Take in more events."""
         for event in events:
-            if event.run == self._number:
+            if isinstance(event, RunClaimed):
+                self._take_up(event)
+            elif event.run == self._number:
                 self._entered_at = self._entered_at or event.at
                 self._read(event)
+
+    def _take_up(self, event: RunClaimed) -> None:
+        """Time in line, and before a retry, is not time in a state."""
+        if self._rests:
+            self._entered_at, self._rests = event.at, False
 
     def _read(self, event: AnyEvent) -> None:
         match event:
@@ -107,7 +119,12 @@ class StateProgress:
             case RunFailed():
                 if not self._views[self._current].note:
                     self._look(note=f"{event.failure.type}: {event.failure.message}")
+            case RunCreated():
+                self._rests = event.run == 0 and not event.worker
+            case RunForked():
+                self._rests = event.rests
             case RunRetried():
+                self._rests = True
                 self._look(state=StepState.RUNNING, note="")
             case SnapshotTaken():
                 self._stand(event)
