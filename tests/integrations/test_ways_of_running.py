@@ -32,7 +32,23 @@ from tests.docs.page import DOCS, ROOT, blocks_of
 WATCH_SECONDS = 20.0
 WATCH_CHANGED_SECONDS = 8.0
 """And once more after a file was changed."""
-READERS = 3
+WATCHED = "order-watched"
+"""A run that waits for a signal for good."""
+START_WATCHED = f"""
+import asyncio, outlive, shop
+
+async def main():
+    async with outlive.Engine("sqlite:shop.db", worker=False) as engine:
+        await engine.start(shop.checkout, shop.Order("a lamp", 1200), id="{WATCHED}")
+
+asyncio.run(main())
+"""
+READERS = {
+    "/follow/runs": b"event: list",
+    f"/runs/{WATCHED}/follow": b"event: ",
+    f"/runs/{WATCHED}/result?wait=60": b"",
+}
+"""What is asked for by readers that stay, and what each of them is sent at first."""
 START_SECONDS, STOP_SECONDS = 60.0, 30.0
 CPU_MAX = 0.25
 """Of one processor, of all processes of one way: a reader that spins takes all, a watcher of files some percent."""
@@ -59,15 +75,15 @@ class Way(msgspec.Struct, frozen=True):
     name: str
     command: tuple[str, ...]
     ping: str
-    follow: str | None = "/outlive/api/v1/follow/runs"
+    api: str | None = "/outlive/api/v1"
     """None where the guide mounts no API: then nothing can follow through it."""
     reloads: bool = False
     """Whether it watches `shop.py` and goes on with the changed file."""
 
 
 WAYS = (
-    Way("serve", (*OUTLIVE, "serve", *STORE), "/health/live", "/api/v1/follow/runs"),
-    Way("dev", (*OUTLIVE, "dev", "shop.py", *STORE), "/health/live", "/api/v1/follow/runs", reloads=True),
+    Way("serve", (*OUTLIVE, "serve", *STORE), "/health/live", "/api/v1"),
+    Way("dev", (*OUTLIVE, "dev", "shop.py", *STORE), "/health/live", "/api/v1", reloads=True),
     Way("FastAPI", (*UVICORN, "web:app"), "/orders/1"),
     Way("FastAPI, two processes", (*UVICORN, "web:app", "--workers", "2"), "/orders/1"),
     Way("FastAPI, reloading", (*UVICORN, "web:app", "--reload"), "/orders/1", reloads=True),
@@ -103,13 +119,13 @@ class Running:
         raise AssertionError(f"{self.way.name} does not answer:\n{self._log()}")
 
     def follow(self) -> None:
-        """Open readers that stay."""
-        for _ in range(READERS if self.way.follow is not None else 0):
+        """Open readers that stay: of the list of runs, of one run, and of its result."""
+        for path, first in READERS.items() if self.way.api is not None else ():
             reader = socket.create_connection(("127.0.0.1", self._port), timeout=START_SECONDS)
             self._readers.append(reader)
-            reader.sendall(f"GET {self.way.follow} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+            reader.sendall(f"GET {self.way.api}{path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
             seen = b""
-            while b"event: list" not in seen:
+            while first not in seen:
                 part = reader.recv(65_536)
                 assert part, f"{self.way.name} closed a reader: {seen!r}"
                 seen += part
@@ -119,8 +135,7 @@ class Running:
         are there again: a server that reloads ends their requests, and they come again as a dashboard does."""
         with (self._folder / "shop.py").open("a", encoding="utf-8") as file:
             file.write(CHANGED)
-        assert self.way.follow is not None
-        workflows = self.way.follow.replace("/follow/runs", "/workflows")
+        workflows = f"{self.way.api}/workflows"
         ends_at = time.monotonic() + START_SECONDS
         while "changed_while_watched" not in self._text(workflows):
             assert time.monotonic() < ends_at, f"{self.way.name} does not reload:\n{self._log()}"
@@ -233,6 +248,8 @@ def running(way: Way, folder: Path, database_url: str) -> Iterator[Running]:
             (folder / first.removeprefix("# ")).write_text(block.text, "utf-8")
             shutil.rmtree(folder / "shop", ignore_errors=True)  # The app of Django has the name of the module.
     environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1"}
+    if way.api is not None:
+        subprocess.run([PYTHON, "-c", START_WATCHED], cwd=folder, env=environment, check=True)
     if way.name == "Django":
         subprocess.run([*MANAGE, "migrate"], cwd=folder, env=environment, check=True, capture_output=True)
     with socket.socket() as free:

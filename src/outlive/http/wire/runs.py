@@ -34,7 +34,7 @@ class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     on_conflict: Literal["attach", "attach_open", "reject", "replace"] = "attach"
     """What to do when the id is taken: give that run, give it if it has not ended, refuse, or take its place."""
     timeout: Seconds | None = None
-    """Seconds that the run may take as a whole."""
+    """Seconds that the run may take as a whole, from when a worker begins it."""
     tags: dict[str, str] | None = None
     headers: dict[str, str] | None = None
     queue: Name | None = None
@@ -44,9 +44,9 @@ class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delay: Seconds | None = None
     """Seconds from now at which it is to begin."""
     start_at: Instant | None = None
-    begin_within: Seconds | None = None
-    """From when it is due: else it fails, and no code of it runs."""
     """The instant instead."""
+    begin_within: Seconds | None = None
+    """Seconds from when it is due within which a worker must begin it: else it fails, and no code of it runs."""
 
 
 class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
