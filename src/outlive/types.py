@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from outlive._model import Recovery
     from outlive._model.approval import Approval, ApprovalNotice
     from outlive._model.published import REMOVED
+    from outlive._model.queue import QueueLimits, RateTier
     from outlive._model.schedule import Schedule
     from outlive._store.handle import SyncTx, Tx
+    from outlive._values.count import Count
     from outlive._values.event import Event
     from outlive._values.failure import Failure
+    from outlive._values.queue import Holder, QueueInfo, WaitingKey
     from outlive._values.run import Run, Wait
     from outlive._values.schedule import ScheduledRun, ScheduleInfo
     from outlive.client.batch import Batch, BatchItem
@@ -38,10 +41,15 @@ __all__ = [
     "Ask",
     "Batch",
     "BatchItem",
+    "Count",
     "Event",
     "Failure",
     "Health",
+    "Holder",
     "Purge",
+    "QueueInfo",
+    "QueueLimits",
+    "RateTier",
     "Recovery",
     "RemoteStep",
     "Resource",
@@ -58,6 +66,7 @@ __all__ = [
     "SyncTx",
     "Tx",
     "Wait",
+    "WaitingKey",
     "Workflow",
 ]
 
@@ -67,10 +76,15 @@ _HOMES = {
     "Ask": "outlive._define.asks",
     "Batch": "outlive.client.batch",
     "BatchItem": "outlive.client.batch",
+    "Count": "outlive._values.count",
     "Event": "outlive._values.event",
     "Failure": "outlive._values.failure",
     "Health": "outlive.engine.health",
+    "Holder": "outlive._values.queue",
     "Purge": "outlive.client.purging",
+    "QueueInfo": "outlive._values.queue",
+    "QueueLimits": "outlive._model.queue",
+    "RateTier": "outlive._model.queue",
     "REMOVED": "outlive._model.published",
     "Recovery": "outlive._model",
     "RemoteStep": "outlive._define.remote",
@@ -88,6 +102,7 @@ _HOMES = {
     "SyncTx": "outlive._store.handle",
     "Tx": "outlive._store.handle",
     "Wait": "outlive._values.run",
+    "WaitingKey": "outlive._values.queue",
     "Workflow": "outlive._define.workflow",
 }
 

@@ -92,7 +92,7 @@ async def test_queues_are_shown_and_changed(store: Store, ask: Ask) -> None:
     ]
     assert table[0].split()[:3] == ["QUEUE", "STATE", "IN"]
     assert any("paused by ann: rain" in row for row in table)
-    assert (listed["in_line"], listed["running"], listed["limits"]["concurrency"]) == (2, 0, 5)
+    assert (listed["in_line"]["count"], listed["running"]["count"], listed["limits"]["concurrency"]) == (2, 0, 5)
     assert "is open" in in_thread(ask, "queues", "resume", "emails").output
     assert in_thread(ask, "queues", "set", "emails", "--reset").output == "queue emails: none\n"
     for wrong in (["set", "emails"], ["set", "emails", "--concurrency", "many"], ["pause", "default"]):

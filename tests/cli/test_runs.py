@@ -136,7 +136,7 @@ def test_runs_are_counted_by_status(shop: Shop) -> None:
     counted = json.loads(shop("count", "--workflow", "greet", "--status", "parked", "--json").stdout)
 
     assert rows == [["STATUS", "RUNS"], ["waiting", "1"], ["parked", "2"], ["succeeded", "1"], ["failed", "1"]]
-    assert counted == {"parked": {"runs": 2, "at_least": False}}
+    assert counted == {"parked": {"count": 2, "at_least": False}}
 
 
 def test_why_is_one_sentence(shop: Shop) -> None:

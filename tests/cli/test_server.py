@@ -88,8 +88,8 @@ async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
         assert [it["id"] for it in (await both("runs", "list", "--json"))["runs"]] == ["w-1", "s-1", "f-1"]
         assert len((await both("runs", "list", "--status", "failed", "--tag", "tenant=a", "--json"))["runs"]) == 1
         assert await both("runs", "count", "--json") == {
-            "waiting": {"runs": 1, "at_least": False},
-            "failed": {"runs": 2, "at_least": False},
+            "waiting": {"count": 1, "at_least": False},
+            "failed": {"count": 2, "at_least": False},
         }
         assert (await both("runs", "why", "w-1", "--json"))["why"] == "it waits for signal 'go'"
         shown = await both("runs", "show", "w-1", "--json")
@@ -134,7 +134,7 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
         assert await say("queues", "set", "mail", "--concurrency", "7") == "queue mail: concurrency 7\n"
         # Code of other tests in this process declares queues as well.
         (queue,) = [it for it in await both("queues", "list") if it["name"] == "mail"]
-        assert (queue["limits"]["concurrency"], queue["in_line"]) == (7, 1)
+        assert (queue["limits"]["concurrency"], queue["in_line"]["count"]) == (7, 1)
         said = await say("queues", "set", "mail", "--rate", "500/h", "--weight", "a=2")
         assert said == "queue mail: concurrency 7, 500 in 3600 s, weight of a 2\n"
         assert await say("queues", "set", "mail", "--reset") == "queue mail: none\n"
@@ -164,7 +164,7 @@ def _steady(found: Any) -> Any:
     """Without what a moment changes."""
     if isinstance(found, list):
         return [
-            {**each, "expires_in": 0, "expires_at": 0, "waiting_seconds": 0, "keys": _steady(each.get("keys"))}
+            {**each, "expires_in": 0, "expires_at": 0, "waiting": 0, "keys": _steady(each.get("keys"))}
             for each in found
         ]
     return found

@@ -37,6 +37,21 @@ async def values_refund(order: str) -> str:
     return first.by
 
 
+MAIL = outlive.Queue(
+    "values-mail",
+    concurrency=1,
+    rate=[outlive.limits.TokenBucket(10, 20), outlive.limits.FixedWindow(500, 3600)],
+    priorities=True,
+    weights={"ann": 2},
+)
+
+
+@outlive.workflow(queue=MAIL)
+async def values_mail(to: str) -> None:
+    """Holds its slot while it waits."""
+    await outlive.wait_for_signal("go")
+
+
 MORNING = outlive.cron(
     "0 6 * * 1-5",
     tz="Europe/Stockholm",
@@ -56,6 +71,9 @@ async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
         await engine.start(values_refund, "o-1", id="refund-1")
         await engine.settle()
         await engine.approve("refund-1", "refund", by="ann", form={"cents": 5}, comment="fine")
+        await engine.settle()
+        for number, key in enumerate(("ann", "bob", "bob")):
+            await engine.start(values_mail, key, id=f"mail-{number}", key=key)
         await engine.settle()
         await engine.schedules.set("morning", MORNING, values_refund)
         yield engine
@@ -84,6 +102,14 @@ WAYS = {
         "approvals list --run refund-1",
         "approvals",
     ),
+    "count": Way(
+        lambda it: it.count(queue="values-mail", status="waiting"),
+        "/counts/runs?queue=values-mail&status=waiting",
+        "runs count --queue values-mail --status waiting",
+        "waiting",
+    ),
+    "queue": Way(lambda it: it.queues.stats("values-mail"), "/queues/values-mail", "queues resume values-mail"),
+    "queues": Way(lambda it: it.queues.list(), "/queues", "queues list"),
     "schedule": Way(lambda it: it.schedules.get("morning"), "/schedules/morning", "schedules resume morning"),
     "schedules": Way(lambda it: it.schedules.list(), "/schedules", "schedules list"),
 }

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from datetime import timedelta
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -37,13 +38,13 @@ MICROSECONDS = 1_000_000
 
 
 class RateTier(msgspec.Struct, frozen=True):
-    """A tier of a rate limit as a cell holds it."""
+    """How many runs may begin: tokens a second and at once, or runs in a window of seconds."""
 
     kind: Literal["bucket", "window"]
-    amount: float
-    """Tokens a second, or runs in one window."""
-    extent: float
-    """Tokens at once, or the seconds of a window."""
+    amount: Annotated[float, msgspec.Meta(gt=0)]
+    """Tokens a second of a bucket; runs in one window."""
+    extent: Annotated[float, msgspec.Meta(gt=0)]
+    """Tokens that a bucket holds; seconds of a window."""
 
     @property
     def tier(self) -> TokenBucket | FixedWindow:
@@ -53,17 +54,25 @@ class RateTier(msgspec.Struct, frozen=True):
         return FixedWindow(int(self.amount), self.extent)
 
 
-class QueueLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a queue allows."""
+class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a queue allows; None for no limit."""
 
     concurrency: int | None = None
+    """Runs under way at once in all workers."""
     per_worker: int | None = None
+    """Those of one worker."""
     per_key: int | None = None
+    """Those with the same key."""
     rate: tuple[RateTier, ...] = ()
+    """How often runs may begin; all of them hold at once."""
     priorities: bool = False
-    ageing: float = AGEING_SECONDS
+    """Whether runs with a higher priority go first."""
+    ageing: timedelta = timedelta(seconds=AGEING_SECONDS)
+    """The waiting that counts as much as one level of priority."""
     weights: dict[str, float] = {}
+    """How many turns keys have when others have one, where that is not one."""
     hold: Hold = "end"
+    """Until when a run keeps its slot: to its `end`, or only while it is `running`."""
 
 
 class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -235,7 +244,7 @@ def checked_limits(where: str, limits: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "priorities":
             checked[name] = given.flag(where, name, value)
         elif name == "ageing":
-            checked[name] = given.seconds(where, name, value)
+            checked[name] = timedelta(seconds=given.seconds(where, name, value))
         elif name == "weights":
             checked[name] = _weights(where, value)
         elif name == "hold":
@@ -300,7 +309,7 @@ def lead_of(where: str, name: str, limits: QueueLimits, priority: Any) -> int:
     if not limits.priorities:
         wanted = f"queue {name} has no priorities: declare it with Queue({name!r}, priorities=True)"
         raise InvalidArgumentError(where, "priority", priority, wanted)
-    return round(level * limits.ageing * MICROSECONDS)
+    return level * limits.ageing // timedelta(microseconds=1)
 
 
 def check_queue(where: str, queue: object) -> Queue | str | None:

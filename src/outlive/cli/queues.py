@@ -13,7 +13,7 @@ from outlive.cli.workers import span
 
 if TYPE_CHECKING:
     from outlive._model.limit import FixedWindow, TokenBucket
-    from outlive.client.queues import QueueInfo
+    from outlive._values.queue import QueueInfo
 
 NONE = "none"
 WEIGHTS_SHOWN_MAX = 3
@@ -34,7 +34,7 @@ def list_queues(*, url: str, as_json: bool) -> None:
     """Show every queue: how many runs wait, how many are under way, what it allows."""
     found = ask(url, lambda engine: engine.queues.list())
     if as_json:
-        print_json([_plain(info) for info in found])
+        print_json(found)
         return
     if not found:
         click.echo("this store has no queues")
@@ -132,12 +132,12 @@ def set_limits(
     if wanted:
         ask(url, lambda engine: engine.queues.set(name, **wanted))
     info = ask(url, lambda engine: engine.queues.stats(name))
-    say(f"queue {name}: {_limits(info)}", _plain(info), as_json=as_json)
+    say(f"queue {name}: {_limits(info)}", info, as_json=as_json)
 
 
 def _say(url: str, name: str, text: str, *, as_json: bool) -> None:
     """The line for people, or the queue as it is now for programs."""
-    say(text, _plain(ask(url, lambda engine: engine.queues.stats(name))) if as_json else None, as_json=as_json)
+    say(text, ask(url, lambda engine: engine.queues.stats(name)) if as_json else None, as_json=as_json)
 
 
 def _number(limit: str, value: str) -> int | None:
@@ -181,23 +181,3 @@ def _limits(info: QueueInfo) -> str:
     parts += [f"weight of {key} {weight:g}" for key, weight in sorted(limits.weights.items())[:WEIGHTS_SHOWN_MAX]]
     parts += [f"weights of {more:,} more" for more in [len(limits.weights) - WEIGHTS_SHOWN_MAX] if more > 0]
     return ", ".join(parts) or NONE
-
-
-def _plain(info: QueueInfo) -> dict[str, Any]:
-    from msgspec.structs import asdict
-
-    return {
-        "name": info.name,
-        "paused": info.paused or None,
-        "in_line": int(info.in_line),
-        "running": int(info.running),
-        "later": int(info.later),
-        "waiting_seconds": None if info.waiting is None else info.waiting.total_seconds(),
-        "limits": asdict(info.limits),
-        "changed": info.changed,
-        "holders": [{"id": it.id, "key": it.key, "worker": it.worker} for it in info.holders],
-        "keys": [
-            {"key": it.key, "in_line": int(it.in_line), "waiting_seconds": it.waiting.total_seconds()}
-            for it in info.keys
-        ],
-    }

@@ -139,7 +139,7 @@ def count(*, has_children: bool, url: str, as_json: bool, **filters: Any) -> Non
     wanted = filters_of(filters)
     found = ask(url, lambda engine: _counts(engine, wanted, roots_only=not has_children))
     if as_json:
-        print_json({status: {"runs": int(number), "at_least": number.at_least} for status, number in found.items()})
+        print_json(found)
     elif found:
         print_table(["status", "runs"], [[status, str(number)] for status, number in found.items()])
     else:

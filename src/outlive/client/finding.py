@@ -19,6 +19,7 @@ from outlive._model import Run, RunFilter, RunStatus, given
 from outlive._model.id import ID_CHARACTERS_MAX
 from outlive._model.instant import microseconds_of
 from outlive._store.contract import PAGE_SIZE_MAX
+from outlive._values.count import Count
 from outlive.client.access import Access
 from outlive.client.placing import queue_names
 from outlive.errors import InvalidArgumentError
@@ -72,24 +73,6 @@ class Page(list[T], Generic[T]):
         """Give it as `after` to get the next page; None if this is the last one."""
         self.previous = previous
         """Give it as `after` to get the page before this one; None if this is the first one."""
-
-
-class Count(int):
-    """How many there are, as a number; `str(count)` is `42`, or `10,000+` if counting stopped there."""
-
-    at_least: bool
-    """Whether counting stopped at its limit: there are so many, and maybe more."""
-
-    def __new__(cls, number: int, *, at_least: bool = False) -> Count:
-        count = super().__new__(cls, number)
-        count.at_least = at_least
-        return count
-
-    def __str__(self) -> str:
-        return f"{int(self):,}+" if self.at_least else f"{int(self):,}"
-
-    def __repr__(self) -> str:
-        return f"Count({int(self)}, at_least=True)" if self.at_least else f"Count({int(self)})"
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):

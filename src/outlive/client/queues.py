@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -25,64 +24,17 @@ from outlive._model.queue import (
     queue_name,
 )
 from outlive._store.contract import KEY_RUNS_MAX, WorkerInfo
-from outlive._values.run import Status
+from outlive._values.count import Count
+from outlive._values.queue import Holder, QueueInfo, WaitingKey
 from outlive.client.acting import doing
 from outlive.client.bulk import BulkFilters
 from outlive.client.client import Client
-from outlive.client.finding import COUNT_MAX, Count
+from outlive.client.finding import COUNT_MAX
 from outlive.client.placing import declared_queues
 from outlive.errors import InvalidArgumentError, QueueNotFoundError
 
 CHANGEABLE = ("concurrency", "per_worker", "per_key", "rate", "weights")
 """What can be set at run time; the rest is part of the code that starts runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A run that holds a slot of a queue."""
-
-    id: str
-    key: str
-    status: Status
-    worker: str
-    """The name of the worker that runs it; empty while it waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingKey:
-    """A key of which runs wait for a slot."""
-
-    key: str
-    """Empty for the runs without one."""
-    in_line: Count
-    """Its runs that wait. Counting stops at 1,000."""
-    waiting: timedelta
-    """How long the run has waited that waits longest of those that are first in its lines."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
-    """A queue as it is now. Counting stops at 10,000."""
-
-    name: str
-    limits: QueueLimits
-    """What counts: what was set at run time, else what code declares."""
-    changed: tuple[str, ...]
-    """The limits that were set at run time."""
-    paused: str
-    """Why it gives no slots; empty if it does."""
-    in_line: Count
-    """Runs that wait for a slot."""
-    running: Count
-    """Runs that hold one."""
-    later: Count
-    """Runs that will get in line at an instant of their own."""
-    waiting: timedelta | None
-    """How long the run has waited that waits longest of those that are first in their lines; None if none waits."""
-    holders: tuple[Holder, ...]
-    """Up to 100 runs that hold slots."""
-    keys: tuple[WaitingKey, ...] = ()
-    """Up to 20 keys that wait, the one that waits longest first."""
 
 
 class Queues:

@@ -10,7 +10,7 @@ from outlive._model.queue import QueueState, queue_cell, queue_in
 from outlive._model.remote import remote_step_of
 from outlive._model.run import IN_LINE
 from outlive._store.contract import QueueMeasure, Store
-from outlive.client.finding import Count
+from outlive._values.count import Count
 
 AHEAD_MAX = 1_000
 """How far the place of a run in its line is counted."""

@@ -50,6 +50,7 @@ from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive._values.approval import ApprovalRequest
+from outlive._values.count import Count
 from outlive._values.event import Event
 from outlive._values.run import Run, run_of
 from outlive.client.access import STORE_WAIT_SECONDS, check_loop
@@ -62,7 +63,7 @@ from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
 from outlive.client.definitions import Describer, WorkflowInfo
 from outlive.client.events.verbs import Events
-from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page, Statuses
+from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle

@@ -17,8 +17,8 @@ from outlive._model import RunFilter, RunStatus
 from outlive._runtime.clock import MICROSECONDS
 from outlive._store.contract import Store
 from outlive._tasks import within
+from outlive._values.queue import QueueInfo
 from outlive.client.finding import COUNT_MAX
-from outlive.client.queues import QueueInfo
 from outlive.engine import Engine
 from outlive.errors import OutliveError, QueueNotFoundError
 

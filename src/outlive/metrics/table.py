@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from outlive import __version__
 from outlive._runtime.session.sessions import WorkerSessions
-from outlive.client.queues import QueueInfo
+from outlive._values.queue import QueueInfo
 from outlive.engine import Engine
 from outlive.metrics.figures import Figures
 from outlive.telemetry import Counters, Histogram, Measures, damaged_rows
@@ -191,7 +191,7 @@ OF_STORE = [
         "outlive_queue_depth",
         "gauge",
         "Runs in line for a slot of the queue. Counting stops at 10,000.",
-        _of_queues(lambda queue: queue.in_line),
+        _of_queues(lambda queue: queue.in_line.count),
         ("queue",),
         source="store",
     ),
@@ -199,7 +199,7 @@ OF_STORE = [
         "outlive_queue_running",
         "gauge",
         "Runs that hold a slot of the queue. Counting stops at 10,000.",
-        _of_queues(lambda queue: queue.running),
+        _of_queues(lambda queue: queue.running.count),
         ("queue",),
         source="store",
     ),
@@ -207,7 +207,7 @@ OF_STORE = [
         "outlive_queue_later",
         "gauge",
         "Runs that will get in line at an instant of their own. Counting stops at 10,000.",
-        _of_queues(lambda queue: queue.later),
+        _of_queues(lambda queue: queue.later.count),
         ("queue",),
         source="store",
     ),

@@ -23,13 +23,14 @@ from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.under_way import StepUnderWay
 from outlive._runtime.clock import SystemClock
 from outlive._values.approval import ApprovalRequest
+from outlive._values.count import Count
 from outlive._values.event import Event
 from outlive._values.failure import stored_failure
 from outlive._values.run import Run
 from outlive.client.asks import AskOptions
 from outlive.client.batch import BatchInfo
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive.client.finding import COUNT_MAX, Count, Filters, Order, Page, Statuses
+from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive.client.message_start import NamedStart
 from outlive.client.purging import Purge
 from outlive.client.recovery import Incomplete
@@ -276,8 +277,8 @@ class RemoteVerbs:
 
     async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
         """How many runs fit."""
-        found = await self.operate("count_runs", query=query_of(filters) | {"limit": limit})
-        return Count(found.count, at_least=found.at_least)
+        found: Count = await self.operate("count_runs", query=query_of(filters) | {"limit": limit})
+        return found
 
     async def info(self, run_id: str) -> Run:
         """A run as its row says it."""

@@ -16,27 +16,25 @@ from outlive._define.bulk import BulkVerb
 from outlive._define.workflow import Workflow
 from outlive._model import given
 from outlive._model.instant import instant_of, microseconds_of
-from outlive._model.queue import QueueLimits, RateTier
 from outlive._model.schedule import Schedule
 from outlive._model.trigger import Sent, TriggerInfo
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import WorkerInfo
+from outlive._values.queue import QueueInfo
 from outlive._values.schedule import ScheduleInfo
 from outlive.client.audit_chain import AuditCheck, AuditEntry
 from outlive.client.bulk import TreeFilters
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.events.sinks import Sink
-from outlive.client.finding import Count, Page
+from outlive.client.finding import Page
 from outlive.client.keys import ApiKey, NewKey
-from outlive.client.queues import Holder, QueueInfo, WaitingKey, changeable_limits
+from outlive.client.queues import changeable_limits
 from outlive.errors import InvalidArgumentError
 from outlive.http.operations.audit import ActionView
 from outlive.http.operations.events import SinkView
 from outlive.http.operations.keys import KeyView
-from outlive.http.operations.queues import QueueView
 from outlive.http.operations.workers import WorkerView
-from outlive.http.wire.runs import CountView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, plain_filters, seconds_of
 
@@ -52,11 +50,13 @@ class RemoteQueues:
 
     async def list(self) -> list[QueueInfo]:
         """See `Queues`."""
-        return [_queue_of(view) for view in (await self._remote.operate("list_queues")).items]
+        items: builtins.list[QueueInfo] = (await self._remote.operate("list_queues")).items
+        return items
 
     async def stats(self, queue: str) -> QueueInfo:
         """See `Queues`."""
-        return _queue_of(await self._remote.operate("get_queue", name=queue))
+        found: QueueInfo = await self._remote.operate("get_queue", name=queue)
+        return found
 
     async def set(self, queue: str, **limits: Any) -> None:
         """See `Queues`."""
@@ -254,35 +254,6 @@ def worker_of(view: WorkerView) -> WorkerInfo:
         runs=view.runs,
         fault=view.fault,
     )
-
-
-def _queue_of(view: QueueView) -> QueueInfo:
-    limits = view.limits
-    return QueueInfo(
-        name=view.name,
-        limits=QueueLimits(
-            concurrency=limits.concurrency,
-            per_worker=limits.per_worker,
-            per_key=limits.per_key,
-            rate=tuple(RateTier(it.kind, it.amount, it.extent) for it in limits.rate),
-            priorities=limits.priorities,
-            ageing=limits.ageing,
-            weights=limits.weights,
-            hold=limits.hold,
-        ),
-        changed=tuple(view.changed),
-        paused=view.paused,
-        in_line=_count_of(view.in_line),
-        running=_count_of(view.running),
-        later=_count_of(view.later),
-        waiting=None if view.waiting is None else timedelta(seconds=view.waiting),
-        holders=tuple(Holder(it.id, it.key, it.status, it.worker) for it in view.holders),
-        keys=tuple(WaitingKey(it.key, _count_of(it.in_line), timedelta(seconds=it.waiting)) for it in view.keys),
-    )
-
-
-def _count_of(view: CountView) -> Count:
-    return Count(view.count, at_least=view.at_least)
 
 
 def _action_of(view: ActionView) -> AuditEntry:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from outlive._model.instant import instant_of
+from outlive._values.count import Count
 from outlive.client.finding import COUNT_MAX
 from outlive.errors import StoreUnavailableError
 from outlive.http.operation import Call, operation
-from outlive.http.wire.runs import CountView
 from outlive.metrics.activity import Activity, activity_of
 from outlive.metrics.figures import Figures, figures_of
 
@@ -41,21 +41,21 @@ class QueueSummary(Struct, frozen=True):
     """How full a queue is."""
 
     name: str
-    in_line: CountView
-    running: CountView
-    waiting: float | None
-    """Seconds that the run has waited that waits longest of those that are first in their lines."""
+    in_line: Count
+    running: Count
+    waiting: timedelta | None
+    """How long the oldest run at the head of its lines has waited."""
     paused: str
 
 
 class OverviewView(Struct, frozen=True, kw_only=True):
     """A store as it is now."""
 
-    runs: dict[str, CountView]
+    runs: dict[str, Count]
     """Runs that have not ended, by status."""
-    failed: CountView
+    failed: Count
     """Runs of the last 24 hours that have failed or timed out."""
-    approvals: CountView
+    approvals: Count
     """Runs that ask people for a decision."""
     minutes: list[MinuteView]
     """The last hour, the oldest minute first."""
@@ -98,9 +98,9 @@ def _view(figures: Figures, activity: Activity) -> OverviewView:
         queues=[
             QueueSummary(
                 it.name,
-                CountView(int(it.in_line), it.in_line.at_least),
-                CountView(int(it.running), it.running.at_least),
-                None if it.waiting is None else it.waiting.total_seconds(),
+                it.in_line,
+                it.running,
+                it.waiting,
                 it.paused,
             )
             for it in figures.queues
@@ -109,5 +109,5 @@ def _view(figures: Figures, activity: Activity) -> OverviewView:
     )
 
 
-def _count(number: int) -> CountView:
-    return CountView(number, number >= COUNT_MAX)
+def _count(number: int) -> Count:
+    return Count(number, number >= COUNT_MAX)

@@ -13,6 +13,7 @@ import outlive.errors as e
 from outlive._model import Payload
 from outlive._model.instant import instant_of
 from outlive._model.under_way import StepUnderWay
+from outlive._values.count import Count
 from outlive._values.event import Event, event_of, payload_size
 from outlive._values.failure import failure_of
 from outlive._values.run import Run
@@ -23,7 +24,6 @@ from outlive.http.problem import Problem
 from outlive.http.sse import Cursor
 from outlive.http.wire.page import SEQ_MAX, Json, WaitQuery, tags_of
 from outlive.http.wire.runs import (
-    CountView,
     HistoryQuery,
     HistoryView,
     NotEnded,
@@ -113,11 +113,10 @@ async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
 
 
 @operation("GET", "/counts/runs", scope="viewer", reach="runs")
-async def count_runs(call: Call, query: RunsCountQuery) -> CountView:
+async def count_runs(call: Call, query: RunsCountQuery) -> Count:
     """How many runs fit. Counting ends at `limit`."""
     query = narrowed(call, query)
-    count = await call.engine.count(limit=query.limit, **query.filters())
-    return CountView(int(count), count.at_least)
+    return await call.engine.count(limit=query.limit, **query.filters())
 
 
 @operation("GET", "/runs/{run_id}", scope="viewer", reach="run", raises=MISSING)

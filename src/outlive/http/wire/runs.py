@@ -254,14 +254,6 @@ class RunsPage(Struct, frozen=True):
     previous: str | None
 
 
-class CountView(Struct, frozen=True):
-    """How many there are."""
-
-    count: int
-    at_least: bool
-    """Whether counting stopped at its limit."""
-
-
 class WhyView(Struct, frozen=True):
     """What a run waits for, or how it ended."""
 

@@ -6,7 +6,7 @@ import { can } from '../session.js';
 import { Bars } from '../parts/chart.js';
 import { Empty, figure, Head, Problem, Tile } from '../parts/shown.js';
 import { Table } from '../parts/table.js';
-import { lasts } from '../parts/time.js';
+import { lasts, span } from '../parts/time.js';
 
 const DAY = 86_400_000;
 /** A count of the API: with a plus if counting stopped. */
@@ -68,7 +68,7 @@ function Waiting({ it }) {
   const columns = [
     { name: 'queue', value: (each) => each.name, cell: (each) => html`<span class="mono">${each.name}</span>` },
     { name: 'in_line', label: 'in line', number: true, value: (each) => each.in_line.count, cell: (each) => count(each.in_line) },
-    { name: 'age', label: 'waits longest', number: true, value: (each) => each.waiting, cell: (each) => (each.waiting === null ? '' : lasts(each.waiting * 1000)) },
+    { name: 'age', label: 'waits longest', number: true, value: (each) => (each.waiting === null ? null : span(each.waiting)), cell: (each) => (each.waiting === null ? '' : lasts(span(each.waiting))) },
     { name: 'running', number: true, value: (each) => each.running.count, cell: (each) => count(each.running) },
     { name: 'paused', grow: true, value: (each) => each.paused, cell: (each) => each.paused && html`<span class="park">${each.paused}</span>` },
   ];

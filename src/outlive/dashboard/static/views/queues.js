@@ -6,13 +6,13 @@ import { can } from '../session.js';
 import { ActionDialog, Field } from '../parts/dialog.js';
 import { Act, Empty, figure, Head, Problem, Status, Tile } from '../parts/shown.js';
 import { Table } from '../parts/table.js';
-import { Sentence, lasts } from '../parts/time.js';
+import { Sentence, lasts, span } from '../parts/time.js';
 import { count } from './overview.js';
 
 const LIMITS = [['concurrency', 'runs at once, in all workers'], ['per_worker', 'of one worker'], ['per_key', 'with the same key']];
 const most = (limit) => (limit === null ? 'no limit' : figure(limit));
 const rateOf = (tier) => (tier.kind === 'window' ? `${tier.amount} in ${lasts(tier.extent * 1000)}` : `${tier.amount} a second, ${tier.extent} at once`);
-const age = (seconds) => (seconds === null ? '—' : lasts(seconds * 1000));
+const age = (text) => (text === null ? '—' : lasts(span(text)));
 
 /** How much of what is allowed is used, as a bar. */
 const Used = ({ it }) => (it.limits.concurrency === null ? html`${count(it.running)}` : html`<span class="used"><meter min="0" max=${it.limits.concurrency} value=${it.running.count} aria-label=${`${it.running.count} of ${it.limits.concurrency} slots are used`}></meter>${count(it.running)} of ${it.limits.concurrency}</span>`);
@@ -21,7 +21,7 @@ const COLUMNS = [
   { name: 'name', value: (it) => it.name, cell: (it) => html`<span class="mono">${it.name}</span>` },
   { name: 'state', value: (it) => (it.paused ? 'paused' : 'open'), cell: (it) => html`<${Status} of=${it.paused ? 'paused' : 'open'} kind=${it.paused ? 'park' : 'ok'} />` },
   { name: 'in_line', label: 'in line', number: true, value: (it) => it.in_line.count, cell: (it) => count(it.in_line) },
-  { name: 'age', label: 'waits longest', number: true, value: (it) => it.waiting, cell: (it) => age(it.waiting) },
+  { name: 'age', label: 'waits longest', number: true, value: (it) => (it.waiting === null ? null : span(it.waiting)), cell: (it) => age(it.waiting) },
   { name: 'running', label: 'hold a slot', value: (it) => it.running.count, cell: (it) => html`<${Used} it=${it} />` },
   { name: 'later', number: true, wide: true, value: (it) => it.later.count, cell: (it) => count(it.later) },
   { name: 'limits', grow: true, wide: true, value: (it) => JSON.stringify(it.limits), cell: (it) => html`<span class="soft">${[...LIMITS.filter(([name]) => it.limits[name] !== null).map(([name]) => `${name.replace('_', ' ')} ${it.limits[name]}`), ...it.limits.rate.map(rateOf)].join(', ') || 'none'}</span>` },
@@ -43,7 +43,7 @@ function All() {
 const KEYS = [
   { name: 'key', grow: true, value: (it) => it.key, cell: (it) => (it.key ? html`<span class="mono" title=${it.key}>${it.key}</span>` : html`<span class="soft">no key</span>`) },
   { name: 'in line', number: true, value: (it) => it.in_line.count, cell: (it) => count(it.in_line) },
-  { name: 'waits', number: true, value: (it) => it.waiting ?? '', cell: (it) => age(it.waiting) },
+  { name: 'waits', number: true, value: (it) => (it.waiting === null ? '' : span(it.waiting)), cell: (it) => age(it.waiting) },
   { name: 'holds', label: 'hold a slot', number: true, value: (it) => it.holds },
 ];
 
