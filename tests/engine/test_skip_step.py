@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
+import outlive.flow
 from outlive._journal.event import StepFailed, StepSucceeded
 from outlive._runtime.tree.live import LiveTree
 from outlive.errors import RunNotFoundError, RunNotParkedError, StepSkippedError, UnserialisableError
@@ -251,6 +252,32 @@ async def test_a_step_that_is_not_in_flight_is_not_skipped(place: Place) -> None
     await until(is_refused)
     await engine.cancel("run-1")
     assert await engine.get("run-1").status() == "cancelled"
+    await engine.__aexit__(None, None, None)
+
+
+FOUND = outlive.flow.parse("""
+name: skipping_found
+vars: { skip_token: { secret: true } }
+steps:
+  find: { use: poison, with: { name: bad } }
+  charge: { use: http, with: { url: "${{ steps.find }}/x", bearer: "${{ vars.skip_token }}" } }
+output: "${{ steps.charge.status }}"
+""")
+
+
+async def test_a_step_that_decides_where_a_secret_goes_is_given_no_result(place: Place) -> None:
+    """A person who may skip steps could have the secret sent to a server of that person. [S30]"""
+    engine = await quarantined(place, FOUND)
+
+    await engine.skip_step("run-1", "find", result="https://thief.example")
+
+    async def is_refused() -> bool:
+        return "step find takes no result: it decides where a secret goes" in (await engine.get("run-1").info()).reason
+
+    await until(is_refused)
+    await engine.skip_step("run-1", "find")
+    with pytest.raises(outlive.errors.RunFailedError, match="was skipped by a person"):
+        await in_time(engine.get("run-1").result())
     await engine.__aexit__(None, None, None)
 
 

@@ -329,6 +329,51 @@ def test_a_variable_that_decides_where_a_secret_goes_is_fixed(steps: dict[str, A
     assert fixed_vars(flow.parse(json.dumps(plain)).document) == set()
 
 
+@outlive.step
+async def bounds_find(where: str) -> str:
+    """Looks up the server of a bank."""
+    return where
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+async def test_no_person_sets_the_result_that_decides_where_a_secret_goes(*, is_bound: bool) -> None:
+    """An operator may set results in a fork, and no address of a request with a secret, unless the settings bind the
+    secret to servers: then the worker looks when it sends the request. [S30 S33]"""
+    steps = {
+        "find": {"use": "bounds_find", "with": {"where": "${{ input.text }}"}},
+        "name": {"use": "bounds_find", "with": {"where": "ann"}},
+        "charge": {"use": "http", "with": {"url": "${{ steps.find }}/${{ steps.name }}", "bearer": TOKEN}},
+    }
+    variables = {"bounds_token": {"secret": True}}
+    plain = {
+        "name": f"bounds_found_{is_bound}",
+        "vars": variables,
+        "steps": steps,
+        "output": "${{ steps.charge.status }}",
+    }
+    made = flow.parse(json.dumps(plain | {"input": {"text": {"default": ""}}}))
+    async with serving(lambda _: answer(200)) as bank, serving(lambda _: answer(200)) as thief, TestEngine() as engine:
+        with bound(**({"hosts": [f"http://127.0.0.1:{bank.port}"]} if is_bound else {})):
+            await (await engine.start(made.bind({"text": bank.url("")}), id="first")).result()
+            key = await engine.keys.create("eve", scope="operator")
+            eve = Caller(Api(engine, auth="keys"), key=key.secret)
+
+            async def fork(id: str, **results: str) -> Any:
+                return await eve.post("/api/v1/runs/first/fork", {"id": id, "set": results})
+
+            stolen = await fork("stolen", find=thief.url(""))
+            if is_bound:
+                with pytest.raises(RunFailedError, match="may not be sent to"):
+                    await engine.get("stolen").result()
+            else:
+                assert (stolen.status, "decides where a secret goes" in stolen.data["detail"]) == (409, True)
+            assert (await fork("renamed", name="eve")).status == 201
+            await engine.get("renamed").result()
+
+    assert [asked.path for asked in bank.asked] == ["/ann", "/eve"]
+    assert thief.asked == []
+
+
 @pytest.mark.parametrize("use", ["flow", "start"])
 async def test_a_flow_gives_another_one_no_variable_that_is_fixed(use: str) -> None:
     """Its start would decide by its own input where the secret of the other goes. [S30]"""

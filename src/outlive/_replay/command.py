@@ -76,6 +76,8 @@ class StepOptions(msgspec.Struct, frozen=True, gc=False):
     """When its attempts are used up the run is parked, and the step does not fail: an undo."""
     guard: Guard | None = None
     """Asked before every attempt."""
+    unsettable: str = ""
+    """Why no person may say what its result is, by a fork or by skipping it; empty if one may."""
 
 
 class StepSpec(msgspec.Struct, frozen=True):

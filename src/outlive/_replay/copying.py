@@ -220,6 +220,8 @@ class Copier:
         if key is None:
             return None
         self._unused.pop(key, None)
+        if command.step.options.unsettable:
+            raise CannotFork(f"the result of step {command.call} cannot be set: {command.step.options.unsettable}")
         codec, what = command.step.signature.result, f"the result set for step {command.call}"
         value = self._results[key]
         if isinstance(value, msgspec.Raw):  # Of a program that does not know the type.

@@ -8,7 +8,7 @@ document says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -35,8 +35,17 @@ def fixed_vars(document: Document) -> frozenset[str]:
     return frozenset(fixed & open_ones.keys())
 
 
-def deciding_addresses(document: Document) -> frozenset[Reference]:
-    """What decides where secrets go: of the variables, the input and the rest of a scope."""
+def deciding_steps(document: Document) -> frozenset[str]:
+    """The steps whose results decide to which server a request takes a secret."""
+    deciding = deciding_addresses(document, REQUESTS)
+    if ("steps",) in deciding:
+        return frozenset(document.steps)
+    return frozenset(each[1] for each in deciding if each[0] == "steps")
+
+
+def deciding_addresses(document: Document, of: Collection[str] | None = None) -> frozenset[Reference]:
+    """What decides where secrets go: of the variables, the input and the rest of a scope. `of`: which steps send them,
+    by what they use; None for all."""
     secrets = {name for name, each in document.vars.items() if each.secret}
     if not secrets:
         return frozenset()
@@ -45,6 +54,7 @@ def deciding_addresses(document: Document) -> frozenset[Reference]:
         calls = [(step.use, step.with_), *_calls(step.with_)]
         if step.undo is not None:
             calls += [(step.undo.use, step.undo.with_), *_calls(step.undo.with_)]
+        calls = [(use, given) for use, given in calls if of is None or use in of]
         own = {each for use, given in calls if _names(_references(given), secrets) for each in _address(use, given)}
         found |= own
         if any(not _is_outer(each, document) for each in own):

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from outlive._define.flow.addresses import deciding_steps
 from outlive._define.flow.built_in import NAMES, find_built_in
 from outlive._define.flow.document import Condition, Document, FlowStep, RetryPolicy, seconds_of
 from outlive._define.flow.expression import Template, compile_value, steps_in
@@ -129,6 +130,8 @@ class Plan:
         self.is_saga = False
         """Whether there may be something to undo; known when it is resolved."""
         self.is_resolved = False
+        self._deciding: frozenset[str] = frozenset()
+        """The steps whose results no person sets; known when it is resolved."""
 
     # -- Which steps, and in which order ---------------------------------------------------------------------
 
@@ -239,6 +242,7 @@ class Plan:
         """
         if self.is_resolved:
             return
+        self._deciding = self._find_deciding()
         problems: list[Problem] = []
         for step in self.steps.values():
             try:
@@ -396,16 +400,28 @@ class Plan:
                 raise _unfit(step, "limit", "bad-limit", message, "for example `limit: bank 10/s`")
             guard = limited if guard is None else Guard(guard.breaker, limited.limit)
         return StepOptions(
+            unsettable=_DECIDES if step.id in self._deciding else "",
             retry=_retry(wanted) or own.retry or self.retry,
             timeout_seconds=_seconds(wanted.timeout) or own.timeout_seconds,
             heartbeat_seconds=_seconds(wanted.heartbeat_timeout) or own.heartbeat_seconds,
             guard=guard,
         )
 
+    def _find_deciding(self) -> frozenset[str]:
+        """The steps whose results decide where a secret goes that the settings bind to no server."""
+        from outlive._define.flow import settings
+
+        secrets = [name for name, each in self.document.vars.items() if each.secret]
+        is_bound = all(settings.current().bounds_of(name).places is not None for name in secrets)
+        return frozenset() if is_bound else deciding_steps(self.document)
+
     def _check_arguments(self, step: PlannedStep, name: str, signature: Signature) -> None:
         misfit = _misfit(step.document.with_, signature)
         if misfit:
             raise _unfit(step, "with", "bad-arguments", f"{name}: {misfit}")
+
+
+_DECIDES = "it decides where a secret goes, which the settings here bind to no server ([flows.grants.NAME] hosts)"
 
 
 def routes_of(use: str) -> list[Route]:

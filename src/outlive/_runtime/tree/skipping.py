@@ -85,6 +85,10 @@ def _chosen(request: Inbound, steps: list[RunStep], taken: set[tuple[int, str]],
 
 def _result_of(request: Inbound, command: RunStep, unpack: Callable[[Payload], Stored]) -> bytes | None:
     codec, what = command.step.signature.result, f"the result given for step {command.call}"
+    if request.payload is not None and command.step.options.unsettable:
+        raise SkipRefused(
+            f"nothing was skipped: step {command.call} takes no result: {command.step.options.unsettable}"
+        )
     if request.payload is None:
         # No workflow waits for an undo, so it does not fail: it counts as done.
         return _encoded(command, None) if command.options.parks else None
