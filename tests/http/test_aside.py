@@ -115,7 +115,7 @@ async def test_so_much_work_may_wait(new_work: Callable[[], Blocking]) -> None:
     """More is refused at once; what its caller no longer waits for leaves its place. [S35]"""
     aside, works = Aside(NEVER), [new_work() for _ in range(AT_ONCE)]
     under_way = [asyncio.ensure_future(aside.do(f"sender {number}", work)) for number, work in enumerate(works)]
-    waiting = [asyncio.ensure_future(aside.do("another", lambda: None)) for _ in range(WAITING_MAX)]
+    waiting = [asyncio.ensure_future(aside.do(f"another {each}", lambda: None)) for each in range(WAITING_MAX)]
     await works[-1].has_begun.wait()
     with pytest.raises(Problem, match="too much to check before it"):
         await aside.do("one more", lambda: None)
@@ -127,6 +127,35 @@ async def test_so_much_work_may_wait(new_work: Callable[[], Blocking]) -> None:
 
     assert await aside.do("one more", lambda: 7) == 7
     await asyncio.gather(*under_way)
+
+
+async def test_the_line_is_shared_by_senders(new_work: Callable[[], Blocking]) -> None:
+    """One that wants a hundred checks at once leaves half of the line to others. [S33 S35]"""
+    aside, work = Aside(NEVER), new_work()
+    noisy = [asyncio.ensure_future(aside.do("noisy", work)) for _ in range(WAITING_MAX)]
+    await work.has_begun.wait()
+
+    assert await aside.do("quiet", lambda: 7) == 7
+    work.may_end.set()
+    answers = await asyncio.gather(*noisy, return_exceptions=True)
+    assert sum(answer == "done" for answer in answers) == 1 + WAITING_MAX // 2
+
+
+async def test_two_keys_with_one_name_do_not_wait_for_each_other(
+    checking: Blocking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tenants call their programs the same. [S33 S35]"""
+    async with TestEngine() as engine:
+        api = Api(engine, auth="keys")
+        keys = [(await engine.keys.create("app", tags={"tenant": name})).secret for name in ("a", "b")]
+        a, b = (Caller(api, key=key) for key in keys)
+        first = asyncio.ensure_future(a.post("/api/v1/checks/flow", {"document": DOCUMENT}))
+        await checking.has_begun.wait()
+        monkeypatch.setattr(graphs, "check_text", check_text)
+        other = await b.post("/api/v1/checks/flow", {"document": DOCUMENT})
+        checking.may_end.set()
+
+        assert (other.status, (await first).status) == (200, 200)
 
 
 async def test_what_the_work_raises_is_raised() -> None:

@@ -125,7 +125,7 @@ class Call:
         Raises:
             Problem: it took too long. Whatever the work raises.
         """
-        return await self.aside.do(self.principal.name, work)
+        return await self.aside.do(self.principal.id, work)
 
     @property
     def flows(self) -> Flows:
