@@ -114,9 +114,9 @@ async def main() -> None:
         await engine.resume("ledger")
         print(await book.result())
 
-        await engine.workflows()  # what workers can run, with schemas of arguments and results
+        await engine.workflows.list()  # what workers can run, with schemas of arguments and results
         named = await engine.start_by_name("order", {"item": "lamp"}, headers={"tenant": "b"}, id="order-8")
-        print(await named.result(), await engine.approvals(assignee="finance"))
+        print(await named.result(), await engine.approvals.list(assignee="finance"))
 
 
 if __name__ == "__main__":

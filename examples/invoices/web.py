@@ -103,7 +103,7 @@ class Decision(BaseModel):
 @app.get("/approvals")
 async def list_approvals() -> list[dict[str, Any]]:
     """What the people of finance are asked."""
-    page = await engine.approvals(assignee="finance")
+    page = await engine.approvals.list(assignee="finance")
     return [
         {"run": it.run_id, "name": it.name, "request": it.id, "title": it.title, "has_form": it.schema is not None}
         for it in page
@@ -113,7 +113,7 @@ async def list_approvals() -> list[dict[str, Any]]:
 @app.post("/approvals/{run_id}/{name}")
 async def decide(run_id: str, name: str, decision: Decision) -> dict[str, Any]:
     """The decision that counts: the first one."""
-    verb = engine.approve if decision.approved else engine.reject
+    verb = engine.approvals.approve if decision.approved else engine.approvals.reject
     form = {"note": decision.note} if name == "credit" and decision.approved else None
     first = await verb(run_id, name, by=decision.by, request=decision.request, form=form)
     return {"approved": first.approved, "by": first.by, "is_first": first.is_first}
@@ -133,7 +133,7 @@ async def take_file(file: str, cents: list[int]) -> dict[str, str]:
 @app.get("/imports/{file}")
 async def look_at_file(file: str) -> dict[str, Any]:
     """How far an import is."""
-    return {"status": await engine.get_batch(f"import-{file}").status()}
+    return {"status": await engine.batches.get(f"import-{file}").status()}
 
 
 # -- Letters ---------------------------------------------------------------------------------------------------

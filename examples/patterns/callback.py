@@ -38,8 +38,10 @@ async def main() -> None:
     async with outlive.Engine("memory:") as engine:
         run = await engine.start(paid_order, "order-7")
         promise_id = await requests.get()
-        print(await engine.resolve(promise_id, {"cents": 1200}))  # The body of the webhook, checked by the type.
-        print(await engine.resolve(promise_id, {"cents": 1200}))
+        print(
+            await engine.promises.resolve(promise_id, {"cents": 1200})
+        )  # The body of the webhook, checked by the type.
+        print(await engine.promises.resolve(promise_id, {"cents": 1200}))
         print(await run.result())
 
 

@@ -94,7 +94,7 @@ async def _until_up(trial: Trial) -> None:
                     if (await ask(port, "GET", "/ping")).status == 200:
                         break
                 await asyncio.sleep(0.1)
-        while {"checkout", "write_letter"} - {it.name for it in await engine.workflows()}:  # noqa: ASYNC110 (workers of other processes write them)
+        while {"checkout", "write_letter"} - {it.name for it in await engine.workflows.list()}:  # noqa: ASYNC110 (workers of other processes write them)
             await asyncio.sleep(0.1)
 
 

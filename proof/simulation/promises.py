@@ -47,7 +47,11 @@ class Settlers:
                     if run.has_ended:
                         raise RunFinishedError(case.id, run.status)
                     raise NotYetError
-                settling = engine.fail(promise, _error(it)) if it.is_failure else engine.resolve(promise, it.value)
+                settling = (
+                    engine.promises.fail(promise, _error(it))
+                    if it.is_failure
+                    else engine.promises.resolve(promise, it.value)
+                )
                 self._answers.setdefault(it.name, {})[it.value] = await settling
             except RunFinishedError:
                 if self._may_go_on(case):

@@ -225,7 +225,7 @@ class Users:
     def _approve(self, case: Case, name: str) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
             try:
-                await engine.approve(case.id, name, by="ann")
+                await engine.approvals.approve(case.id, name, by="ann")
             except ApprovalNotFoundError:
                 # The run has not asked yet, or never will.
                 status = await engine.get(case.id).status()

@@ -123,8 +123,8 @@ class Client:
         if self._was_answered(it, "decided", name):
             return
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._answer(it, name, self._engine.approve, by=f"ann-{os.getpid()}"))
-            group.create_task(self._answer(it, name, self._other.reject, by=f"bob-{os.getpid()}"))
+            group.create_task(self._answer(it, name, self._engine.approvals.approve, by=f"ann-{os.getpid()}"))
+            group.create_task(self._answer(it, name, self._other.approvals.reject, by=f"bob-{os.getpid()}"))
 
     async def _answer(
         self, it: Job, name: str, decide: Callable[..., Awaitable[outlive.types.Approval[Any]]], *, by: str
@@ -162,7 +162,7 @@ class Client:
 
     async def _settle_once(self, engine: outlive.Engine, it: Job, name: str, promise: str, value: int) -> None:
         try:
-            is_first = await insist(lambda: engine.resolve(promise, value))
+            is_first = await insist(lambda: engine.promises.resolve(promise, value))
         except errors.RunFinishedError:
             is_first = False  # It cannot end before the promise is settled. The checks see if that is so.
         self._log.write("settled", it.number, key=name, value=value, is_first=is_first)
@@ -226,7 +226,7 @@ class Client:
 
     async def _total_of_batch(self, it: Job) -> int:
         """What the items add up to. Those that fail must be those that fail by plan."""
-        results: list[Any] = await self._engine.get_batch(it.id).results()
+        results: list[Any] = await self._engine.batches.get(it.id).results()
         for op, result in zip(it.program.ops, results, strict=True):
             assert isinstance(result, ValueError) if op.kind == "item" and op.fails else isinstance(result, int), result
         return sum(result for result in results if isinstance(result, int))

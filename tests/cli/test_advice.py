@@ -41,7 +41,7 @@ def test_a_call_of_the_engine_becomes_a_command(error: Exception, said: str) -> 
         ("engine.resume(all=True) lets it go on", "`outlive runs resume --all` lets it go on"),
         ("engine.resume(workflow='a b')", "`outlive runs resume --workflow 'a b'`"),
         ("try `engine.cancel('x')`", "try `outlive runs cancel x`"),
-        ("its form is in engine.approvals(run_id)", "its form is in `outlive approvals list --run RUN_ID`"),
+        ("its form is in engine.approvals.list(run_id)", "its form is in `outlive approvals list --run RUN_ID`"),
         ("engine.audit.verify: since='x' cannot work", "outlive audit verify: since='x' cannot work"),
         ("engine.start(order, 7) and engine.lister()", "engine.start(order, 7) and engine.lister()"),
         ("engine.resume(run[0])", "engine.resume(run[0])"),

@@ -70,7 +70,7 @@ async def test_batches_are_listed_with_what_failed_and_retried(tmp_path: Path, b
         world.is_repaired = True
         retried = await command("batches", "retry", "b", "--id", "again", place=place)
         assert (retried.exit_code, retried.stdout) == (0, "again\n")
-        assert await in_time(engine.get_batch("again").results()) == [1, 3]
+        assert await in_time(engine.batches.get("again").results()) == [1, 3]
         plain = json.loads((await command("batches", "list", "--status", "succeeded", "--json", place=place)).stdout)
         assert [(it["id"], it["failed"]) for it in plain["batches"]] == [("again", 0), ("b", 2)]
 

@@ -271,7 +271,7 @@ async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:
     line = command("worker", APP, "--store", url, "--name", "anvil", "--lease", "none").ready()
     async with outlive.Engine(url, worker=False) as client:
         (worker,) = await store_of(client).list_workers()
-        known = {it.name for it in await client.workflows() if it.arguments is not None}
+        known = {it.name for it in await client.workflows.list() if it.arguments is not None}
 
     assert "order" in known, "a worker that is ready has described its workflows"
     assert ("anvil", "none") == (worker.name, worker.lease)

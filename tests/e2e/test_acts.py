@@ -70,7 +70,7 @@ def test_a_promise_is_waited_for_until_it_is_settled(site: Site, show: Show) -> 
     expect(sentence(page)).to_contain_text(f"Its id is {promise_id}.")
     expect(row(page, "promise, waiting")).to_be_visible()
     check_view(page, "run-promise")
-    site.do(site.engine.resolve(promise_id, "delivered"))
+    site.do(site.engine.promises.resolve(promise_id, "delivered"))
     expect(sentence(page)).to_contain_text("Succeeded")
     expect(row(page, "promise, settled")).to_be_visible()
 

@@ -30,7 +30,7 @@ async def ask(database: str) -> None:
 async def decide(database: str, who: str) -> None:
     """Decide, and say who was first."""
     async with outlive.Engine(f"sqlite:{database}", worker=False) as engine:
-        decided = await engine.approve("run-1", "refund", by=who, form={"cents": len(who)})
+        decided = await engine.approvals.approve("run-1", "refund", by=who, form={"cents": len(who)})
         print(decided.by, decided.is_first)  # noqa: T201
 
 

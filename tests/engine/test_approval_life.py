@@ -57,11 +57,11 @@ async def test_no_decision_counts_after_the_deadline_though_no_worker_runs(place
         await waits(early)
         await waits(late)
     async with place.engine(worker=False) as client:
-        await client.approve("early", "refund", by="ann")
+        await client.approvals.approve("early", "refund", by="ann")
         place.clock.skip(seconds=DAY)
         with pytest.raises(ApprovalClosedError, match="its deadline has passed"):
-            await client.approve("late", "refund", by="ann")
-        assert ["approved", "closed"] == [(await client.approvals(id))[0].status for id in ("early", "late")]
+            await client.approvals.approve("late", "refund", by="ann")
+        assert ["approved", "closed"] == [(await client.approvals.list(id))[0].status for id in ("early", "late")]
     async with place.engine() as engine:
         assert "ann" == await in_time(engine.get("early").result())
         assert "ApprovalExpiredError refund" == await in_time(engine.get("late").result())
@@ -111,7 +111,7 @@ async def test_a_run_that_is_replaced_closes_its_approval(engine: outlive.Engine
     await has_asked(new)
 
     with pytest.raises(ApprovalClosedError, match="the run has ended"):
-        await engine.approve("run-1~old1", "go", by="ann")
+        await engine.approvals.approve("run-1~old1", "go", by="ann")
     await new.approve("go", by="bob")
     assert [("bob", True, None, True)] == await in_time(new.result())
 
@@ -133,7 +133,7 @@ async def test_a_form_that_its_validator_refuses_is_set_aside_and_people_are_ask
         with pytest.raises(ApprovalClosedError, match="it is odd"):
             await run.approve("refund", by="ann", form={"cents": 6}, request=refused.id)
         assert "by finance (asked again, as the decision could not be used: it cannot be read as" in await run.why()
-        (found,) = await run.set_aside()
+        (found,) = await run.dead_letters()
         assert ("decision", "refund", "ann", {"cents": 5}) == (
             found.kind,
             found.name,
@@ -176,7 +176,7 @@ async def test_a_request_survives_a_restart(place: Place, *, is_killed: bool) ->
 
     async with place.engine() as second:
         again = second.get("run-1")
-        await second.approve("run-1", "refund", by="ann", form={"cents": 1})
+        await second.approvals.approve("run-1", "refund", by="ann", form={"cents": 1})
         assert "yes ann Refund(cents=1, note='')" == await in_time(again.result())
         assert 1 == len(await events_of(again, ApprovalRequested)) == len(await events_of(again, ApprovalDecided))
 
@@ -240,12 +240,12 @@ async def test_a_child_may_ask(engine: outlive.Engine) -> None:
     """It is decided by its own id, or by that of its root if no other run of the tree can be meant."""
     run = await engine.start(asking_parent, 2, id="run-1")
     assert ["run-1~1", "run-1~2"] == [entry.run_id for entry in await has_asked(run, 2)]
-    assert ["run-1~2"] == [entry.run_id for entry in await engine.approvals("run-1~2")]
+    assert ["run-1~2"] == [entry.run_id for entry in await engine.approvals.list("run-1~2")]
 
     with pytest.raises(ApprovalNotFoundError, match="run-1~1 child, run-1~2 child"):
-        await engine.approve("run-1", "child", by="ann")
-    await engine.approve("run-1~2", "child", by="bob")
-    await engine.approve("run-1", "child", by="ann")
+        await engine.approvals.approve("run-1", "child", by="ann")
+    await engine.approvals.approve("run-1~2", "child", by="bob")
+    await engine.approvals.approve("run-1", "child", by="ann")
     assert ["ann", "bob"] == await in_time(run.result())
 
 
@@ -254,9 +254,9 @@ async def test_what_a_run_asks_itself_comes_before_what_its_children_ask(engine:
     run = await engine.start(asking_family, id="run-1")
     await has_asked(run, 2)
 
-    await engine.approve("run-1", "child", by="ann")
-    assert not (await engine.approve("run-1", "child", by="bob")).is_first
-    await engine.approve("run-1~1", "child", by="bob")
+    await engine.approvals.approve("run-1", "child", by="ann")
+    assert not (await engine.approvals.approve("run-1", "child", by="bob")).is_first
+    await engine.approvals.approve("run-1~1", "child", by="bob")
     assert ["ann", "bob"] == await in_time(run.result())
 
 

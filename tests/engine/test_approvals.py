@@ -42,7 +42,7 @@ async def test_an_approval_brings_the_form_as_its_type(engine: outlive.Engine, f
     run = await engine.start(asking, id="run-1")
     await waits(run)
 
-    decided = await engine.approve("run-1", "refund", by="ann", form=form, comment="fine")
+    decided = await engine.approvals.approve("run-1", "refund", by="ann", form=form, comment="fine")
     assert (True, True, "ann", {"cents": 5, "note": ""} if isinstance(form, Refund) else form) == (
         decided.approved,
         decided.is_first,
@@ -89,9 +89,9 @@ async def test_a_form_that_does_not_fit_decides_nothing(place: Place, form: Any,
         await waits(run)
 
         with pytest.raises(ApprovalFormError, match=f"approval 'refund' does not fit: {told}"):
-            await client.approve("run-1", "refund", by="ann", form=form)
-        assert ["pending"] == [entry.status for entry in await client.approvals("run-1")]
-        await client.approve("run-1", "refund", by="ann", form={"cents": 1})
+            await client.approvals.approve("run-1", "refund", by="ann", form=form)
+        assert ["pending"] == [entry.status for entry in await client.approvals.list("run-1")]
+        await client.approvals.approve("run-1", "refund", by="ann", form={"cents": 1})
         await in_time(run.result())
 
 
@@ -136,8 +136,10 @@ async def test_the_first_decision_is_the_only_one(place: Place) -> None:
         run = await engine.start(asking_plainly, id="run-1")
         await waits(run)
 
-        deciders = [(engine, client)[number % 2].approve("run-1", "go", by=f"p{number}") for number in range(10)]
-        answers = await asyncio.gather(*deciders, client.reject("run-1", "go", by="nay"))
+        deciders = [
+            (engine, client)[number % 2].approvals.approve("run-1", "go", by=f"p{number}") for number in range(10)
+        ]
+        answers = await asyncio.gather(*deciders, client.approvals.reject("run-1", "go", by="nay"))
         ((first, approved, _, _),) = await in_time(run.result())
         assert {first} == {answer.by for answer in answers}
         assert {approved} == {answer.approved for answer in answers}
@@ -170,9 +172,9 @@ async def test_a_decision_that_still_lies_in_the_inbox_counts(place: Place) -> N
         run = await engine.start(asking_plainly, id="run-1")
         await waits(run)
     async with place.engine(worker=False) as client:
-        assert (await client.approve("run-1", "go", by="ann")).is_first
-        assert "ann" == (await client.reject("run-1", "go", by="bob")).by
-        assert ["approved"] == [entry.status for entry in await client.approvals("run-1")]
+        assert (await client.approvals.approve("run-1", "go", by="ann")).is_first
+        assert "ann" == (await client.approvals.reject("run-1", "go", by="bob")).by
+        assert ["approved"] == [entry.status for entry in await client.approvals.list("run-1")]
     async with place.engine() as engine:
         assert [("ann", True, None, True)] == await in_time(engine.get("run-1").result())
 
@@ -185,7 +187,7 @@ async def test_a_first_decision_whose_answer_was_lost_is_still_first(place: Plac
     stores: list[FaultyStore] = []
     async with place.engine(worker=False, wrap=faulty(stores)) as client:
         stores[0].after["deliver"].append(unknown())
-        assert (await client.approve("run-1", "go", by="ann")).is_first
+        assert (await client.approvals.approve("run-1", "go", by="ann")).is_first
         assert 2 == stores[0].calls["deliver"]
 
 
@@ -196,7 +198,7 @@ async def test_a_decision_that_is_overtaken_gets_the_first_one_back(place: Place
         run = await engine.start(asking_plainly, id="run-1")
         await waits(run)
         stores[0].gates["deliver"] = asyncio.Event()
-        slow = asyncio.create_task(client.reject("run-1", "go", by="bob"))
+        slow = asyncio.create_task(client.approvals.reject("run-1", "go", by="bob"))
         await in_time(stores[0].waiting["deliver"].wait())
         await run.approve("go", by="ann")
         await in_time(run.result())
@@ -213,7 +215,7 @@ async def test_a_decision_that_the_end_of_the_run_overtakes_is_refused(place: Pl
         run = await engine.start(asking_plainly, id="run-1")
         await waits(run)
         stores[0].gates["deliver"] = asyncio.Event()
-        slow = asyncio.create_task(client.approve("run-1", "go", by="bob"))
+        slow = asyncio.create_task(client.approvals.approve("run-1", "go", by="bob"))
         await in_time(stores[0].waiting["deliver"].wait())
         await run.cancel()
         with pytest.raises(outlive.errors.RunCancelledError):
@@ -252,9 +254,9 @@ async def test_an_approval_that_was_not_asked_for_is_not_found(engine: outlive.E
     with pytest.raises(ApprovalNotFoundError):
         await run.approve("refund", by="ann", request="@approval/refund#2")
     with pytest.raises(RunNotFoundError):
-        await engine.approve("run-2", "refund", by="ann")
+        await engine.approvals.approve("run-2", "refund", by="ann")
     with pytest.raises(RunNotFoundError):
-        await engine.approvals("run-2")
+        await engine.approvals.list("run-2")
 
 
 async def test_no_decision_is_taken_before_it_is_asked_for(engine: outlive.Engine) -> None:

@@ -113,7 +113,7 @@ async def test_an_answer_outlives_its_caller(place: Place) -> None:
             await in_time(run.result())
         with suppress(EngineClosedError):
             await asking
-        assert await in_time(engine.answer(run.id, "square", "k")) == 9
+        assert await in_time(engine.asks.answer(run.id, "square", "k")) == 9
         assert len(await events_of(run, AskReceived)) == 1
 
 

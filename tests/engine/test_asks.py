@@ -198,7 +198,7 @@ async def test_the_same_key_is_the_same_ask(place: Place) -> None:
         await in_time(run.result())
         async with place.engine(worker=False) as other:
             again = await in_time(other.ask(run.id, "add", Item("cap", 7), key="evt-1"))
-            fetched = await in_time(other.answer(run.id, "add", "evt-1", reply=Total))
+            fetched = await in_time(other.asks.answer(run.id, "add", "evt-1", reply=Total))
         received = await events_of(run, AskReceived)
 
     assert first == again == {"items": 1, "cents": "1"}
@@ -238,7 +238,7 @@ async def test_a_timeout_leaves_the_ask_as_it_is() -> None:
     """The error says how to get the answer that comes later."""
     async with TestEngine() as engine:
         run = await engine.start(cart_that_begins_late, 1)
-        with pytest.raises(AskTimeoutError, match=r"the ask goes on, and engine\.answer") as caught:
+        with pytest.raises(AskTimeoutError, match=r"the ask goes on, and engine\.asks\.answer") as caught:
             await run.ask("add", Item("hat", 2), timeout=5)
         await run.signal("open")
 
@@ -254,7 +254,7 @@ async def test_an_answer_that_was_never_asked_for_is_an_error() -> None:
         with pytest.raises(AskNotFoundError, match="knows no ask 'add' with the key 'k'"):
             await run.answer("add", "k")
         with pytest.raises(RunNotFoundError):
-            await engine.answer("unknown", "add", "k")
+            await engine.asks.answer("unknown", "add", "k")
 
 
 class LookedAtStore:
@@ -418,7 +418,7 @@ async def test_an_ask_to_a_parked_run_says_so() -> None:
         run = await engine.start(cart_that_parks)
         with pytest.raises(RunParkedError) as caught:
             await run.ask("add", Item("hat", 1), key="k")
-        assert any("engine.answer" in note for note in caught.value.__notes__)
+        assert any("engine.asks.answer" in note for note in caught.value.__notes__)
         Parking.is_on = False
         await run.resume()
         assert await run.answer("add", "k") == 1
@@ -630,7 +630,7 @@ async def test_large_and_secret_answers_are_read_by_those_who_have_the_key(place
         assert await in_time(run.answer("echo", "first", reply=str)) == large * 2
     async with place.engine(worker=False) as client:
         with pytest.raises(UnreadableError):
-            await in_time(client.answer(run.id, "echo", "first"))
+            await in_time(client.asks.answer(run.id, "echo", "first"))
 
 
 async def test_a_thread_can_ask(engine: outlive.Engine) -> None:

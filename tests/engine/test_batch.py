@@ -359,20 +359,20 @@ async def test_rows_that_have_not_succeeded_are_a_batch_of_their_own(engine: out
         await batch.result()
     done = {item.result async for item in batch_items(batch) if item.error is None}
     assert 0 < len(done) < CHUNK_ITEMS_MAX
-    with pytest.raises(RunNotRetriableError, match=r"it is a batch.*get_batch\('b'\)\.retry_failed\(\)"):
+    with pytest.raises(RunNotRetriableError, match=r"it is a batch.*batches\.get\('b'\)\.retry_failed\(\)"):
         await engine.retry("b~chunk1")
     stage.values["repaired"] = True
     stage.calls.clear()
 
     async with place.engine(registry=Registry(), worker=False) as stranger:
-        again = await stranger.get_batch("b").retry_failed(id="b-2")
+        again = await stranger.batches.get("b").retry_failed(id="b-2")
 
     left = [n for n in rows if 10 * n not in done]
-    assert [10 * n for n in left] == await engine.get_batch("b-2").results()
+    assert [10 * n for n in left] == await engine.batches.get("b-2").results()
     assert sorted(stage.calls) == left
     assert (await engine.get(again.id).info()).tags == {"team": "a"}
     with pytest.raises(RunNotRetriableError, match=f"all of its {len(left)} items have succeeded"):
-        await engine.get_batch("b-2").retry_failed()
+        await engine.batches.get("b-2").retry_failed()
     assert "b-2" == (await batch.retry_failed(id="b-2")).id
     await (await engine.start_batch(double_row, [1], id="other")).results()
     with pytest.raises(RunExistsError, match="use another id"):
@@ -416,7 +416,7 @@ async def test_the_same_id_again_is_the_same_batch(engine: outlive.Engine) -> No
 
     first = await engine.start_batch(double_row, range(3), id="b", tags={"shop": "north"})
     again = await engine.start_batch(double_row, poisoned(), id="b")
-    found = engine.get_batch("b")
+    found = engine.batches.get("b")
 
     assert await in_time(first.results()) == await in_time(again.results()) == await in_time(found.results())
     assert sorted(stage.calls) == [0, 1, 2]
@@ -433,7 +433,7 @@ async def test_an_id_of_something_else_is_refused(engine: outlive.Engine) -> Non
     with pytest.raises(RunExistsError, match="a batch of double_row"):
         await engine.start_batch(grow_row, [1], id="batch")
     with pytest.raises(RunExistsError, match="not of a batch"):
-        await collect(engine.get_batch("run"))
+        await collect(engine.batches.get("run"))
 
 
 async def test_what_cannot_be_a_batch_is_refused_before_anything_is_stored(engine: outlive.Engine) -> None:

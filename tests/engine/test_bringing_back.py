@@ -369,9 +369,9 @@ async def test_approval_that_a_failure_closed_is_open_again(engine: TestEngine, 
     world.is_repaired = True
     await run.retry()
 
-    (entry,) = await engine.approvals(assignee="ann")
+    (entry,) = await engine.approvals.list(assignee="ann")
     assert (entry.run_id, entry.status, entry.closed_at, entry.reason) == ("r", "pending", None, "")
-    assert await engine.approve("r", "pay", by="ann")
+    assert await engine.approvals.approve("r", "pay", by="ann")
     assert await run.result() == "parcel of parcel, ann"
 
 
@@ -381,20 +381,20 @@ async def test_approval_of_a_child_is_open_again(engine: TestEngine) -> None:
     await fail(run)
     world.is_repaired = True
     await run.retry()
-    assert {entry.run_id for entry in await engine.approvals(assignee="ann", roots_only=False)} == {"r", "r~1"}
-    await engine.approve("r~1", "pay", by="ann")
+    assert {entry.run_id for entry in await engine.approvals.list(assignee="ann", roots_only=False)} == {"r", "r~1"}
+    await engine.approvals.approve("r~1", "pay", by="ann")
     assert await run.result() == "parcel of parcel, ann"
-    assert not await engine.approvals()
+    assert not await engine.approvals.list()
 
 
 async def test_approval_that_was_decided_before_the_failure_stays_decided(engine: TestEngine) -> None:
     """The run that goes on has the decision."""
     run = await engine.start(back_asking, id="r")
-    await engine.approve("r", "pay", by="bob")
+    await engine.approvals.approve("r", "pay", by="bob")
     await fail(run)
     world.is_repaired = True
     await run.retry()
-    assert not await engine.approvals()
+    assert not await engine.approvals.list()
     assert await run.result() == "parcel of parcel, bob"
 
 
@@ -413,12 +413,12 @@ async def test_question_that_is_asked_again_after_a_retry_has_another_decision(e
     """The decision was taken back with the question; nothing of it stands in the way of the next one."""
     run = await engine.start(back_asking_after_a_failure, id="r")
     await engine.settle()
-    assert (await engine.reject("r", "post", by="ann")).is_first
+    assert (await engine.approvals.reject("r", "post", by="ann")).is_first
     await fail(run)
 
     await run.retry()
     await engine.settle()
-    assert (await engine.approve("r", "post", by="bob")).is_first
+    assert (await engine.approvals.approve("r", "post", by="bob")).is_first
     assert await run.result() == "sent by post"
 
 
@@ -430,9 +430,9 @@ async def test_fork_of_a_retried_run_asks_what_its_origin_asks(engine: TestEngin
     await run.retry()
     await outlive_waits(run)
     await engine.fork("r", id="f")
-    assert [entry.run_id for entry in await engine.approvals()] == ["f", "r"]
+    assert [entry.run_id for entry in await engine.approvals.list()] == ["f", "r"]
     for run_id in ("f", "r"):
-        await engine.approve(run_id, "pay", by=run_id)
+        await engine.approvals.approve(run_id, "pay", by=run_id)
         assert await engine.get(run_id).result() == f"parcel of parcel, {run_id}"
 
 
@@ -456,10 +456,10 @@ async def test_promises_and_asks_that_a_failure_closed_are_open_again(engine: Te
     await fail(run)
     promise = (await run.published())["promise"]
     with pytest.raises(RunFinishedError):
-        await engine.resolve(promise, "too early")
+        await engine.promises.resolve(promise, "too early")
     world.is_repaired = True
     await run.retry()
-    assert await engine.resolve(promise, "kept")
+    assert await engine.promises.resolve(promise, "kept")
     assert await run.ask("more", "paper", key="k") == "parcel of parcel and paper"
     assert await run.result() == "kept"
 

@@ -103,7 +103,7 @@ async def test_what_workers_can_run_is_listed(memory_place: Place) -> None:
     async with stranger(memory_place) as client:
         async with memory_place.engine() as engine:
             await described(engine)
-            found = {(it.name, it.version): it for it in await client.workflows()}
+            found = {(it.name, it.version): it for it in await client.workflows.list()}
             new, old = found["named_order", 3], found["named_order", 2]
             assert (new.workers, old.workers) == (1, 1)
             assert new.arguments is not None
@@ -111,7 +111,7 @@ async def test_what_workers_can_run_is_listed(memory_place: Place) -> None:
             assert new.arguments["properties"]["rush"] == {"type": "boolean"}
             assert old.result == {"type": "string"}
             assert not [name for name, _ in found if name.startswith("outlive.")]
-        assert {it.workers for it in await client.workflows()} == {0}
+        assert {it.workers for it in await client.workflows.list()} == {0}
         assert (await client.start_by_name("named_order", {"id": 1}, id="later")).id == "later"
 
 
@@ -196,7 +196,7 @@ async def test_a_worker_describes_its_workflows_in_a_moment(
             await until(has_tried)
 
         async def is_known() -> bool:
-            return any(it.name == "named_order" for it in await engine.workflows())
+            return any(it.name == "named_order" for it in await engine.workflows.list())
 
         await until(is_known)
         describer.close()

@@ -177,7 +177,7 @@ async def test_items_of_a_batch_begin_when_their_chunk_begins(place: Place) -> N
         batch = await client.start_batch(clock_item, [1, 2], id="b")
         place.clock.skip(seconds=3 * HOUR)
     async with place.engine() as engine:
-        batch = engine.get_batch("b")
+        batch = engine.batches.get("b")
         chunk = engine.get("b~chunk1")
         await until(partial(is_there, engine, chunk.id))
         assert is_whole(await left_of(place, chunk))

@@ -258,7 +258,7 @@ async def test_a_damaged_message_is_set_aside(place: Place, damage: str, told: s
         assert "a before on" == await in_time(run.result())
         (fact,) = await events_of(run, MessageSetAside)
         assert fact.reason.startswith(f"its row in the inbox is damaged: {told}")
-        (found,) = await run.set_aside()
+        (found,) = await run.dead_letters()
         assert ("go", None) == (found.name, found.value)
 
 
@@ -267,7 +267,7 @@ async def test_a_damaged_decision_is_asked_for_again(place: Place) -> None:
     async with place.engine() as engine:
         await has_asked(await engine.start(asking, id="run-1"))
     async with place.engine(worker=False) as client:
-        await client.approve("run-1", "refund", by="ann", form={"cents": 1})
+        await client.approvals.approve("run-1", "refund", by="ann", form={"cents": 1})
         change(place, "UPDATE t_inbox SET payload = '{'")
     async with place.engine() as engine:
         run = engine.get("run-1")
@@ -320,11 +320,11 @@ async def test_a_damaged_ask_is_answered_with_an_error(place: Place, damage: str
         change(place, f"UPDATE t_inbox SET {damage}")
     async with place.engine() as engine:
         with pytest.raises(outlive.errors.AskFailedError, match="UnreadableError"):
-            await in_time(engine.answer("run-1", "name", "k"))
+            await in_time(engine.asks.answer("run-1", "name", "k"))
         assert "BOB" == await in_time(engine.ask("run-1", "name", "bob", key="k2"))
         change(place, "UPDATE t_inbox_keys SET answer = '{'")
         with pytest.raises(outlive.errors.AskFailedError, match="the stored answer is damaged"):
-            await in_time(engine.answer("run-1", "name", "k2"))
+            await in_time(engine.asks.answer("run-1", "name", "k2"))
 
 
 @pytest.mark.parametrize("damage", ["payload = '{'", "kind = 'letter'"])

@@ -268,27 +268,27 @@ async def test_open_approvals_of_all_runs_are_listed(engine: Any) -> None:
     for run in runs:
         await waits(run)
 
-    inbox = await engine.approvals(assignee="finance")
+    inbox = await engine.approvals.list(assignee="finance")
     assert [(it.run_id, it.name, it.title, it.assignees) for it in inbox] == [
         (f"run-{number}", "refund", f"Refund {number}?", ("finance",)) for number in range(3)
     ]
     assert {it.status for it in inbox} == {"pending"}
     assert all(timedelta(minutes=59) < it.deadline - it.requested_at <= timedelta(hours=1) for it in inbox)
     assert all(timedelta(0) <= it.age < timedelta(hours=1) for it in inbox)
-    assert [it.run_id for it in await engine.approvals(assignee="bob")] == ["run-0~1", "run-1~1", "run-2~1"]
-    assert [it.run_id for it in await engine.approvals(tags={"n": "1"})] == ["run-1"]
-    assert len(await engine.approvals()) == 6
-    page = await engine.approvals(assignee="finance", limit=2)
-    assert [it.run_id for it in await engine.approvals(assignee="finance", limit=2, after=page.next)] == ["run-2"]
+    assert [it.run_id for it in await engine.approvals.list(assignee="bob")] == ["run-0~1", "run-1~1", "run-2~1"]
+    assert [it.run_id for it in await engine.approvals.list(tags={"n": "1"})] == ["run-1"]
+    assert len(await engine.approvals.list()) == 6
+    page = await engine.approvals.list(assignee="finance", limit=2)
+    assert [it.run_id for it in await engine.approvals.list(assignee="finance", limit=2, after=page.next)] == ["run-2"]
 
-    await engine.approve("run-1", "refund", by="ann")
+    await engine.approvals.approve("run-1", "refund", by="ann")
     await engine.cancel("run-2")
     with pytest.raises(outlive.errors.RunCancelledError):
         await runs[2].result()
-    assert [it.run_id for it in await engine.approvals(assignee="finance")] == ["run-0"]
-    assert [it.status for it in await engine.approvals("run-1")] == ["approved", "pending"]
+    assert [it.run_id for it in await engine.approvals.list(assignee="finance")] == ["run-0"]
+    assert [it.status for it in await engine.approvals.list("run-1")] == ["approved", "pending"]
     with pytest.raises(ValueError, match="either run_id or assignee"):
-        await engine.approvals("run-1", assignee="ann")
+        await engine.approvals.list("run-1", assignee="ann")
     assert [] == await check_store(store_of(engine))
 
 
@@ -308,7 +308,7 @@ async def test_a_run_that_is_busy_is_in_the_inbox_too() -> None:
         await engine.start(asking_while_busy, id="run-1")
 
         async def is_listed() -> bool:
-            return [it.name for it in await engine.approvals()] == ["go"]
+            return [it.name for it in await engine.approvals.list()] == ["go"]
 
         await until(is_listed)
         assert (await engine.get("run-1").status()) == "running"

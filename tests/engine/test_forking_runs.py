@@ -392,7 +392,7 @@ async def test_open_asks_stay_with_the_run_that_was_asked(engine: TestEngine) ->
     assert await run.result() == [7, 8]
     assert [await taken, await buffered] == [14, 16]
     with pytest.raises(AskNotFoundError):
-        await engine.answer(fork.id, "double", "l")
+        await engine.asks.answer(fork.id, "double", "l")
     again = await engine.fork(fork.id)
     assert await again.result() == [7, 100]
 
@@ -404,7 +404,7 @@ async def test_edit_that_changes_an_answer_changes_it_in_the_fork_only(engine: T
     fork = await engine.fork(run.id, set={"fork_price": 9})
 
     assert [await run.result(), await fork.result()] == [14, 18]
-    assert await engine.answer(run.id, "price", "k") == 14
+    assert await engine.asks.answer(run.id, "price", "k") == 14
 
 
 @outlive.step
@@ -433,7 +433,7 @@ async def test_promise_of_a_fork_has_an_id_of_its_own(engine: TestEngine) -> Non
 
     assert [promise_id.partition(":")[0] for promise_id in calls] == ["origin", "again"]
     for value, promise_id in enumerate(calls):
-        assert await engine.resolve(promise_id, value)
+        assert await engine.promises.resolve(promise_id, value)
     assert [await run.result(), await again.result()] == [0, 1]
     assert await behind.why() == f"it waits for promise behind:{(await behind.why()).rpartition(':')[2]}"
     assert await (await engine.fork("origin")).result() == 0

@@ -155,7 +155,7 @@ async def test_batch_comes_with_its_results_and_its_blobs(place: Place, elsewher
     async with elsewhere.engine() as engine:
         for text in texts:
             await engine.import_run(text)
-        assert wanted == await in_time(engine.get_batch("many").results())
+        assert wanted == await in_time(engine.batches.get("many").results())
     assert [] == await problems_of(elsewhere)
 
 

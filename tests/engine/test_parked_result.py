@@ -171,7 +171,7 @@ async def test_who_waits_for_a_batch_waits_for_a_store_that_is_away() -> None:
         await stage.gate("1").reached()
         faults = stores[0].before["find_runs"]
         faults.extend(unavailable() for _ in range(6))
-        waiting = asyncio.ensure_future(client.get_batch("b").result())
+        waiting = asyncio.ensure_future(client.batches.get("b").result())
 
         async def is_back() -> bool:
             return not faults

@@ -97,12 +97,12 @@ async def test_a_promise_is_settled_from_another_process(place: Place) -> None:
         assert promise.startswith("order-7:")
         assert f"it waits for promise {promise}" == await run.why()
     async with place.engine(worker=False, registry=registry_of()) as client:
-        assert await client.resolve(promise, {"approved": True, "day": "2024-02-29"})
+        assert await client.promises.resolve(promise, {"approved": True, "day": "2024-02-29"})
     async with place.engine() as engine:
         run = engine.get("order-7")
         expected = Verdict(approved=True, day=date(2024, 2, 29))
         assert repr(expected) == await in_time(run.result())
-        assert not await engine.resolve(promise, expected)
+        assert not await engine.promises.resolve(promise, expected)
         assert 1 == len(await events_of(run, SignalReceived)) == len(await events_of(run, PromiseMade))
 
 
@@ -111,9 +111,9 @@ async def test_a_promise_is_settled_once() -> None:
     async with TestEngine() as engine:
         run = await engine.start(promised, "any")
         promise = await link_of(engine, run)
-        settled = await asyncio.gather(*(engine.resolve(promise, number) for number in range(5)))
+        settled = await asyncio.gather(*(engine.promises.resolve(promise, number) for number in range(5)))
         assert 1 == sum(settled)
-        assert not await engine.fail(promise, ValueError("too late"))
+        assert not await engine.promises.fail(promise, ValueError("too late"))
         assert repr(settled.index(True)) == await run.result()
 
 
@@ -129,7 +129,7 @@ async def test_a_promise_that_is_failed_raises_where_it_is_awaited(error: Except
     """As the error itself, if the workflow can know its class."""
     async with TestEngine() as engine:
         run = await engine.start(promised, "verdict", id="order-7")
-        assert await engine.fail(await link_of(engine, run), error)
+        assert await engine.promises.fail(await link_of(engine, run), error)
         assert heard in await run.result()
 
 
@@ -140,8 +140,8 @@ async def test_a_value_of_another_type_is_refused_before_it_is_accepted(value: A
         run = await engine.start(promised, "verdict")
         promise = await link_of(engine, run)
         with pytest.raises(PromiseTypeError, match="takes a value of type Verdict"):
-            await engine.resolve(promise, value)
-        assert await engine.resolve(promise, Verdict(approved=False, day=date(2024, 1, 1)))
+            await engine.promises.resolve(promise, value)
+        assert await engine.promises.resolve(promise, Verdict(approved=False, day=date(2024, 1, 1)))
         assert "approved=False" in await run.result()
 
 
@@ -150,12 +150,12 @@ async def test_a_value_that_only_the_code_can_refuse_is_set_aside() -> None:
     async with TestEngine() as engine:
         run = await engine.start(promised, "even")
         promise = await link_of(engine, run)
-        assert await engine.resolve(promise, {"number": 3})
+        assert await engine.promises.resolve(promise, {"number": 3})
         await engine.settle()
         assert f"it waits for promise {promise} (1 message was set aside: it cannot be read as Even" in await run.why()
-        assert ["promise"] == [found.kind for found in await engine.set_aside(run.id)]
-        assert await engine.resolve(promise, Even(number=4))
-        assert not await engine.resolve(promise, {"number": 6})
+        assert ["promise"] == [found.kind for found in await engine.dead_letters.list(run.id)]
+        assert await engine.promises.resolve(promise, Even(number=4))
+        assert not await engine.promises.resolve(promise, {"number": 6})
         assert "Even(number=4)" == await run.result()
 
 
@@ -182,9 +182,9 @@ async def settle_both(engine: outlive.Engine, run_id: str) -> None:
     made = await events_of(engine.get(run_id), PromiseMade)
     if len(made) < 2:
         return
-    await engine.resolve(links[0], 7)
+    await engine.promises.resolve(links[0], 7)
     await engine.skip(seconds=3601)
-    await engine.resolve(links[1], "at last")
+    await engine.promises.resolve(links[1], "at last")
 
 
 async def test_a_promise_is_kept_until_it_is_awaited() -> None:
@@ -207,7 +207,7 @@ async def settle_once(engine: outlive.Engine, run_id: str) -> None:
     """The world settles what it was sent; after a crash the driver does so again."""
     await engine.settle()  # type: ignore[attr-defined]
     if links:
-        await engine.resolve(links[-1], 41)
+        await engine.promises.resolve(links[-1], 41)
 
 
 @pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
@@ -230,7 +230,7 @@ async def test_a_settlement_that_was_not_answered_is_sent_again(place: Place) ->
         run = await engine.start(promised, "any")
         promise = await link_of(engine, run)
         stores[0].after["deliver"].append(unknown())
-        assert not await engine.resolve(promise, 5)
+        assert not await engine.promises.resolve(promise, 5)
         assert "5" == await in_time(run.result())
 
 
@@ -240,18 +240,18 @@ async def test_what_cannot_be_settled_says_why() -> None:
         run = await engine.start(promised, "any", id="order-7")
         promise = await link_of(engine, run)
         with pytest.raises(PromiseNotFoundError, match="not the id of a promise"):
-            await engine.resolve("order-7", 1)
+            await engine.promises.resolve("order-7", 1)
         with pytest.raises(PromiseNotFoundError, match="'order-7' has made no such promise"):
-            await engine.resolve(promise[:-1] + ("0" if promise[-1] != "0" else "1"), 1)
+            await engine.promises.resolve(promise[:-1] + ("0" if promise[-1] != "0" else "1"), 1)
         with pytest.raises(RunNotFoundError, match="order-8"):
-            await engine.resolve(promise.replace("order-7", "order-8"), 1)
+            await engine.promises.resolve(promise.replace("order-7", "order-8"), 1)
         with pytest.raises(ArgumentTypeError, match="give an exception"):
-            await engine.fail(promise, "no")  # type: ignore[arg-type]
+            await engine.promises.fail(promise, "no")  # type: ignore[arg-type]
         await run.cancel()
         with pytest.raises(outlive.errors.RunCancelledError):
             await run.result()
         with pytest.raises(RunFinishedError, match="cancelled"):
-            await engine.resolve(promise, 1)
+            await engine.promises.resolve(promise, 1)
 
 
 @outlive.workflow
@@ -270,13 +270,13 @@ async def test_a_promise_ends_with_its_generation() -> None:
     async with TestEngine() as engine:
         run = await engine.start(promises_by_generation, 1, id="order-7")
         first = await link_of(engine, run)
-        assert await engine.resolve(first, 1)
+        assert await engine.promises.resolve(first, 1)
         await run.signal("next")
         second = await link_of(engine, run)
         assert first != second
         with pytest.raises(PromiseNotFoundError, match="a run that had this id before"):
-            await engine.resolve(first, 1)
-        assert await engine.resolve(second, 2)
+            await engine.promises.resolve(first, 1)
+        assert await engine.promises.resolve(second, 2)
         assert 2 == await run.result()
 
 
@@ -309,5 +309,5 @@ def test_sync_code_settles_promises() -> None:
         run = engine.start(promised, "any")
         while not links:
             run.status()
-        assert engine.resolve(links[-1], 3)
+        assert engine.promises.resolve(links[-1], 3)
         assert "3" == run.result()

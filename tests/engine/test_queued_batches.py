@@ -278,7 +278,7 @@ async def test_batch_of_an_earlier_release_goes_on_as_it_was(place: Place) -> No
         ((outcome, _),) = await store.commit([birth("old", event, [])])
         assert outcome is Outcome.COMMITTED
 
-        batch = engine.get_batch("old")
+        batch = engine.batches.get("old")
         assert await in_time(batch.results()) == [2, 4, 6, 8, 10]
         chunks = await engine.list(id_prefix="old~chunk")
         assert {(run.queue, run.tags["outlive.lanes"]) for run in chunks} == {("", "3")}

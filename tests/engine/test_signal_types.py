@@ -69,7 +69,7 @@ async def test_an_undeclared_wrong_type_is_set_aside_and_the_receiver_waits_on(
 
         reason = "it cannot be read as Payment: Expected `int`, got `str` - at `$.cents`"
         assert f"it waits for signal 'paid' (1 message was set aside: {reason})" == await run.why()
-        (found,) = await engine.set_aside("run-1")
+        (found,) = await engine.dead_letters.list("run-1")
         assert ("run-1", "signal", "paid", reason) == (found.run_id, found.kind, found.name, found.reason)
         assert {"cents": "five"} == found.value
 
@@ -95,7 +95,7 @@ async def test_a_message_that_was_set_aside_can_be_sent_again_to_code_that_reads
     spec = listening_typed.spec
     fixed.add_workflow(type(spec)(name=spec.name, version=1, fn=listen_to_text, signature=spec.signature))
     async with place.engine(registry=fixed) as second:
-        (found,) = await second.set_aside("run-1")
+        (found,) = await second.dead_letters.list("run-1")
         await second.signal("run-1", found.name, found.value)
         assert Payment(5) == await in_time(second.get("run-1").result())
 
@@ -125,7 +125,7 @@ async def test_an_untyped_container_is_that_container(
     await run.signal("thing", right)
 
     assert await in_time(run.result()) == right
-    assert [it.value for it in await engine.set_aside(run.id)] == [wrong]
+    assert [it.value for it in await engine.dead_letters.list(run.id)] == [wrong]
 
 
 @outlive.workflow(signals={"paid": Payment, "any": dict})

@@ -160,8 +160,8 @@ async def test_approval_asks_people() -> None:
     parsed = stepping("approval", "{ use: approval, with: { title: Pay?, assignees: [ann], deadline: 2d } }")
     async with TestEngine() as engine:
         run = await engine.start(parsed, id="approval-1")
-        [request] = await engine.approvals(assignee="ann")
-        await engine.reject("approval-1", "one", by="ann", comment="too dear")
+        [request] = await engine.approvals.list(assignee="ann")
+        await engine.approvals.reject("approval-1", "one", by="ann", comment="too dear")
         decided = await run.result()
 
     assert (request.name, request.title) == ("one", "Pay?")

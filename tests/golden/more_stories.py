@@ -102,7 +102,7 @@ async def tell_refund(url: str) -> str:
     async with TestEngine(url) as engine:
         run = await engine.start(refund, 4200, id="golden-refund")
         await engine.skip(hours=2)
-        await engine.approve(run.id, "refund", by="ann", comment="of course")
+        await engine.approvals.approve(run.id, "refund", by="ann", comment="of course")
         await run.result()
         return await engine.export(run.id)
 
@@ -131,9 +131,9 @@ async def tell_claim(url: str) -> str:
         await engine.signal(run.id, "number", "seven")
         await engine.signal(run.id, "number", 7)
         await engine.skip(hours=1)
-        await engine.approve(run.id, "sum", by="ann", form={"cents": 5})
+        await engine.approvals.approve(run.id, "sum", by="ann", form={"cents": 5})
         await engine.skip(hours=1)
-        await engine.approve(run.id, "sum", by="ann", form={"cents": 6})
+        await engine.approvals.approve(run.id, "sum", by="ann", form={"cents": 6})
         await run.result()
         return await engine.export(run.id)
 

@@ -47,7 +47,7 @@ async def tell_rest(url: str) -> str:
         await client.retry("golden-tailor", reason="the rule is back")
         await client.skip(seconds=5000)
     async with TestEngine(url, clock=clock) as engine:
-        await engine.approve("golden-tailor", "cut", by="ann")
+        await engine.approvals.approve("golden-tailor", "cut", by="ann")
         await engine.get("golden-tailor").result()
         return await engine.export("golden-tailor")
 

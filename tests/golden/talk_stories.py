@@ -53,8 +53,8 @@ async def tell_talk(url: str) -> str:
         await engine.start(listener, id="golden-listener")
         run = await engine.start(talk, id="golden-talk")
         await engine.settle()
-        await engine.fail(sent[1], ValueError("no such word"))
-        await engine.resolve(sent[0], 5)
+        await engine.promises.fail(sent[1], ValueError("no such word"))
+        await engine.promises.resolve(sent[0], 5)
         await run.result()
         return await engine.export(run.id)
 

@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive._values.approval import NewLink
-from outlive.client.approval import Approvals
+from outlive.client.approval import Decider
 from outlive.errors import ApprovalNotFoundError
 from outlive.http import Api
 from outlive.testing import TestEngine
@@ -34,7 +34,7 @@ async def engine() -> AsyncIterator[TestEngine]:
 
 async def link_for(engine: TestEngine, run_id: str = "run-0", *, approved: bool = True) -> NewLink:
     """A link for Ann."""
-    return await engine.links.create(run_id, "refund", approved=approved, by="ann")
+    return await engine.approvals.links.create(run_id, "refund", approved=approved, by="ann")
 
 
 async def test_opening_a_link_does_nothing(engine: TestEngine) -> None:
@@ -65,7 +65,7 @@ async def test_a_link_decides_once_and_as_the_person_it_is_for(engine: TestEngin
     assert [entry.status for entry in await engine.get("run-1").approvals()] == ["pending"]
     (entry,) = await engine.audit.list(verb="reject")
     assert (entry.actor, entry.target, entry.via) == ("ann", "run-0", "link")
-    assert (await engine.links.use(other.token, comment="fine")).approved
+    assert (await engine.approvals.links.use(other.token, comment="fine")).approved
 
 
 async def test_a_person_who_presses_the_button_sees_a_page(engine: TestEngine) -> None:
@@ -89,13 +89,13 @@ async def test_a_link_is_refused_without_saying_why(engine: TestEngine) -> None:
     made, other, short = (
         await link_for(engine),
         await link_for(engine, "run-1"),
-        await engine.links.create("run-1", "refund", approved=True, by="ann", expires=timedelta(minutes=1)),
+        await engine.approvals.links.create("run-1", "refund", approved=True, by="ann", expires=timedelta(minutes=1)),
     )
     _, own_id, _ = made.token.split("_", 2)
     _, other_id, secret = other.token.split("_", 2)
     key = (await engine.keys.create("ci")).secret
     await engine.skip(minutes=1)
-    await engine.reject("run-0", "refund", by="bob")
+    await engine.approvals.reject("run-0", "refund", by="bob")
     stranger = Caller(Api(engine, auth="keys"), address=FAR)
     wrong = ["x", f"old_{own_id}_{secret}", f"old_{'a' * 16}_{secret}", key, short.token, made.token]
     answers = [await stranger.post(f"/decide/{token}") for token in wrong]
@@ -119,13 +119,13 @@ async def test_a_link_is_not_for_a_run_that_takes_the_id_later(
         await engine.start(shop.api_refund, id="run-0", on_conflict="replace")
         await engine.settle()
 
-    decide = Approvals.decide
+    decide = Decider.decide
 
-    async def decide_late(self: Approvals, *args: Any, **options: Any) -> Any:
+    async def decide_late(self: Decider, *args: Any, **options: Any) -> Any:
         await replace_run()
         return await decide(self, *args, **options)
 
-    monkeypatch.setattr(Approvals, "decide", decide_late)
+    monkeypatch.setattr(Decider, "decide", decide_late)
     stranger = Caller(Api(engine, auth="keys"), address=FAR)
     answers = [await stranger.post(made.path), await stranger.get(made.path), await stranger.post(made.path)]
 
@@ -136,7 +136,7 @@ async def test_a_link_is_not_for_a_run_that_takes_the_id_later(
 async def test_two_clicks_at_once_are_one_decision(engine: TestEngine) -> None:
     """Both go to the store; one decides."""
     made = await link_for(engine)
-    outcomes = await asyncio.gather(*(engine.links.use(made.token) for _ in range(2)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(engine.approvals.links.use(made.token) for _ in range(2)), return_exceptions=True)
 
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Approval", "LinkRefusedError"]
     assert len(await engine.audit.list(verb="approve")) == 1
@@ -145,7 +145,7 @@ async def test_two_clicks_at_once_are_one_decision(engine: TestEngine) -> None:
 async def test_a_link_is_made_for_what_a_run_waits_for(engine: TestEngine) -> None:
     """By an administrator over HTTP, with a row in the log; not for something else."""
     with pytest.raises(ApprovalNotFoundError):
-        await engine.links.create("run-0", "nothing", approved=True, by="ann")
+        await engine.approvals.links.create("run-0", "nothing", approved=True, by="ann")
     key = await engine.keys.create("desk", scope="admin")
     desk = Caller(Api(engine, auth="keys"), key=key.secret)
     made = await desk.post("/api/v1/runs/run-0/approvals/refund/links", {"approved": True, "by": "ann"})
@@ -161,7 +161,7 @@ async def test_what_a_page_shows_is_escaped() -> None:
     async with TestEngine() as engine:
         await engine.start(hostile_refund, id="run-0")
         await engine.settle()
-        made = await engine.links.create("run-0", "refund", approved=True, by="<b>ann</b>")
+        made = await engine.approvals.links.create("run-0", "refund", approved=True, by="<b>ann</b>")
         page = await Caller(Api(engine)).get(made.path)
 
     assert b"<img" not in page.body

@@ -312,7 +312,7 @@ async def test_batches_are_started_by_name_and_their_items_paged(api: Caller, en
     body = {"workflow": "api_fussy", "rows": [0, 1, 2, 3, 4]}
     first, again = [await api.post("/api/v1/batches", body, headers={"idempotency-key": "b"}) for _ in range(2)]
     batch = f"/api/v1/batches/{first.data['id']}"
-    await engine.get_batch(first.data["id"]).result()
+    await engine.batches.get(first.data["id"]).result()
     whole = await api.get(batch)
     pages = [await api.get(f"{batch}/items?limit=3")]
     pages.append(await api.get(f"{batch}/items?limit=3&after={pages[0].data['next']}"))

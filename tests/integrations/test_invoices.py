@@ -122,8 +122,8 @@ async def test_a_person_decides_about_a_large_order(outside: Outside) -> None:
     """A no ends it before the bank is asked; a yes has the name of who gave it."""
     refused, granted = [await outside.place(number, PALACE) for number in ("i-1", "i-2")]
     await outside.engine.settle()
-    await outside.engine.reject(refused.id, "credit", by="bob")
-    await outside.engine.approve(granted.id, "credit", by="eve", form={"note": "known for years"})
+    await outside.engine.approvals.reject(refused.id, "credit", by="bob")
+    await outside.engine.approvals.approve(granted.id, "credit", by="eve", form={"note": "known for years"})
     await outside.settle("i-2", "evt-2")
     with pytest.raises(outlive.errors.RunFailedError, match="bob says no to i-1"):
         await refused.result()

@@ -120,10 +120,10 @@ async def test_graph_goes_on_in_another_engine_after_each_question(tmp_path: Pat
     async with outlive.Engine(store) as engine:
         await is_asked(await engine.start(work_in_garden, id="garden-1"), "plant")
     async with outlive.Engine(store) as engine:
-        await engine.approve("garden-1", "plant", by="ann")
+        await engine.approvals.approve("garden-1", "plant", by="ann")
         await is_asked(engine.get("garden-1"), "interrupt")
     async with outlive.Engine(store) as engine:
-        await engine.reject("garden-1", "interrupt", by="bob", comment="no")
+        await engine.approvals.reject("garden-1", "interrupt", by="bob", comment="no")
         log = await (await engine.start(work_in_garden, id="garden-1")).result()
 
     assert ["soil", "dug here", "dug there", "True bob did not allow this call: no"] == log

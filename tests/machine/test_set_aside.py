@@ -60,7 +60,7 @@ async def test_a_snapshot_keeps_what_was_set_aside(place: Place) -> None:
         assert (f"{snapshot.events}.0", "second") == (fact.message, fact.name)
     async with place.engine() as engine:
         assert [("first", "one"), ("second", "two")] == [
-            (found.name, found.value) for found in await engine.set_aside("run-1")
+            (found.name, found.value) for found in await engine.dead_letters.list("run-1")
         ]
         await engine.signal("run-1", "second", 2)
         assert Data(3) == (await in_time(engine.get("run-1").result())).data

@@ -166,7 +166,7 @@ async def test_a_run_is_started_by_name_found_and_counted(remote: Remote) -> Non
     assert first.id == again.id == "parcel-2"
     assert [run.id for run in await remote.list(tags={"to": "bob"}, status="waiting")] == ["parcel-2"]
     assert await remote.count(workflow="send_parcel") == 1
-    assert {it.name for it in await remote.workflows()} >= {"send_parcel", "break_parcel"}
+    assert {it.name for it in await remote.workflows.list()} >= {"send_parcel", "break_parcel"}
     await first.cancel(reason="not needed")
     with pytest.raises(RunCancelledError, match="not needed"):
         await first.result(timeout=30)
@@ -208,7 +208,7 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
     bad = await remote.start_batch("label_parcel", [1, 0], id="labels-2")
 
     assert await good.results(timeout=30) == ["1 g", "2 g", "3 g"]
-    assert ((await good.info()).succeeded, remote.get_batch("labels-1").id) == (3, "labels-1")
+    assert ((await good.info()).succeeded, remote.batches.get("labels-1").id) == (3, "labels-1")
     assert [item.status async for item in bad.outcomes(timeout=30)] == ["succeeded", "failed"]
     result, error = await bad.results(timeout=30)
     assert (result, type(error)) == ("1 g", RunFailedError)
@@ -239,17 +239,17 @@ async def test_items_of_a_batch_come_as_they_finish() -> None:
         await engine.start_batch(pass_numbered_gate, range(3), id="gates")
         gates[2].set()
         seen = []
-        async for item in remote.get_batch("gates").items():
+        async for item in remote.batches.get("gates").items():
             seen.append(item.index)
             if seen == [2]:
                 gates[0].set()
             elif seen == [2, 0]:
                 gates[1].set()
         assert seen == [2, 0, 1]
-        assert [item.result async for item in remote.get_batch("gates").items()] == [0, 1, 2]
+        assert [item.result async for item in remote.batches.get("gates").items()] == [0, 1, 2]
         tolerance = outlive.limits.Tolerance(failures=0)
         await engine.start_batch(pass_numbered_gate, [13], id="unlucky", tolerate=tolerance)
-        items = remote.get_batch("unlucky").items()
+        items = remote.batches.get("unlucky").items()
         assert (await anext(items)).status == "failed"
         with pytest.raises(RunFailedError):
             await anext(items)
@@ -264,12 +264,12 @@ async def test_promises_are_settled_and_the_inbox_is_seen(remote: Remote) -> Non
             return str(shown["promise"])
         raise AssertionError
 
-    assert await remote.resolve(await promise_of(kept), "yours") is True
-    assert await remote.resolve(await promise_of(kept), "mine") is False
-    assert await remote.fail(await promise_of(broken), ValueError("sold out")) is True
+    assert await remote.promises.resolve(await promise_of(kept), "yours") is True
+    assert await remote.promises.resolve(await promise_of(kept), "mine") is False
+    assert await remote.promises.fail(await promise_of(broken), ValueError("sold out")) is True
     assert (await asked_for(kept)) == "ship"
-    assert [(it.name, it.title) for it in await remote.approvals("kept")] == [("ship", "yours")]
-    assert "kept" in [it.run_id for it in await remote.approvals(workflow="promise_parcel")]
+    assert [(it.name, it.title) for it in await remote.approvals.list("kept")] == [("ship", "yours")]
+    assert "kept" in [it.run_id for it in await remote.approvals.list(workflow="promise_parcel")]
     await kept.approve("ship")
     assert await kept.result(timeout=30) == "yours"
 
@@ -394,7 +394,7 @@ async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
         (lambda it: it.signal("parcel-1", ""), InvalidArgumentError),
         (lambda it: it.get(7).why(), ArgumentTypeError),
         (lambda it: it.list(limit=0), InvalidArgumentError),
-        (lambda it: it.fail("promise", "no exception"), ArgumentTypeError),
+        (lambda it: it.promises.fail("promise", "no exception"), ArgumentTypeError),
         (lambda it: it.start_batch(label_parcel, 7), ArgumentTypeError),
         (lambda it: it.schedules.set("digest", "daily", tell_numbers), ArgumentTypeError),
         (lambda it: it.events.send("parcel.sent", object()), ArgumentTypeError),
@@ -511,11 +511,11 @@ async def test_what_an_engine_does_besides_is_done_over_http(remote: Remote) -> 
 
     shipping = await remote.start(ship_parcel, id="shipping")
     assert (await asked_for(shipping)) == "ship"
-    link = await remote.links.create("shipping", "ship", approved=True, by="ann")
-    assert (await remote.links.use(link.path.rpartition("/")[2])).by == "ann"
+    link = await remote.approvals.links.create("shipping", "ship", approved=True, by="ann")
+    assert (await remote.approvals.links.use(link.path.rpartition("/")[2])).by == "ann"
     assert await shipping.result(timeout=30) == "ann"
     assert [it.name for it in await shipping.approvals()] == ["ship"]
-    assert await shipping.set_aside() == []
+    assert await shipping.dead_letters() == []
 
     await remote.events.add_sink("crm", "https://example.org/crm", types=["order.*"])
     assert [(it.name, it.types) for it in await remote.events.sinks()] == [("crm", ("order.*",))]

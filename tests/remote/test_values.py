@@ -70,7 +70,7 @@ async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
     async with TestEngine() as engine:
         await engine.start(values_refund, "o-1", id="refund-1")
         await engine.settle()
-        await engine.approve("refund-1", "refund", by="ann", form={"cents": 5}, comment="fine")
+        await engine.approvals.approve("refund-1", "refund", by="ann", form={"cents": 5}, comment="fine")
         await engine.settle()
         for number, key in enumerate(("ann", "bob", "bob")):
             await engine.start(values_mail, key, id=f"mail-{number}", key=key)
@@ -95,9 +95,9 @@ class Way(NamedTuple):
 WAYS = {
     "run": Way(lambda it: it.info("refund-1"), "/runs/refund-1", "runs show refund-1", "run"),
     "runs": Way(lambda it: it.list(), "/runs", "runs list", "runs"),
-    "open approvals": Way(lambda it: it.approvals(), "/approvals", "approvals list", "approvals"),
+    "open approvals": Way(lambda it: it.approvals.list(), "/approvals", "approvals list", "approvals"),
     "approvals of a run": Way(
-        lambda it: it.approvals("refund-1"),
+        lambda it: it.approvals.list("refund-1"),
         "/runs/refund-1/approvals",
         "approvals list --run refund-1",
         "approvals",
@@ -136,15 +136,15 @@ async def test_a_value_is_the_same_wherever_it_is_asked_for() -> None:
 async def test_a_decision_is_the_same_wherever_it_is_made() -> None:
     """So is a link to decide, but for its secret."""
     async with store_with_one_of_each() as engine, served(engine) as url, outlive.connect(url) as remote:
-        link = await remote.links.create("refund-1", "send", approved=True, by="local")
+        link = await remote.approvals.links.create("refund-1", "send", approved=True, by="local")
         assert _without_secret(link) == _without_secret(
-            await engine.links.create("refund-1", "send", approved=True, by="local")
+            await engine.approvals.links.create("refund-1", "send", approved=True, by="local")
         )
-        decided = await remote.links.use(link.token, comment="go")
-        (_, asked) = await engine.approvals("refund-1")
+        decided = await remote.approvals.links.use(link.token, comment="go")
+        (_, asked) = await engine.approvals.list("refund-1")
 
-        assert decided == asked.decision == await remote.approve("refund-1", "send", by="local")
-        assert not (await engine.reject("refund-1", "send", by="ann")).is_first
+        assert decided == asked.decision == await remote.approvals.approve("refund-1", "send", by="local")
+        assert not (await engine.approvals.reject("refund-1", "send", by="ann")).is_first
 
 
 def _without_secret(link: NewLink) -> NewLink:

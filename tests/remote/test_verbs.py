@@ -8,14 +8,20 @@ from typing import Any
 
 import pytest
 
+from outlive.client.approvals import Approvals
+from outlive.client.asks import Asks
 from outlive.client.audit_log import AuditLog
 from outlive.client.batch import Batch
+from outlive.client.batches import Batches
 from outlive.client.bulk_operations import BulkOperation, BulkOperations
+from outlive.client.dead_letters import DeadLetters
 from outlive.client.decision_links import Links
+from outlive.client.definitions import Workflows
 from outlive.client.events.verbs import Events
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle
 from outlive.client.keys import Keys
+from outlive.client.promises import Promises
 from outlive.client.queues import Queues
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.tasks import Tasks
@@ -42,10 +48,16 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Queues: {},
     Schedules: {},
     Tasks: {},
+    Approvals: {"links": "an attribute there"},
+    Promises: {},
+    Asks: {},
+    DeadLetters: {},
+    Batches: {},
+    Workflows: {},
     Links: {"show": "a page for people: GET /decide/{token}"},
     Flows: {"find": "for the engine itself", "start_short": "for the engine itself"},
     Keys: {"find": "for the server itself"},
-    AuditLog: dict.fromkeys(("append", "has_done", "record"), "the server writes the log"),
+    AuditLog: dict.fromkeys(("acting", "append", "has_done", "record"), "the server writes the log"),
     Events: dict.fromkeys(("deliver", "now", "take", "webhooks"), "for workers and the server itself"),
 }
 """Verbs that need the store, and why."""
@@ -68,7 +80,13 @@ PAIRS: list[tuple[type, Any]] = [
     (Queues, type(HERE.queues)),
     (Schedules, type(HERE.schedules)),
     (Tasks, type(HERE.tasks)),
-    (Links, type(HERE.links)),
+    (Approvals, type(HERE.approvals)),
+    (Links, type(HERE.approvals.links)),
+    (Promises, type(HERE.promises)),
+    (Asks, type(HERE.asks)),
+    (DeadLetters, type(HERE.dead_letters)),
+    (Batches, type(HERE.batches)),
+    (Workflows, type(HERE.workflows)),
     (Flows, type(HERE.flows)),
     (Keys, type(HERE.keys)),
     (AuditLog, type(HERE.audit)),

@@ -70,7 +70,7 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
             await engine.signal("run-1", "paid", key="once")
         await engine.settle()
         for _ in range(2):
-            await engine.approve("run-1", "refund", by="ann", comment="fine")
+            await engine.approvals.approve("run-1", "refund", by="ann", comment="fine")
         await run.result()
         for number in (2, 3):
             await engine.start(audited_order, number, id=f"run-{number - 1}")

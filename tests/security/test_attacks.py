@@ -197,8 +197,8 @@ async def test_who_acts_on_some_workflows_changes_no_run_of_another(engine: Test
         lambda: engine.retry("over"),
         lambda: engine.fork("over", id="forked"),
         lambda: engine.view.delete(over),
-        lambda: engine.approve("asks", "refund", by="eve"),
-        lambda: engine.links.create("asks", "refund", approved=True, by="eve"),
+        lambda: engine.approvals.approve("asks", "refund", by="eve"),
+        lambda: engine.approvals.links.create("asks", "refund", approved=True, by="eve"),
         lambda: engine.start(shop.api_order, 5, id="open", on_conflict="replace"),
     ]
 
@@ -359,7 +359,7 @@ async def test_a_link_is_not_kept_in_the_audit_log(engine: TestEngine) -> None:
     """A request that is refused is written down with its path, and the path of a link opens a door. [S37 S30]"""
     await engine.start(shop.api_refund, id="run-0")
     await engine.settle()
-    made = await engine.links.create("run-0", "refund", approved=True, by="ann")
+    made = await engine.approvals.links.create("run-0", "refund", approved=True, by="ann")
     await Caller(Api(engine, auth="keys")).get(made.path, headers={"host": "evil.example"})
     (entry,) = await engine.audit.list()
 

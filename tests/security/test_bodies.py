@@ -57,7 +57,7 @@ async def engine() -> AsyncIterator[TestEngine]:
 
 async def link_for(engine: TestEngine) -> NewLink:
     """A link for Ann."""
-    return await engine.links.create("run-0", "refund", approved=True, by="ann")
+    return await engine.approvals.links.create("run-0", "refund", approved=True, by="ann")
 
 
 class Sender:

@@ -369,7 +369,7 @@ async def test_no_answer_tells_of_a_run_of_another_tenant_that_takes_the_id_mean
             await engine.start(tagged_waits, MARK, id="a-waits", tags={"tenant": "b"}, on_conflict="replace")
             await engine.settle()
             if decided:
-                await engine.reject("a-waits", "refund", by=MARK, comment=MARK)
+                await engine.approvals.reject("a-waits", "refund", by=MARK, comment=MARK)
                 await engine.settle()
             return await receive()
 

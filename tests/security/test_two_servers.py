@@ -149,11 +149,11 @@ async def test_one_link_that_is_used_on_both_servers_decides_once(servers: list[
     """Two clicks at the same moment. [S11]"""
     run = await servers[0].start(two_servers_wait, "x", id="asks")
     await asked(run)
-    made = await servers[0].links.create("asks", "refund", approved=True, by="ann")
+    made = await servers[0].approvals.links.create("asks", "refund", approved=True, by="ann")
 
     async def click(engine: outlive.Engine) -> bool:
         try:
-            await engine.links.use(made.token)
+            await engine.approvals.links.use(made.token)
         except OutliveError:
             return False
         return True

@@ -97,14 +97,16 @@ async def test_links_that_have_expired_are_removed() -> None:
     async with TestEngine(retention=[KEEP]) as engine:
         run = await engine.start(asked, id="asked")
         await engine.settle()
-        short = await engine.links.create("asked", "pay", approved=False, by="bob", expires=timedelta(hours=1))
-        valid = await engine.links.create("asked", "pay", approved=True, by="ann", expires=10 * DAY)
+        short = await engine.approvals.links.create(
+            "asked", "pay", approved=False, by="bob", expires=timedelta(hours=1)
+        )
+        valid = await engine.approvals.links.create("asked", "pay", approved=True, by="ann", expires=10 * DAY)
         await walk(engine, days=3)
 
         assert len([name for name in await cells(engine) if name.startswith("outlive.link/")]) == 1
         with pytest.raises(LinkRefusedError):
-            await engine.links.use(short.token)
-        await engine.links.use(valid.token)
+            await engine.approvals.links.use(short.token)
+        await engine.approvals.links.use(valid.token)
         assert await run.result() == "ann"
 
 

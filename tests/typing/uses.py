@@ -185,7 +185,7 @@ async def batches(engine: outlive.Engine) -> None:
 
 
 async def decisions(engine: outlive.Engine) -> outlive.types.Approval[Any]:
-    return await engine.approve("run-1", "refund", by="ann", form=RefundForm(3))
+    return await engine.approvals.approve("run-1", "refund", by="ann", form=RefundForm(3))
 
 
 async def connections(url: str) -> None:
@@ -204,5 +204,5 @@ async def connections(url: str) -> None:
         assert_type(sync.start(checkout, Order("o-1")).result(), Hold)
         sync.start("checkout", {"order": {"id": "o-1"}}, id="run-2").cancel(reason="rain")
         sync.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-        sync.approve("run-1", "refund", form=RefundForm(3))
-        sync.approve("run-1", "refund", who="ann")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+        sync.approvals.approve("run-1", "refund", form=RefundForm(3))
+        sync.approvals.approve("run-1", "refund", who="ann")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -64,7 +64,7 @@ async def wait_for_approval(
     escalate_to: Sequence[str] = (),
     notify: Step[[ApprovalNotice], Any] | None = None,
 ) -> Any:
-    """Wait, durably, until a person calls `engine.approve` or `engine.reject` for this run and name.
+    """Wait, durably, until a person approves or rejects it: see `engine.approvals.list`.
 
     Args:
         name: what deciders call it.

@@ -57,7 +57,7 @@ class Promise(Generic[T]):
 
     def __init__(self, id: str, frame: Frame, name: str, kind: FormType | None) -> None:
         self.id = id
-        """Text that can be sent anywhere: `engine.resolve(id, value)` and `engine.fail(id, error)` take it."""
+        """Text that can be sent anywhere: `engine.promises.resolve(id, value)` and `fail(id, error)` take it."""
         self._frame, self._name, self._codec = frame, name, _SettlementCodec(kind)
         self._lock = asyncio.Lock()
         self._settled: tuple[Any, Failure | None] | None = None
@@ -93,8 +93,8 @@ def promise() -> Promise[Any]: ...
 @overload
 def promise(kind: type[T]) -> Promise[T]: ...
 def promise(kind: Any = Any) -> Promise[Any]:
-    """Make a promise: a value of type `kind` that a program outside settles with `engine.resolve(promise.id, value)` or
-    `engine.fail(promise.id, error)`, once.
+    """Make a promise: a value of type `kind` that a program outside settles once, with
+    `engine.promises.resolve(promise.id, value)` or `engine.promises.fail(promise.id, error)`.
 
     Settled before it is awaited, it is kept. Raises in `await`: the error that it was failed with, if that is a builtin
     one or named in the `raises` of the workflow, else `PromiseFailedError`.

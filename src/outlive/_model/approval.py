@@ -108,4 +108,4 @@ class ApprovalNotice:
     """The people who are asked by now."""
     deadline: datetime | None
     request: str
-    """The id of the request, for `engine.approve(..., request=...)`."""
+    """The id of the request, for `engine.approvals.approve(..., request=...)`."""

@@ -33,7 +33,7 @@ class Settlement(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def promise_id(run_id: str, nonce: int, number: int, call: str) -> str:
-    """The id of a promise, which `engine.resolve` takes: safe in URLs, as the ids of runs are."""
+    """The id of a promise, which `engine.promises.resolve` takes: safe in URLs, as the ids of runs are."""
     token = hashlib.blake2b(f"{nonce:x}/{number}/{call}".encode(), digest_size=_TOKEN_BYTES).hexdigest()
     return f"{run_id}:{token}"
 

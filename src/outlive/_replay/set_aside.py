@@ -3,7 +3,7 @@
 Failing the run would throw away what it has done. Parking it would not help: the message is a fact, so the next replay
 could not read it either, and a right one that is sent later lies behind it. So the run sets the message aside, as a
 fact of its own (`MessageSetAside`), and the wait goes on: with the next signal of that name, or with the same request
-asked again. People see it in the history, in `why` and in `engine.set_aside`.
+asked again. People see it in the history, in `why` and in `engine.dead_letters.list`.
 
 Once set aside, a message stays so: a replay finds the fact behind it and does not try to read it, also with code that
 could. And a message that code of its time has read is never set aside later: where the journal goes on behind it, code

@@ -12,9 +12,9 @@ import shlex
 from itertools import islice
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "answer": ("ask", "", "", "--key"),
-    "approvals": ("approvals list", "--run"),
+    "approvals.list": ("approvals list", "--run"),
     "ask": ("ask",),
+    "asks.answer": ("ask", "", "", "--key"),
     "audit.verify": ("audit verify",),
     "cancel": ("runs cancel",),
     "fork": ("runs fork",),
@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "schedules.resume": ("schedules resume",),
     "schedules.trigger": ("schedules trigger",),
     "skip_step": ("runs skip",),
-    "workflows": ("workflows list",),
+    "workflows.list": ("workflows list",),
 }
 """By the verb of the engine, the command, and the options that take its arguments by position; '' for a plain one."""
 CALL_CHARACTERS_MAX, CALL_ENDS_MAX = 1_000, 8

@@ -44,9 +44,9 @@ def list_(
     """What is open, of the oldest runs first; or everything that one run has asked for."""
     wanted = filters_of(filters)
     if run_id is not None:
-        page = ask(url, lambda engine: engine.approvals(run_id))
+        page = ask(url, lambda engine: engine.approvals.list(run_id))
     else:
-        page = ask(url, lambda engine: engine.approvals(assignee=assignee, limit=limit, after=after, **wanted))
+        page = ask(url, lambda engine: engine.approvals.list(assignee=assignee, limit=limit, after=after, **wanted))
     if as_json:
         print_json({"approvals": page, "next": page.next})
         return
@@ -87,7 +87,7 @@ def approve(**given: Any) -> None:
 
     It is durable when the command returns. The first decision is the only one. Exit code 1 if another one was first.
     """
-    _decide("approved", lambda engine, *args, **options: engine.approve(*args, **options), **given)
+    _decide("approved", lambda engine, *args, **options: engine.approvals.approve(*args, **options), **given)
 
 
 @click.command()
@@ -97,7 +97,7 @@ def reject(**given: Any) -> None:
 
     It is durable when the command returns. The first decision is the only one. Exit code 1 if another one was first.
     """
-    _decide("rejected", lambda engine, *args, **options: engine.reject(*args, **options), **given)
+    _decide("rejected", lambda engine, *args, **options: engine.approvals.reject(*args, **options), **given)
 
 
 def _decide(

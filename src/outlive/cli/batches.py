@@ -43,7 +43,7 @@ def list_(
     """Batches, the newest first: how many rows have succeeded and failed."""
     wanted: dict[str, Any] = {"status": [status_of(status) for status in statuses] or None}
     wanted["since"] = None if since is None else moment_of("--since", since)
-    page = ask(url, lambda engine: engine.list_batches(limit=limit, after=after, **wanted))
+    page = ask(url, lambda engine: engine.batches.list(limit=limit, after=after, **wanted))
     if as_json:
         print_json({"batches": [_plain(it) for it in page], "next": page.next})
         return
@@ -99,5 +99,5 @@ def show(*, batch_id: str, url: str, as_json: bool) -> None:
 @json_option
 def retry(*, batch_id: str, new_id: str | None, url: str, as_json: bool) -> None:
     """Start another batch of the rows of this one that have not succeeded, and print its id."""
-    found = ask(url, lambda engine: engine.get_batch(batch_id).retry_failed(id=new_id)).id
+    found = ask(url, lambda engine: engine.batches.get(batch_id).retry_failed(id=new_id)).id
     say(found, {"id": found}, as_json=as_json)

@@ -190,7 +190,7 @@ class _Work:
 
     async def _start(self, engine: Engine, flow: Any) -> Batch[Any]:
         if self._retry_failed is not None:
-            return await engine.get_batch(self._retry_failed).retry_failed(id=self._id)
+            return await engine.batches.get(self._retry_failed).retry_failed(id=self._id)
         if flow is None:
             flow = await engine.flows.find(self._name)
         return await engine.start_batch(flow, self._rows(), concurrency=self._concurrency, id=self._id)

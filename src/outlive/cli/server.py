@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import Any
 
 from outlive._model.approval import Approval
 from outlive._model.instant import microseconds_of
 from outlive._store.contract import WorkerInfo
-from outlive._values.approval import ApprovalRequest
 from outlive._values.failure import Failure
 from outlive._values.run import Run
 from outlive.client.finding import Page
@@ -19,6 +17,7 @@ from outlive.client.view import ITEMS_PAGE
 from outlive.errors import OutliveError, ServerError
 from outlive.remote import Remote, connect
 from outlive.remote.operating import worker_of
+from outlive.remote.values import DecideOptions
 
 UNAUTHENTICATED = 401
 TIMEOUT_SECONDS = 10.0
@@ -46,15 +45,13 @@ class Server:
 
     def __init__(self, remote: Remote, *, has_key: bool) -> None:
         self._remote = remote
-        self._has_key = has_key
-        """With a key the server knows who decides; without, a person says so."""
         self.get, self.steps, self.history, self.count = remote.get, remote.steps, remote.history, remote.count
         self.recovery = remote.recovery
         self.cancel, self.retry = remote.cancel, remote.retry
         self.signal, self.ask = remote.signal, remote.ask
         self.skip_step, self.fork = remote.skip_step, remote.fork
-        self.workflows = remote.workflows
-        self.list_batches, self.get_batch = remote.list_batches, remote.get_batch
+        self.workflows, self.batches = remote.workflows, remote.batches
+        self.approvals = ServerApprovals(remote, has_key=has_key)
         self.queues, self.schedules, self.events = remote.queues, remote.schedules, remote.events
         self.audit, self.keys, self.flows, self.bulk = remote.audit, remote.keys, remote.flows, remote.bulk
         self.view = ServerView(remote)
@@ -88,28 +85,25 @@ class Server:
             assert all, "something is to go on"
             await self._remote.operate("unpause_all")
 
+
+class ServerApprovals:
+    """`engine.approvals.list`, as far as commands use it."""
+
+    def __init__(self, remote: Remote, *, has_key: bool) -> None:
+        self.list = remote.approvals.list
+        self._approvals, self._has_key = remote.approvals, has_key
+        """With a key the server knows who decides; without, a person says so."""
+
     async def approve(self, run_id: str, name: str, *, by: str, **options: Any) -> Approval[Any]:
-        """Approve what a run asks for. See `Engine.approve`."""
-        return await self._decide("approve", run_id, name, by, options)
+        """Approve what a run asks for. See `Approvals.approve`."""
+        return await self._approvals.approve(run_id, name, **self._who(by), **options)
 
     async def reject(self, run_id: str, name: str, *, by: str, **options: Any) -> Approval[Any]:
         """Reject what a run asks for."""
-        return await self._decide("reject", run_id, name, by, options)
+        return await self._approvals.reject(run_id, name, **self._who(by), **options)
 
-    async def _decide(self, verb: str, run_id: str, name: str, by: str, options: dict[str, Any]) -> Approval[Any]:
-        body = {key: value for key, value in options.items() if value is not None}
-        if not self._has_key:
-            body["by"] = by
-        found: Approval[Any] = await self._remote.operate(verb, body=body, run_id=run_id, name=name)
-        return found
-
-    async def approvals(self, run_id: str | None = None, **options: Any) -> Page[ApprovalRequest]:
-        """What runs ask people for. See `Engine.approvals`."""
-        if run_id is not None:
-            found = await self._remote.operate("run_approvals", run_id=run_id)
-        else:
-            found = await self._remote.operate("list_approvals", query=_query(options))
-        return Page(found.items, next=found.next, previous=found.previous)
+    def _who(self, by: str) -> DecideOptions:
+        return {} if self._has_key else {"by": by}
 
 
 class ServerView:
@@ -141,11 +135,3 @@ class ServerView:
         """See `View.workers`."""
         found = await self._remote.operate("list_workers")
         return [worker_of(view) for view in found.items], microseconds_of(found.now)
-
-
-def _query(options: dict[str, Any]) -> dict[str, Any]:
-    query = {key: value for key, value in options.items() if value is not None}
-    tags = query.pop("tags", {})
-    if tags:
-        query["tag"] = [f"{name}={value}" for name, value in tags.items()]
-    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in query.items()}

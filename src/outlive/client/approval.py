@@ -9,7 +9,7 @@ transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -26,7 +26,6 @@ from outlive._values.approval import ApprovalRequest
 from outlive.client.access import Access
 from outlive.client.acting import doing
 from outlive.client.audit import Audit, Key, approval_of
-from outlive.client.finding import Filters, Finder, Page, filter_of
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_decision
 from outlive.client.shown import Shown
@@ -34,21 +33,17 @@ from outlive.errors import (
     ApprovalClosedError,
     ApprovalFormError,
     ApprovalNotFoundError,
-    InvalidArgumentError,
     RunFinishedError,
     UnreadableError,
 )
 
 
-class Approvals:
-    """Lists what runs ask people for, and takes decisions."""
+class Decider:
+    """Reads what runs ask people for, and takes decisions."""
 
-    def __init__(
-        self, access: Access, *, finder: Finder, inbox: Inbox, shown: Shown, new_id: Callable[[], str]
-    ) -> None:
+    def __init__(self, access: Access, *, inbox: Inbox, shown: Shown, new_id: Callable[[], str]) -> None:
         self._access = access
         self._shown = shown
-        self._finder = finder
         self._inbox = inbox
         self._new_id = new_id
 
@@ -58,27 +53,7 @@ class Approvals:
         entries = (await self._read(run)).entries.values()
         return [entry for entry in entries if run.number == 0 or entry.run_id == run_id]
 
-    async def open(
-        self, *, assignee: str | None = None, limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
-    ) -> Page[ApprovalRequest]:
-        """Open requests of all runs. See `Engine.approvals`."""
-        where = "engine.approvals"
-        person = "" if assignee is None else given.text(where, "assignee", assignee, like="finance")
-        wanted = replace(filter_of(where, **filters), asks=person)
-        if wanted.waiting_for is not None:
-            instead = "leave it out; give assignee=... instead"
-            raise InvalidArgumentError(where, "waiting_for", wanted.waiting_for, instead)
-        runs = await self._finder.page(where, wanted, order="created_at", limit=limit, after=after)
-        audits = await self._read_all(runs)
-        found = [
-            entry
-            for run in runs
-            for entry in audits[run.journal].entries.values()
-            if entry.run_id == run.id and entry.status == "pending" and (not person or person in entry.assignees)
-        ]
-        return Page(found, next=runs.next, previous=runs.previous)
-
-    async def _read_all(self, runs: Sequence[Run]) -> dict[int, Audit]:
+    async def read_all(self, runs: Sequence[Run]) -> dict[int, Audit]:
         """The approvals of the trees of these runs, by their journals."""
         trees = {run.journal: run for run in runs}
         return {journal: await self._read(run) for journal, run in trees.items()}
@@ -95,11 +70,11 @@ class Approvals:
         request: str | None,
         nonce: int | None = None,
     ) -> Approval[Any]:
-        """Leave a decision, or get the one that was there. See `Engine.approve`.
+        """Leave a decision, or get the one that was there.
 
         With a nonce: for that tree, and for no other that has taken the id.
         """
-        where = "engine.approve" if approved else "engine.reject"
+        where = "engine.approvals.approve" if approved else "engine.approvals.reject"
         by = given.text(where, "by", by, like="ann")
         comment = given.text(where, "comment", comment, like="fine", least=0, most=given.TEXT_CHARACTERS_MAX)
         name = given.text(where, "name", name, like="refund")

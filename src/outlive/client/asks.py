@@ -89,7 +89,7 @@ class Asks:
         self._wait = wait
         self._why = why
 
-    async def ask(
+    async def _ask(
         self,
         run_id: str,
         name: str,
@@ -133,8 +133,8 @@ class Asks:
     async def answer(
         self, run_id: str, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any
     ) -> Any:
-        """Wait for the answer to an ask that was sent before. See `Engine.answer`."""
-        where = "engine.answer"
+        """Wait for the answer to an ask that was sent before, by any process; `AskNotFoundError` if it was not."""
+        where = "engine.asks.answer"
         asked = _id_of(where, run_id, name, key)
         seconds = _seconds(where, timeout)
         codec = _codec_of(where, reply)
@@ -205,5 +205,5 @@ def _no_answer(asked: AskId, run: Run) -> Exception:
     if run.status.is_terminal:
         return AskRefusedError(*asked, run.status.value)
     error = (RunDamagedError if run.status is RunStatus.DAMAGED else RunParkedError)(asked.run_id, run.reason)
-    error.add_note(f"the ask goes on with the run: engine.answer{tuple(asked)!r} waits for its answer")
+    error.add_note(f"the ask goes on with the run: engine.asks.answer{tuple(asked)!r} waits for its answer")
     return error

@@ -6,7 +6,8 @@ Rows may be any iterable, sync or async, of any length: no more than some megaby
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Sized
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from outlive._define.step import Step
 from outlive._define.workflow import Workflow
 from outlive._journal.codec import creation_in
 from outlive._journal.packing import Packer, mail_mark
-from outlive._model import check_run_id, given
+from outlive._model import check_run_id, given, known_run_id
 from outlive._model.payload import Blob
 from outlive._model.queue import Place, queue_cell, queue_in
 from outlive._replay.command import StepSpec, WorkflowSpec
@@ -25,7 +26,7 @@ from outlive._store.contract import Store
 from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, BatchInfo, Reader
 from outlive.client.client import Client
 from outlive.client.definitions import checked_input
-from outlive.client.finding import Page
+from outlive.client.finding import Filters, Page, Statuses
 from outlive.client.handle import RunHandle
 from outlive.client.placing import Wanted
 from outlive.client.starting import ANOTHER_ID
@@ -54,11 +55,51 @@ _QUEUED_BATCH: Workflow[[Plan], Any] = Workflow(QUEUED_BATCH, {})
 
 
 class Batches:
-    """Starts batches, and finds them again."""
+    """Many items under one id, which `Engine.start_batch` started: `list`, `get`, `retry`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._reader = Reader(client)
+        self._starter = BatchStarter(client)
+
+    async def list(
+        self,
+        *,
+        limit: int = 20,
+        after: str | None = None,
+        status: Statuses | None = None,
+        tags: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Page[BatchInfo]:
+        """A page of the batches that fit, the newest first, each with how many of its rows have ended, and how.
+
+        Args:
+            limit: how many batches a page holds, up to 100.
+            after: `page.next` or `page.previous` of another page with the same filters.
+            status, tags, since, until: as for `Engine.list`.
+        """
+        count = given.whole("engine.batches.list", "limit", limit, most=LISTED_MAX)
+        narrow: Filters = {"status": status, "tags": tags, "since": since, "until": until}
+        narrow |= {"workflow": BATCH.name, "roots_only": True}
+        page = await self._client.list(limit=count, after=after, **narrow)
+        found = [await self._starter.reader.info_of(run) for run in page]
+        return Page(found, next=page.next, previous=page.previous)
+
+    def get(self, batch_id: str) -> Batch[Any]:
+        """A batch by its id; whether there is such a batch shows when it is used."""
+        return self._starter.get(known_run_id("engine.batches.get", batch_id, name="batch_id"))
+
+    async def retry(self, batch_id: str, *, id: str | None = None) -> Batch[Any]:
+        """A new batch of the rows that have not succeeded in another one, which has ended. See `Batch.retry_failed`."""
+        return await self._starter.retry(known_run_id("engine.batches.retry", batch_id, name="batch_id"), id)
+
+
+class BatchStarter:
+    """Starts batches."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.reader = Reader(client)
 
     async def start(
         self,
@@ -86,7 +127,7 @@ class Batches:
         if not hasattr(rows, "__aiter__"):
             given.many(WHERE, "rows", rows)
         place = await self._place_of(item, wanted)
-        if id is None or await self._reader.store.find_run(run_id) is None:
+        if id is None or await self.reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
             plan = Plan(item=name, version=version, chunks=[], concurrency=lanes, place=place)
             total = len(rows) if isinstance(rows, Sized) else None
@@ -122,7 +163,7 @@ class Batches:
         run_id = self._client.new_id() if id is None else check_run_id(id)
         labels, said = given.tags(WHERE, tags), given.headers(WHERE, headers)
         chunk = OF_WORKFLOW + workflow, number
-        if id is None or await self._reader.store.find_run(run_id) is None:
+        if id is None or await self.reader.store.find_run(run_id) is None:
             arguments = [checked_input(workflow, described, [row], where=WHERE) async for row in giving_way(rows)]
             place = None
             if wanted is not None or described.queue:
@@ -134,13 +175,6 @@ class Batches:
                 plan = _tolerating(plan, tolerate)
             await self._start(plan, id=run_id, tags=labels, headers=said)
         return await self._attach(run_id, chunk)
-
-    async def list(self, *, limit: int = 20, after: str | None = None, **filters: Any) -> Page[BatchInfo]:
-        """Batches, the newest first. See `Engine.list_batches`."""
-        count = given.whole("engine.list_batches", "limit", limit, most=LISTED_MAX)
-        page = await self._client.list(workflow=BATCH.name, roots_only=True, limit=count, after=after, **filters)
-        found = [await self._reader.info_of(run) for run in page]
-        return Page(found, next=page.next, previous=page.previous)
 
     async def _place_of(self, item: StepSpec | WorkflowSpec, wanted: Wanted | None) -> Place | None:
         """Where the chunks of a batch wait for their turn; None if they need not."""
@@ -154,7 +188,7 @@ class Batches:
         self, plan: Plan, arguments: AsyncIterator[bytes], batch_id: str, *, total: int | None = None
     ) -> Plan:
         """The plan with chunks of these items, which are stored; how many they are, if that is known."""
-        packer, store, place = self._client.access.packer, self._reader.store, plan.place
+        packer, store, place = self._client.access.packer, self.reader.store, plan.place
         if place is None:
             chunks = await cut(arguments, batch_id=batch_id, packer=packer, store=store)
         else:
@@ -176,25 +210,25 @@ class Batches:
         """The batch of this id, if it is one with chunks of this name and version."""
         batch = self.get(run_id)
         run = await self._client.info(run_id)
-        plan = await self._reader.plan_of(run)
+        plan = await self.reader.plan_of(run)
         if (plan.item, plan.version) != chunk:
             item_name = plan.item.rpartition(":")[2]
             raise RunExistsError(run_id, f"{run.status.value}, a batch of {item_name}", ANOTHER_ID)
         return batch
 
     def get(self, run_id: str) -> Batch[Any]:
-        """A batch by its id. See `Engine.get_batch`."""
-        return Batch(RunHandle(self._client, run_id), self._reader, self._retry_failed)
+        """A batch by its id."""
+        return Batch(RunHandle(self._client, run_id), self.reader, self.retry)
 
-    async def _retry_failed(self, batch_id: str, id: str | None) -> Batch[Any]:
+    async def retry(self, batch_id: str, id: str | None) -> Batch[Any]:
         """A batch of the rows of another one that have not succeeded. See `Batch.retry_failed`."""
         run, access = await self._client.info(batch_id), self._client.access
-        plan = await self._reader.plan_of(run)
+        plan = await self.reader.plan_of(run)
         new_id = self._client.new_id() if id is None else check_run_id(id)
         if not run.status.is_terminal:
             raise RunNotRetriableError(batch_id, f"it is {run.status.value}; wait for its end, or cancel it")
         if id is None or await access.store.find_run(new_id) is None:
-            again = await self._cut(plan, self._reader.rows_left(batch_id, plan), new_id)
+            again = await self._cut(plan, self.reader.rows_left(batch_id, plan), new_id)
             if not again.chunks:
                 raise RunNotRetriableError(batch_id, f"all of its {plan.total} items have succeeded")
             rows = await access.store.read_journal(run.journal, limit=1)

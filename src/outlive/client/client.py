@@ -35,13 +35,16 @@ from outlive._values.event import Event, event_of
 from outlive.client.access import STORE_WAIT_SECONDS, Access, OwnWorker
 from outlive.client.acting import doing
 from outlive.client.admission import Admission
-from outlive.client.approval import Approvals
+from outlive.client.approval import Decider
+from outlive.client.approvals import Approvals
 from outlive.client.asks import Asks
 from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, TreeFilters, for_each
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest, trace_ends
-from outlive.client.definitions import Definitions, checked_input
+from outlive.client.dead_letters import DeadLetters
+from outlive.client.decision_links import Links
+from outlive.client.definitions import Definitions, Workflows, checked_input
 from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
 from outlive.client.flows.carrying import bring_documents
@@ -59,7 +62,6 @@ from outlive.client.promises import Promises
 from outlive.client.purging import Purging
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.retrying import Retrier
-from outlive.client.set_aside import SetAside, payloads_set_aside, set_aside_in
 from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
 from outlive.client.starts import Starts
@@ -134,17 +136,18 @@ class Client:
         """Lets the worker of this process look at the library of flows soon, if there is one."""
         self.library = Library(lambda: access.store, changed=self._ring_flows)
         """The flows in the store. See `Engine.flows`."""
-        self.find_definition, self.workflows = self.definitions.find, self.definitions.list
-        """What workers can run. See `Engine.workflows`."""
+        self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
+        """What workers can run. See `Engine.workflows.list`."""
         interventions = Interventions(access, start=self._starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
         self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self._finder = finder = Finder(access)
         self.list, self.count, self.page = finder.list, finder.count, finder.page
-        self.approvals = Approvals(access, finder=finder, inbox=self._inbox, shown=self.shown, new_id=ids.new_id)
+        decider = Decider(access, inbox=self._inbox, shown=self.shown, new_id=ids.new_id)
+        self.approvals = Approvals(decider, finder=finder, links=Links(access, decider))
         self._message_starts = MessageStarts(access, starter=self._starter, definitions=self.definitions)
-        asks = Asks(
+        self.asks = Asks(
             access,
             inbox=self._inbox,
             starts=self._message_starts,
@@ -153,15 +156,15 @@ class Client:
             wait=self._wait,
             why=self.why,
         )
-        self.ask, self.answer = asks.ask, asks.answer
-        """See `Engine.ask` and `Engine.answer`."""
+        self.ask = self.asks._ask
+        """See `Engine.ask`."""
         self.events = Events(access, starter=self._starter, new_id=ids.new_id)
         """See `Engine.events`."""
         purging = Purging(access, ids=ids)
         self.purge, self.purge_one = purging.purge, purging.purge_one
         """Delete runs that have ended. See `Engine.purge`."""
         self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
-        self.promises = Promises(access, inbox=self._inbox)
+        self.promises, self.dead_letters = Promises(access, inbox=self._inbox), DeadLetters(access)
         self.tasks = Tasks(access, wait=self._wait, attempts_max=limits.attempts_max)
         """See `Engine.tasks`."""
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
@@ -169,9 +172,8 @@ class Client:
         self.followers = waiters.followers
         """Those who read along."""
         self.journals = JournalReader(access, shown=self.shown, followers=self.followers, new_rest=self.new_rest)
-        self.follow = self.journals.entries
-        """Every event of a run as it comes. See `RunHandle.follow`."""
-        self.info = access.info
+        self.follow, self.info = self.journals.entries, access.info
+        """Every event of a run as it comes; its row. See `RunHandle.follow`."""
         if hooks.on_start:
             starts = Starts(hooks.on_start, start=self.start, new_id=ids.new_id)
             self.start = starts.start
@@ -211,13 +213,6 @@ class Client:
         """The journal of the tree that a run belongs to, as people may see it. See `Engine.history`."""
         run = await self.info(run_id)
         return [event_of(it.position, it.event, run.root_id) for it in await self.journals.read(run, -1)]
-
-    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
-        """Messages that a run could not read. See `Engine.set_aside`."""
-        run = await self.info(run_id)
-        events = await self.access.events(run)
-        blobs = await self.access.blobs(payloads_set_aside(events))
-        return set_aside_in(events, run, lambda payload: self.access.packer.unpack(payload, blobs))
 
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, as text. See `Engine.export`."""

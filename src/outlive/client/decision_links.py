@@ -1,4 +1,4 @@
-"""`engine.links`: links with which a person decides on one approval, in one way, once, without a key.
+"""`engine.approvals.links`: links with which a person decides on one approval, in one way, once, without a key.
 
 A link is bound to a run, to one request of it, to the decision and to the person whom it was made for. It is not for
 another run that takes the id later. Looking at it does nothing, however often: programs that read mail open every link
@@ -20,7 +20,7 @@ from outlive._model.instant import instant_of
 from outlive._values.approval import ApprovalRequest, DecisionLink, NewLink
 from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, check_acts_on, doing
-from outlive.client.approval import Approvals
+from outlive.client.approval import Decider
 from outlive.client.secret_token import Token, new_token, read_token
 from outlive.errors import ApprovalClosedError, ApprovalNotFoundError, LinkRefusedError, RunNotFoundError
 
@@ -51,8 +51,8 @@ _decode = msgspec.json.Decoder(LinkRecord).decode
 class Links:
     """Makes links, shows what they are for, and decides with them."""
 
-    def __init__(self, access: Access, approvals: Approvals) -> None:
-        self._access, self._approvals = access, approvals
+    def __init__(self, access: Access, decider: Decider) -> None:
+        self._access, self._decider = access, decider
 
     async def create(
         self, run_id: str, name: str, *, approved: bool, by: str, expires: Span = LINK_SPAN, request: str | None = None
@@ -69,7 +69,7 @@ class Links:
         Raises:
             ApprovalNotFoundError: the run does not wait for it.
         """
-        where = "engine.links.create"
+        where = "engine.approvals.links.create"
         given.flag(where, "approved", approved)
         by = given.text(where, "by", by, like="ann", most=ACTOR_CHARACTERS_MAX)
         seconds = given.seconds(where, "expires", expires)
@@ -109,7 +109,7 @@ class Links:
         await self._open(record)
         try:
             with acting(record.by, key=f"link {found.id}", via="link"):
-                decided = await self._approvals.decide(
+                decided = await self._decider.decide(
                     record.run_id,
                     record.name,
                     approved=record.approved,
@@ -153,7 +153,7 @@ class Links:
         fit together, and `decide` refuses them."""
         run = await self._access.info(run_id)
         check_acts_on(await self._access.root_of(run))
-        waiting = [entry for entry in await self._approvals.entries(run_id) if entry.status == "pending"]
+        waiting = [entry for entry in await self._decider.entries(run_id) if entry.status == "pending"]
         for entry in waiting:
             if entry.name == name and request in (None, entry.id):
                 return entry, run.nonce

@@ -7,6 +7,7 @@ when the worker is gone: a run may be started while no worker is up.
 from __future__ import annotations
 
 import asyncio
+import builtins
 import logging
 from collections.abc import Mapping, Sequence
 from contextvars import Context
@@ -178,7 +179,7 @@ class Definitions:
         return self._signals
 
     async def list(self) -> list[WorkflowInfo]:
-        """Every workflow in every version. See `Engine.workflows`."""
+        """Every workflow in every version. See `Workflows.list`."""
         described, live = await self._known(), await self._live()
         names = sorted({*described, *live}, key=_split)
         return [
@@ -230,6 +231,18 @@ class Definitions:
             raise UnknownWorkflowError(name, version, sorted(versions), get_close_matches(name, names, 3))
         chosen = max(versions) if version is None else version
         return chosen, known[definition_key(name, chosen)]
+
+
+class Workflows:
+    """`engine.workflows.list`: what workers can run."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+
+    async def list(self) -> builtins.list[WorkflowInfo]:
+        """Every workflow that workers have described, in every version, with the JSON Schemas of its arguments and of
+        its result, and how many live workers can run it."""
+        return await self._definitions.list()
 
 
 def _split(key: str) -> tuple[str, int]:

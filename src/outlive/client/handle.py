@@ -16,7 +16,8 @@ from outlive._values.approval import ApprovalRequest
 from outlive._values.event import Event
 from outlive._values.run import Run, Status, run_of
 from outlive.client.client import Client
-from outlive.client.set_aside import SetAside
+from outlive.client.dead_letters import DeadLetter
+from outlive.client.finding import Page
 from outlive.client.streams import StreamItem
 
 R = TypeVar("R")
@@ -159,8 +160,8 @@ class RunHandle(Generic[R]):
         return await self._client.ask(self.id, name, body, key=key, timeout=timeout, reply=reply)
 
     async def answer(self, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any) -> Any:
-        """Wait for the answer to an ask that was sent before. See `Engine.answer`."""
-        return await self._client.answer(self.id, name, key, timeout=timeout, reply=reply)
+        """Wait for the answer to an ask that was sent before. See `Engine.asks.answer`."""
+        return await self._client.asks.answer(self.id, name, key, timeout=timeout, reply=reply)
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask it to stop; the request is durable when this returns."""
@@ -169,26 +170,22 @@ class RunHandle(Generic[R]):
     async def approve(
         self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
     ) -> Approval[Any]:
-        """Approve what it asks for. See `Engine.approve`."""
-        return await self._client.approvals.decide(
-            self.id, name, approved=True, by=by, form=form, comment=comment, request=request
-        )
+        """Approve what it asks for. See `Engine.approvals.approve`."""
+        return await self._client.approvals.approve(self.id, name, by=by, form=form, comment=comment, request=request)
 
     async def reject(
         self, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
     ) -> Approval[Any]:
-        """Reject what it asks for. See `Engine.approve`."""
-        return await self._client.approvals.decide(
-            self.id, name, approved=False, by=by, form=form, comment=comment, request=request
-        )
+        """Reject what it asks for. See `Engine.approvals.approve`."""
+        return await self._client.approvals.reject(self.id, name, by=by, form=form, comment=comment, request=request)
 
-    async def approvals(self) -> list[ApprovalRequest]:
+    async def approvals(self) -> Page[ApprovalRequest]:
         """What it has asked people for, oldest first, with who decided what and when."""
-        return await self._client.approvals.entries(self.id)
+        return await self._client.approvals.list(self.id)
 
-    async def set_aside(self) -> list[SetAside]:
-        """Messages that its code could not read, oldest first. See `Engine.set_aside`."""
-        return await self._client.set_aside(self.id)
+    async def dead_letters(self) -> list[DeadLetter]:
+        """Messages that its code could not read, oldest first. See `Engine.dead_letters.list`."""
+        return await self._client.dead_letters.list(self.id)
 
     async def pause(self, *, by: str = "", reason: str = "") -> None:
         """Let it begin nothing more until it is resumed. See `Engine.pause`."""

@@ -36,8 +36,18 @@ class Promises:
         self._inbox = inbox
 
     async def resolve(self, promise: str, value: Any = None) -> bool:
-        """Settle a promise with a value. See `Engine.resolve`."""
-        promise = given.text("engine.resolve", "promise", promise, like="promise.id", most=given.KEY_CHARACTERS_MAX)
+        """Settle a promise of a run (`outlive.promise`) with a value, given its id; durable when this returns.
+
+        Settled once: whether it was this call that settled it. If not, nothing has changed; an earlier try of yours may
+        have settled it.
+
+        Raises:
+            PromiseNotFoundError: no promise has this id. PromiseTypeError: it takes another type.
+            RunNotFoundError, RunFinishedError, InboxFullError.
+        """
+        promise = given.text(
+            "engine.promises.resolve", "promise", promise, like="promise.id", most=given.KEY_CHARACTERS_MAX
+        )
         run, events = await self._run_of(promise)
         made = _find(promise, run, events)
         terms = _decode_terms(await self._access.unpack(made.payload))
@@ -45,12 +55,11 @@ class Promises:
         return await self._settle(run, made, events, settlement)
 
     async def fail(self, promise: str, error: Exception) -> bool:
-        """Settle a promise with an error. See `Engine.fail`."""
-        promise = given.text("engine.fail", "promise", promise, like="promise.id", most=given.KEY_CHARACTERS_MAX)
+        """Settle a promise of a run with an error, which is raised where the run awaits it. As `resolve`."""
+        where = "engine.promises.fail"
+        promise = given.text(where, "promise", promise, like="promise.id", most=given.KEY_CHARACTERS_MAX)
         if not isinstance(error, Exception):
-            raise ArgumentTypeError(
-                "engine.fail", "error", error, 'give an exception, for example ValueError("no such order")'
-            )
+            raise ArgumentTypeError(where, "error", error, 'give an exception, for example ValueError("no such order")')
         run, events = await self._run_of(promise)
         return await self._settle(run, _find(promise, run, events), events, Settlement(failure=failure_of(error)))
 

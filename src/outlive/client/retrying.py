@@ -124,7 +124,7 @@ class Retrier:
 def _refuse(root: Run) -> None:
     """Refuse a run that has no end which could be taken back."""
     if root.workflow.startswith(BATCH.name):
-        advice = f"await engine.get_batch({root.id.partition('~')[0]!r}).retry_failed()"
+        advice = f"await engine.batches.get({root.id.partition('~')[0]!r}).retry_failed()"
         raise RunNotRetriableError(
             root.id,
             f"it is a batch, or a chunk of one: {advice} starts another one of what has not succeeded",

@@ -22,7 +22,7 @@ from outlive._values.failure import failure_of
 from outlive._values.run import Run as ShownRun
 from outlive._values.run import run_of
 from outlive.client.batch import Reader
-from outlive.client.batches import Batches
+from outlive.client.batches import BatchStarter
 from outlive.client.beside import Beside, at_once
 from outlive.client.finding import Filters, Order, Page
 from outlive.client.following import JournalEntry
@@ -273,9 +273,9 @@ class View:
         return it.index, await self.plain(it.result), failure
 
     @property
-    def batches(self) -> Batches:
+    def batches(self) -> BatchStarter:
         """Starts batches of workflows by name."""
-        return Batches(self._client)
+        return BatchStarter(self._client)
 
     # -- Values ----------------------------------------------------------------------------------------------
 

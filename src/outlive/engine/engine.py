@@ -31,7 +31,6 @@ from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Retry, given, known_run_id
-from outlive._model.approval import Approval
 from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue
@@ -49,31 +48,34 @@ from outlive._runtime.session.watchdog import Watchdog
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
-from outlive._values.approval import ApprovalRequest
 from outlive._values.count import Count
 from outlive._values.event import Event
 from outlive._values.run import Run, run_of
 from outlive.client.access import STORE_WAIT_SECONDS, check_loop
-from outlive.client.asks import AskOptions
-from outlive.client.batch import Batch, BatchInfo
-from outlive.client.batches import Batches
+from outlive.client.approvals import Approvals
+from outlive.client.asks import AskOptions, Asks
+from outlive.client.audit_log import AuditLog
+from outlive.client.batch import Batch
+from outlive.client.batches import Batches, BatchStarter
 from outlive.client.bulk import BulkFilters, RunOutcome, TreeFilters, WorkflowFilters
 from outlive.client.bulk_operations import BulkOperations
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
-from outlive.client.definitions import Describer, WorkflowInfo
+from outlive.client.dead_letters import DeadLetters
+from outlive.client.definitions import Describer, Workflows
 from outlive.client.events.verbs import Events
-from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
+from outlive.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle
+from outlive.client.keys import Keys
 from outlive.client.placing import queue_names, wanted_place
+from outlive.client.promises import Promises
 from outlive.client.purging import Purge
 from outlive.client.queues import Queues, only_queue
 from outlive.client.quotas import QuotaGuard, Quotas
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import Schedules
-from outlive.client.set_aside import SetAside
 from outlive.client.starting import OnConflict
 from outlive.client.tasks import Tasks
 from outlive.client.waiters import Waiters
@@ -81,7 +83,6 @@ from outlive.engine.configured import Configured
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
-from outlive.engine.secured import Secured
 from outlive.engine.services import declare_code, load_flows, start_services, watch_store
 from outlive.engine.serving import Served
 from outlive.engine.sync import SyncEngine
@@ -99,7 +100,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class Engine(Served, Secured, Configured):
+class Engine(Served, Configured):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -598,7 +599,7 @@ class Engine(Served, Secured, Configured):
         Raises:
             RunExistsError: the id is that of something else. InvalidArgumentError: this place cannot be had.
         """
-        return await Batches(self._verbs).start(
+        return await BatchStarter(self._verbs).start(
             work,
             rows,
             concurrency=concurrency,
@@ -609,30 +610,6 @@ class Engine(Served, Secured, Configured):
             connection=connection,
             wanted=wanted_place(queue, key, priority, None, None),
         )
-
-    def get_batch(self, batch_id: str) -> Batch[Any]:
-        """A batch by its id; whether there is such a batch shows when it is used."""
-        return Batches(self._verbs).get(known_run_id("engine.get_batch", batch_id, name="batch_id"))
-
-    async def list_batches(
-        self,
-        *,
-        limit: int = 20,
-        after: str | None = None,
-        status: Statuses | None = None,
-        tags: Mapping[str, str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Page[BatchInfo]:
-        """A page of the batches that fit, the newest first, each with how many of its rows have ended, and how.
-
-        Args:
-            limit: how many batches a page holds, up to 100.
-            after: `page.next` or `page.previous` of another page with the same filters.
-            status, tags, since, until: as for `list`.
-        """
-        filters = {"status": status, "tags": tags, "since": since, "until": until}
-        return await Batches(self._verbs).list(limit=limit, after=after, **filters)
 
     # -- Finding ---------------------------------------------------------------------------------------------
 
@@ -665,34 +642,6 @@ class Engine(Served, Secured, Configured):
         `str(count)` ends with a plus: `10,000+`."""
         return await self._verbs.count(limit=limit, **filters)
 
-    async def approvals(
-        self,
-        run_id: str | None = None,
-        *,
-        assignee: str | None = None,
-        limit: int = 100,
-        after: str | None = None,
-        **filters: Unpack[Filters],
-    ) -> Page[ApprovalRequest]:
-        """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
-        With a `run_id`: everything that this run and its children have asked for, with who decided what and when.
-
-        Args:
-            assignee: only what this person, or this group, may decide.
-            limit: of how many runs a page has the requests.
-            after: `page.next` or `page.previous` of another page.
-            workflow, tags, id_prefix, since, until, status, error, roots_only: only of runs that fit, as in `list`.
-        """
-        if run_id is not None:
-            given.alone("engine.approvals", "run_id", assignee=assignee, after=after, **filters)
-            return Page(await RunHandle(self._verbs, known_run_id("engine.approvals", run_id)).approvals())
-        return await self._verbs.approvals.open(assignee=assignee, limit=limit, after=after, **filters)
-
-    async def workflows(self) -> builtins.list[WorkflowInfo]:
-        """Every workflow that workers have described, in every version, with the JSON Schemas of its arguments and of
-        its result, and how many live workers can run it."""
-        return await self._verbs.workflows()
-
     # -- What users send to runs -----------------------------------------------------------------------------
 
     async def signal(
@@ -721,22 +670,6 @@ class Engine(Served, Secured, Configured):
         """
         await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers, connection=connection)
 
-    async def resolve(self, promise: str, value: Any = None) -> bool:
-        """Settle a promise of a run (`outlive.promise`) with a value, given its id; durable when this returns.
-
-        Settled once: whether it was this call that settled it. If not, nothing has changed; an earlier try of yours may
-        have settled it.
-
-        Raises:
-            PromiseNotFoundError: no promise has this id. PromiseTypeError: it takes another type.
-            RunNotFoundError, RunFinishedError, InboxFullError.
-        """
-        return await self._verbs.promises.resolve(promise, value)
-
-    async def fail(self, promise: str, error: Exception) -> bool:
-        """Settle a promise of a run with an error, which is raised where the run awaits it. As `resolve`."""
-        return await self._verbs.promises.fail(promise, error)
-
     @overload
     async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
     @overload
@@ -756,44 +689,6 @@ class Engine(Served, Secured, Configured):
             AskFailedError, AskRefusedError, AskTimeoutError, RunNotFoundError, RunParkedError, InboxFullError.
         """
         return await self._verbs.ask(run_id, name, body, reply=reply, **options)
-
-    async def answer(
-        self, run_id: str, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any
-    ) -> Any:
-        """Wait for the answer to an ask that was sent before, by any process; `AskNotFoundError` if it was not."""
-        return await self._verbs.answer(run_id, name, key, timeout=timeout, reply=reply)
-
-    async def approve(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-    ) -> Approval[Any]:
-        """Approve what a run asks for; the decision is durable when this returns.
-
-        The first decision is the only one: a later one gets it back, with `is_first` False.
-
-        Args:
-            by: who decides; for the audit.
-            form: what they filled in, as plain values or as the form's own type.
-            request: the id of the request (`ApprovalRequest.id`); the oldest open one of this name unless given.
-
-        Raises:
-            RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.
-        """
-        return await self.get(run_id).approve(name, by=by, form=form, comment=comment, request=request)
-
-    async def reject(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-    ) -> Approval[Any]:
-        """Reject what a run asks for. As `approve`, and the form may be left out."""
-        return await self.get(run_id).reject(name, by=by, form=form, comment=comment, request=request)
-
-    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
-        """Messages that a run and its children could not read, oldest first: signals of another type than the workflow
-        waits for, decisions whose form its validator refuses.
-
-        They block nothing: the run waits for the next signal, or has asked again. Send a right one with `signal`;
-        `signal(run_id, it.name, it.value)` sends the same one again, for code that can read it by now.
-        """
-        return await self._verbs.set_aside(run_id)
 
     # -- What operators do to runs ---------------------------------------------------------------------------
 
@@ -1021,6 +916,47 @@ class Engine(Served, Secured, Configured):
         store = await health_of(self._verbs.access.store)
         worker = None if self._sessions is None else self._sessions.health
         return Health(store=store, worker=worker, resources=await self._resources.health())
+
+    @property
+    def approvals(self) -> Approvals:
+        """What runs ask people for: list, approve, reject; and links with which a person decides without a key."""
+        return self._verbs.approvals
+
+    @property
+    def promises(self) -> Promises:
+        """Settles the promises of runs: resolve, fail."""
+        return self._verbs.promises
+
+    @property
+    def asks(self) -> Asks:
+        """Asks that were sent before: answer waits for what the run says."""
+        return self._verbs.asks
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Messages that runs could not read: list."""
+        return self._verbs.dead_letters
+
+    @property
+    def batches(self) -> Batches:
+        """Batches that `start_batch` started: list, get, retry."""
+        return Batches(self._verbs)
+
+    @property
+    def workflows(self) -> Workflows:
+        """What workers can run: list."""
+        return self._verbs.workflows
+
+    @property
+    def keys(self) -> Keys:
+        """API keys: create, list, revoke."""
+        return Keys(self._verbs.access)
+
+    @property
+    def audit(self) -> AuditLog:
+        """What people and keys did, from the store: list, verify; see `engine.audit.acting`."""
+        keep = next((keep for keep in self._retention if isinstance(keep, KeepAudit)), None)
+        return AuditLog(self._verbs.access, keep)
 
     @property
     def schedules(self) -> Schedules:

@@ -22,20 +22,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
 
 from outlive._define.workflow import Startable
 from outlive._interrupts import run_to_end
 from outlive._model import given
-from outlive._model.approval import Approval
 from outlive._model.burst import Debounce, Throttle
 from outlive._model.queue import Queue
 from outlive._replay.ask import current_execution
-from outlive._values.approval import ApprovalRequest
+from outlive.client.approvals import Approvals
 from outlive.client.asks import Asks
 from outlive.client.client import Client
-from outlive.client.definitions import Definitions
-from outlive.client.finding import Filters, Finder, Page
+from outlive.client.finding import Finder
 from outlive.client.following import JournalEntry
 from outlive.client.handle import RunHandle
 from outlive.client.promises import Promises
@@ -199,11 +197,28 @@ class SyncRunHandle(Blocking, Generic[R]):
         approve = Verb(RunHandle.approve)
         reject = Verb(RunHandle.reject)
         approvals = Verb(RunHandle.approvals)
-        set_aside = Verb(RunHandle.set_aside)
+        dead_letters = Verb(RunHandle.dead_letters)
         pause = Verb(RunHandle.pause)
         resume = Verb(RunHandle.resume)
         retry = Verb(RunHandle.retry)
         skip_step = Verb(RunHandle.skip_step)
+
+
+class SyncApprovals(Blocking):
+    """`engine.approvals.list` for sync code."""
+
+    if TYPE_CHECKING:
+        list = Verb(Approvals.list)
+        approve = Verb(Approvals.approve)
+        reject = Verb(Approvals.reject)
+
+
+class SyncPromises(Blocking):
+    """`engine.promises` for sync code."""
+
+    if TYPE_CHECKING:
+        resolve = Verb(Promises.resolve)
+        fail = Verb(Promises.fail)
 
 
 class BlockingEngine(Blocking):
@@ -277,33 +292,14 @@ class SyncEngine(BlockingEngine):
         def import_run(self, text: str, *, id: str | None = None) -> SyncRunHandle[Any]:
             """See `Engine`."""
 
-        def approve(
-            self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
-        ) -> Approval[Any]:
-            """See `Engine`."""
-
-        reject = approve
-
-        def approvals(
-            self,
-            run_id: str | None = None,
-            *,
-            assignee: str | None = None,
-            limit: int = 100,
-            after: str | None = None,
-            **filters: Unpack[Filters],
-        ) -> Page[ApprovalRequest]:
-            """See `Engine`."""
+        approvals: SyncApprovals
+        promises: SyncPromises
 
         def health(self) -> Health:
             """See `Engine`."""
 
         signal = Verb(Client.signal)
-        ask = Verb(Asks.ask)
-        answer = Verb(Asks.answer)
-        resolve = Verb(Promises.resolve)
-        fail = Verb(Promises.fail)
-        set_aside = Verb(Client.set_aside)
+        ask = Verb(Asks._ask)
         cancel = Verb(Client.cancel)
         pause = Verb(Client.pause)
         resume = Verb(Client.resume)
@@ -316,7 +312,6 @@ class SyncEngine(BlockingEngine):
         recovery = Verb(Client.recovery)
         list = Verb(Finder.list)
         count = Verb(Finder.count)
-        workflows = Verb(Definitions.list)
 
         def start_by_name(
             self,

@@ -111,7 +111,7 @@ class UnknownWorkflowError(OutliveError):
             known = ", ".join(map(str, versions))
             super().__init__(f"no worker has workflow {name} in version {version}; give one of its versions: {known}")
         else:
-            meant = f"did you mean {' or '.join(near)}?" if near else "look at engine.workflows()."
+            meant = f"did you mean {' or '.join(near)}?" if near else "look at engine.workflows.list()."
             super().__init__(
                 f"no worker has described a workflow {name}; {meant} A worker describes its workflows a second after "
                 f"its start"

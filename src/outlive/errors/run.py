@@ -65,7 +65,7 @@ class AskTimeoutError(OutliveError, TimeoutError):
         self.run_id, self.name, self.key, self.seconds, self.why = run_id, name, key, seconds, why
         super().__init__(
             f"run {run_id} has not answered ask {name!r} within {seconds:g} s ({why}); the ask goes on, and "
-            f"engine.answer({run_id!r}, {name!r}, {key!r}) waits for its answer"
+            f"engine.asks.answer({run_id!r}, {name!r}, {key!r}) waits for its answer"
         )
 
 
@@ -330,7 +330,7 @@ class ApprovalNotFoundError(OutliveError, LookupError):
         else:
             what = f"run {run_id!r} has not asked for approval {name!r}"
             what += f" with the request {request!r}" if request is not None else ""
-        none = f"it waits for none now: look at engine.approvals({run_id!r})"
+        none = f"it waits for none now: look at engine.approvals.list({run_id!r})"
         super().__init__(f"{what}; {waiting if pending else none}")
 
 
@@ -351,7 +351,7 @@ class ApprovalFormError(OutliveError, ValueError):
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
         super().__init__(
-            f"the form of approval {name!r} does not fit: {reason}; its JSON Schema is in engine.approvals(run_id)"
+            f"the form of approval {name!r} does not fit: {reason}; its JSON Schema is in engine.approvals.list(run_id)"
         )
 
 

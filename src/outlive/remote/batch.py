@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -13,9 +14,11 @@ from outlive._model import given
 from outlive._values.failure import stored_failure
 from outlive._values.run import Status
 from outlive.client.batch import BatchInfo
+from outlive.client.finding import Page, Statuses
 from outlive.errors import RunFailedError, RunParkedError
 from outlive.http.operations.batches import ItemView
 from outlive.remote.contract import Connection
+from outlive.remote.values import only_given, query_of
 
 PAGE = 1_000
 
@@ -107,3 +110,34 @@ class RemoteBatch:
 
     def __repr__(self) -> str:
         return f"<RemoteBatch {self.id}>"
+
+
+class RemoteBatches:
+    """`engine.batches`."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    async def list(
+        self,
+        *,
+        limit: int = 20,
+        after: str | None = None,
+        status: Statuses | None = None,
+        tags: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Page[BatchInfo]:
+        """See `Batches.list`."""
+        filters = {"status": status, "tags": tags, "since": since, "until": until}
+        query = query_of(only_given({**filters, "limit": limit, "after": after}))
+        found = await self._remote.operate("list_batches", query=query)
+        return Page(found.items, next=found.next, previous=found.previous)
+
+    def get(self, batch_id: str) -> RemoteBatch:
+        """See `Batches.get`."""
+        return RemoteBatch(self._remote, batch_id)
+
+    async def retry(self, batch_id: str, *, id: str | None = None) -> RemoteBatch:
+        """See `Batches.retry`."""
+        return await self.get(batch_id).retry_failed(id=id)

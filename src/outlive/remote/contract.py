@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
 from outlive._model import given
+from outlive._values.run import Run
 from outlive.remote.following import Message
 
 
@@ -28,6 +29,9 @@ class Connection(Protocol):
         self, operation_name: str, query: Mapping[str, object] | None = None, /, **path: str
     ) -> AsyncIterator[Message]:
         """The messages of an operation that sends them one by one, until it is over."""
+
+    async def info(self, run_id: str) -> Run:
+        """A run as its row says it."""
 
     def get(self, run_id: str) -> Any:
         """A handle of a run."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
@@ -17,53 +16,51 @@ from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
 from outlive._journal.plain import encode_plain, plain_json
 from outlive._model import given
-from outlive._model.approval import AnyApproval
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.under_way import StepUnderWay
 from outlive._runtime.clock import SystemClock
-from outlive._values.approval import ApprovalRequest
 from outlive._values.count import Count
 from outlive._values.event import Event
-from outlive._values.failure import stored_failure
 from outlive._values.run import Run
 from outlive.client.asks import AskOptions
-from outlive.client.batch import BatchInfo
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
+from outlive.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive.client.message_start import NamedStart
 from outlive.client.purging import Purge
 from outlive.client.recovery import Incomplete
-from outlive.client.set_aside import SetAside
 from outlive.client.starting import StartOptions
 from outlive.engine.health import Health
 from outlive.errors import (
     ArgumentTypeError,
-    AskFailedError,
-    AskTimeoutError,
     InvalidArgumentError,
     ResultTimeoutError,
     RunParkedError,
 )
-from outlive.http.operations.workflows import WorkflowView
 from outlive.http.wire.runs import (
-    AnswerView,
-    NotAnswered,
     NotEnded,
     OutcomeView,
     ResultView,
 )
-from outlive.remote.batch import RemoteBatch
+from outlive.remote.batch import RemoteBatch, RemoteBatches
 from outlive.remote.flows import RemoteFlows
 from outlive.remote.following import Message, follow
-from outlive.remote.operating import RemoteAudit, RemoteBulk, RemoteEvents, RemoteKeys, RemoteQueues, RemoteSchedules
+from outlive.remote.operating import (
+    RemoteAudit,
+    RemoteBulk,
+    RemoteEvents,
+    RemoteKeys,
+    RemoteQueues,
+    RemoteSchedules,
+    RemoteWorkflows,
+)
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.requests import Requests
 from outlive.remote.run import RemoteRun
-from outlive.remote.tasks import RemoteLinks, RemoteTasks
+from outlive.remote.talking import RemoteApprovals, RemoteAsks, RemoteDeadLetters, RemotePromises
+from outlive.remote.tasks import RemoteTasks
 from outlive.remote.transport import Transport
 from outlive.remote.values import (
-    DecideOptions,
     answer_of,
     named_start,
     only_given,
@@ -76,7 +73,6 @@ from outlive.remote.values import (
     start_fields,
     start_of,
     target_of,
-    typed,
 )
 
 R = TypeVar("R")
@@ -96,7 +92,9 @@ class RemoteVerbs:
         self._requests = Requests(transport)
         self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
         self.audit, self.keys, self.flows = RemoteAudit(self), RemoteKeys(self), RemoteFlows(self)
-        self.tasks, self.links, self.bulk = RemoteTasks(self), RemoteLinks(self), RemoteBulk(self)
+        self.tasks, self.bulk, self.batches = RemoteTasks(self), RemoteBulk(self), RemoteBatches(self)
+        self.approvals, self.promises, self.asks = RemoteApprovals(self), RemotePromises(self), RemoteAsks(self)
+        self.dead_letters, self.workflows = RemoteDeadLetters(self), RemoteWorkflows(self)
         self.url = transport.origin
 
     async def __aenter__(self) -> Self:
@@ -245,26 +243,6 @@ class RemoteVerbs:
         codec = None if spec is None else spec.signature.result
         return RemoteBatch(self, (await self.operate("start_batch", body=only_given(body))).id, codec)
 
-    async def list_batches(
-        self,
-        *,
-        limit: int = 20,
-        after: str | None = None,
-        status: Statuses | None = None,
-        tags: Mapping[str, str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> Page[BatchInfo]:
-        """A page of the batches that fit, the newest first. See `Engine.list_batches`."""
-        filters = {"status": status, "tags": tags, "since": since, "until": until}
-        query = query_of(only_given({**filters, "limit": limit, "after": after}))
-        found = await self.operate("list_batches", query=query)
-        return Page(found.items, next=found.next, previous=found.previous)
-
-    def get_batch(self, batch_id: str) -> RemoteBatch:
-        """A handle of a batch."""
-        return RemoteBatch(self, batch_id)
-
     # -- Looking ---------------------------------------------------------------------------------------------
 
     async def list(
@@ -309,39 +287,11 @@ class RemoteVerbs:
             after = found.next
         return events
 
-    async def approvals(
-        self,
-        run_id: str | None = None,
-        *,
-        assignee: str | None = None,
-        limit: int = 100,
-        after: str | None = None,
-        **filters: Unpack[Filters],
-    ) -> Page[ApprovalRequest]:
-        """What runs ask people for, of the oldest runs first; with a `run_id` all that this run has asked for. The
-        filters are those of `Engine.approvals`."""
-        if run_id is not None:
-            found = await self.operate("run_approvals", run_id=run_id)
-        else:
-            query = query_of(filters) | {"assignee": assignee, "limit": limit, "after": after}
-            found = await self.operate("list_approvals", query=query)
-        return Page(found.items, next=found.next, previous=found.previous)
-
     async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move and why, the newest first; `before` is the id of the last one of the page before."""
         found = await self.operate("list_incomplete", query={"limit": limit, "before": before})
         items: builtins.list[Incomplete] = found.items
         return items
-
-    async def workflows(self) -> builtins.list[WorkflowView]:
-        """What workers can run, and what it takes."""
-        items: builtins.list[WorkflowView] = (await self.operate("list_workflows")).items
-        return items
-
-    async def set_aside(self, run_id: str) -> builtins.list[SetAside]:
-        """Messages that a run and its children could not read. See `Engine.set_aside`."""
-        found = await self.operate("set_aside", run_id=run_id)
-        return [msgspec.convert(it, SetAside, from_attributes=True) for it in found.items]
 
     async def health(self) -> Health:
         """How the engine of the server is."""
@@ -408,60 +358,7 @@ class RemoteVerbs:
         start = start_of("engine.ask", options.get("start"), options.get("headers"))
         said = {"body": plain_json("engine.ask", body), "key": options.get("key"), "wait": wait, "start": start}
         found = await self.operate("ask", body=only_given(said), run_id=run_id, name=name, patience=wait)
-        return await self._answered(run_id, name, found, deadline, timeout, reply)
-
-    async def answer(
-        self, run_id: str, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any
-    ) -> Any:
-        """Wait for the answer to an ask that was sent before, by any process; `AskNotFoundError` if it was not."""
-        seconds = seconds_of("engine.answer", "timeout", timeout)
-        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        found = await self.operate("answer", query={"wait": 0}, run_id=run_id, name=name, key=key)
-        return await self._answered(run_id, name, found, deadline, seconds, reply)
-
-    async def _answered(
-        self, run_id: str, name: str, found: Any, deadline: float | None, timeout: float | None, reply: Any
-    ) -> Any:
-        """The answer to an ask, which the server is asked for until it is there or the time is over."""
-        loop = asyncio.get_running_loop()
-        while isinstance(found, NotAnswered):
-            if deadline is not None and loop.time() >= deadline:
-                assert timeout is not None
-                raise AskTimeoutError(run_id, name, found.key, seconds=timeout, why=found.why)
-            wait = WAIT_SECONDS if deadline is None else max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
-            found = await self.operate(
-                "answer", query={"wait": wait}, run_id=run_id, name=name, key=found.key, patience=wait
-            )
-        assert isinstance(found, AnswerView)
-        if found.error is not None:
-            raise AskFailedError(run_id, name, found.key, stored_failure(found.error))
-        return typed(reply, found.answer, f"the answer of run {run_id} to {name}")
-
-    async def approve(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
-        """Approve what a run asks for. The first decision is the only one. See `DecideOptions`."""
-        return await self._decide("approve", run_id, name, options)
-
-    async def reject(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
-        """Reject what a run asks for. As `approve`, and the form may be left out."""
-        return await self._decide("reject", run_id, name, options)
-
-    async def _decide(self, verb: str, run_id: str, name: str, options: DecideOptions) -> AnyApproval:
-        body = only_given(plain_json(f"engine.{verb}", options))
-        found: AnyApproval = await self.operate(verb, body=body, run_id=run_id, name=name)
-        return found
-
-    async def resolve(self, promise: str, value: Any = None) -> bool:
-        """Settle a promise of a run with a value; whether it was this call that settled it."""
-        body = {"value": plain_json("engine.resolve", value)}
-        is_new: bool = (await self.operate("resolve_promise", body=body, promise_id=promise)).is_new
-        return is_new
-
-    async def fail(self, promise: str, error: Exception) -> bool:
-        """Settle a promise of a run with an error, which the run gets with its name and its message."""
-        given.instance("engine.fail", "error", error, Exception, like='ValueError("no such order")')
-        body = {"message": str(error), "type": type(error).__name__}
-        is_new: bool = (await self.operate("fail_promise", body=body, promise_id=promise)).is_new
-        return is_new
+        return await self.asks._answered(run_id, name, found, deadline, timeout, reply)
 
     # -- Operating -------------------------------------------------------------------------------------------
 

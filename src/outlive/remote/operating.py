@@ -35,6 +35,7 @@ from outlive.http.operations.audit import ActionView
 from outlive.http.operations.events import SinkView
 from outlive.http.operations.keys import KeyView
 from outlive.http.operations.workers import WorkerView
+from outlive.http.operations.workflows import WorkflowView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, plain_filters, seconds_of
 
@@ -318,3 +319,15 @@ class RemoteBulk:
         """Operations, the newest first, each with how far it has come."""
         found = await self._remote.operate("list_bulk", query=only_given({"limit": limit, "after": after}))
         return Page(found.items, next=found.next, previous=found.previous)
+
+
+class RemoteWorkflows:
+    """`engine.workflows.list`."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    async def list(self) -> builtins.list[WorkflowView]:
+        """See `Workflows.list`."""
+        items: builtins.list[WorkflowView] = (await self._remote.operate("list_workflows")).items
+        return items

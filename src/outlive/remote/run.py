@@ -14,8 +14,8 @@ from outlive._model.under_way import StepUnderWay
 from outlive._values.approval import ApprovalRequest
 from outlive._values.event import Event
 from outlive._values.run import Run, Status
+from outlive.client.dead_letters import DeadLetter
 from outlive.client.finding import Page
-from outlive.client.set_aside import SetAside
 from outlive.client.streams import StreamItem
 from outlive.errors import RunParkedError
 from outlive.http.sse import StreamItemView
@@ -154,27 +154,27 @@ class RemoteRun(Generic[R]):
         return await self._remote.ask(self.id, name, body, key=key, timeout=timeout, reply=reply)
 
     async def answer(self, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any) -> Any:
-        """The answer to an ask that was sent before. See `Engine.answer`."""
-        return await self._remote.answer(self.id, name, key, timeout=timeout, reply=reply)
+        """The answer to an ask that was sent before. See `Engine.asks.answer`."""
+        return await self._remote.asks.answer(self.id, name, key, timeout=timeout, reply=reply)
 
     async def approve(self, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
-        """Approve what it asks for. See `Remote.approve`."""
-        found: AnyApproval = await self._remote.approve(self.id, name, **options)
+        """Approve what it asks for. See `Remote.approvals.approve`."""
+        found: AnyApproval = await self._remote.approvals.approve(self.id, name, **options)
         return found
 
     async def reject(self, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
-        """Reject what it asks for. See `Remote.approve`."""
-        found: AnyApproval = await self._remote.reject(self.id, name, **options)
+        """Reject what it asks for. See `Remote.approvals.approve`."""
+        found: AnyApproval = await self._remote.approvals.reject(self.id, name, **options)
         return found
 
     async def approvals(self) -> Page[ApprovalRequest]:
         """Everything that it and its children have asked people for."""
-        found: Page[ApprovalRequest] = await self._remote.approvals(self.id)
+        found: Page[ApprovalRequest] = await self._remote.approvals.list(self.id)
         return found
 
-    async def set_aside(self) -> list[SetAside]:
+    async def dead_letters(self) -> list[DeadLetter]:
         """Messages that it and its children could not read."""
-        found: list[SetAside] = await self._remote.set_aside(self.id)
+        found: list[DeadLetter] = await self._remote.dead_letters.list(self.id)
         return found
 
     async def cancel(self, *, reason: str = "") -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from outlive.client.starting import StartOptions
     from outlive.remote.engine import RemoteVerbs
     from outlive.remote.run import RemoteRun
+from outlive.remote.talking import RemoteApprovals
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -50,12 +51,21 @@ class SyncRemoteRun(Blocking, Generic[R]):
         approve = Verb(RemoteRun.approve)
         reject = Verb(RemoteRun.reject)
         approvals = Verb(RemoteRun.approvals)
-        set_aside = Verb(RemoteRun.set_aside)
+        dead_letters = Verb(RemoteRun.dead_letters)
         cancel = Verb(RemoteRun.cancel)
         retry = Verb(RemoteRun.retry)
         pause = Verb(RemoteRun.pause)
         resume = Verb(RemoteRun.resume)
         skip_step = Verb(RemoteRun.skip_step)
+
+
+class SyncRemoteApprovals(Blocking):
+    """`engine.approvals.list` for sync code."""
+
+    if TYPE_CHECKING:
+        list = Verb(RemoteApprovals.list)
+        approve = Verb(RemoteApprovals.approve)
+        reject = Verb(RemoteApprovals.reject)
 
 
 class SyncRemote(BlockingEngine):
@@ -105,27 +115,19 @@ class SyncRemote(BlockingEngine):
         ) -> SyncRemoteRun[Any]:
             """See `Remote`."""
 
+        approvals: SyncRemoteApprovals
         operate = Verb(RemoteVerbs.operate)
         list = Verb(RemoteVerbs.list)
-        list_batches = Verb(RemoteVerbs.list_batches)
         count = Verb(RemoteVerbs.count)
         info = Verb(RemoteVerbs.info)
         why = Verb(RemoteVerbs.why)
         steps = Verb(RemoteVerbs.steps)
         history = Verb(RemoteVerbs.history)
-        approvals = Verb(RemoteVerbs.approvals)
         recovery = Verb(RemoteVerbs.recovery)
-        workflows = Verb(RemoteVerbs.workflows)
-        set_aside = Verb(RemoteVerbs.set_aside)
         health = Verb(RemoteVerbs.health)
         result = Verb(RemoteVerbs.result)
         signal = Verb(RemoteVerbs.signal)
         ask = Verb(RemoteVerbs.ask)
-        answer = Verb(RemoteVerbs.answer)
-        approve = Verb(RemoteVerbs.approve)
-        reject = Verb(RemoteVerbs.reject)
-        resolve = Verb(RemoteVerbs.resolve)
-        fail = Verb(RemoteVerbs.fail)
         cancel = Verb(RemoteVerbs.cancel)
         retry = Verb(RemoteVerbs.retry)
         pause = Verb(RemoteVerbs.pause)

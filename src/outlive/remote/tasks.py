@@ -1,25 +1,21 @@
-"""`engine.tasks` and `engine.links` through a server: remote steps that are worked on, and links for people."""
+"""`engine.tasks` through a server: remote steps that are worked on."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from outlive._journal.plain import plain_json
 from outlive._model import given
-from outlive._model.approval import AnyApproval
-from outlive._values.approval import NewLink
 from outlive.client.tasks import LEASE_SECONDS, WAIT_SECONDS_MAX, Notice, Task
 from outlive.remote.contract import Connection
-from outlive.remote.values import only_given, seconds_of
+from outlive.remote.values import only_given
 
 WAIT_SECONDS = 20.0
 """How long the server is asked to wait for a task before it is asked again."""
-LINK_SPAN = timedelta(days=7)
 
 
 class RemoteTasks:
@@ -84,32 +80,3 @@ class RemoteTasks:
         said = {"message": message, "type": type, "retryable": retryable, "traceback": traceback}
         body = only_given({"lease": lease, "retry_after": retry_after, **said})
         await self._remote.operate("fail_task", body=body, task_id=task_id)
-
-
-class RemoteLinks:
-    """`engine.links`. What a link is for is shown to people, at its own address."""
-
-    def __init__(self, remote: Connection) -> None:
-        self._remote = remote
-
-    async def create(
-        self,
-        run_id: str,
-        name: str,
-        *,
-        approved: bool,
-        by: str,
-        expires: given.Span = LINK_SPAN,
-        request: str | None = None,
-    ) -> NewLink:
-        """See `Links.create`. The path of the link is in the answer, and nowhere else."""
-        seconds = seconds_of("engine.links.create", "expires", expires)
-        body = only_given({"approved": approved, "by": by, "expires_seconds": seconds, "request": request})
-        found: NewLink = await self._remote.operate("create_link", body=body, run_id=run_id, name=name)
-        return found
-
-    async def use(self, token: str, *, form: Any = None, comment: str = "") -> AnyApproval:
-        """See `Links.use`."""
-        body = {"form": plain_json("engine.links.use", form), "comment": comment}
-        found: AnyApproval = await self._remote.operate("use_link", body=body, token=token)
-        return found

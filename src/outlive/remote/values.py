@@ -37,7 +37,7 @@ PATH_CHARACTERS_MAX = 2_000
 
 
 class DecideOptions(TypedDict, total=False):
-    """What a decision may say. See `Engine.approve`."""
+    """What a decision may say. See `Engine.approvals.approve`."""
 
     by: str | None
     """Who decides: the owner of the key, whose name need not be given. Another person only where the server needs no

@@ -136,7 +136,7 @@ class World:
             signal = self._signals.pop(0)
             await self._run.signal(signal.name, signal.value)
             acted = True
-        for entry in await self._engine.approvals(self._run.id) if self._decisions else ():
+        for entry in await self._engine.approvals.list(self._run.id) if self._decisions else ():
             decision = self._decisions.get(entry.name)
             if decision is None or _after(decision.after) > self._elapsed():
                 continue

@@ -272,5 +272,5 @@ async def test_a_flow_waits_durably_for_the_world(place: Place) -> None:
     async with place.engine() as second:
         place.clock.skip(seconds=31 * 24 * 3600)
         await second.signal("run-1", "paid", 5)
-        await second.approve("run-1", "boss", by="ann")
+        await second.approvals.approve("run-1", "boss", by="ann")
         assert await in_time(second.get("run-1").result()) == [5, "ann"]

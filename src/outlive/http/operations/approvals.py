@@ -35,7 +35,9 @@ class ApprovalsPage(Struct, frozen=True):
 async def list_approvals(call: Call, query: ApprovalsQuery) -> ApprovalsPage:
     """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all."""
     query = narrowed(call, query)
-    page = await call.engine.approvals(assignee=query.assignee, limit=query.limit, after=query.after, **query.filters())
+    page = await call.engine.approvals.list(
+        assignee=query.assignee, limit=query.limit, after=query.after, **query.filters()
+    )
     return ApprovalsPage(page, page.next, page.previous)
 
 

@@ -136,7 +136,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
 @operation("GET", "/batches", scope="viewer", reach="tagged")
 async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
     """A page of the batches that fit, the newest first, each with how many of its rows have ended, and how."""
-    page = await call.engine.list_batches(
+    page = await call.engine.batches.list(
         limit=query.limit,
         after=query.after,
         status=query.status or None,
@@ -151,7 +151,7 @@ async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
 async def get_batch(call: Call, batch_id: str) -> BatchInfo:
     """A batch: how many items have ended, and how."""
     await call.view.plan_of(batch_id)
-    return structs.replace(await call.engine.get_batch(batch_id).info(), why=await why_of(call, batch_id))
+    return structs.replace(await call.engine.batches.get(batch_id).info(), why=await why_of(call, batch_id))
 
 
 @operation("GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
@@ -193,4 +193,4 @@ async def retry_batch(call: Call, batch_id: str, body: RetryBatch | None = None)
     """Start another batch, of the rows of this one that have not succeeded."""
     new_id = (body or RetryBatch()).id or made_id(call, "batch", batch_id)
     await check_id(call, new_id)
-    return Started((await call.engine.get_batch(batch_id).retry_failed(id=new_id)).id)
+    return Started((await call.engine.batches.get(batch_id).retry_failed(id=new_id)).id)

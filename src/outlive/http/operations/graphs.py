@@ -96,7 +96,7 @@ async def flow_graph(call: Call, name: Name, query: FlowQuery) -> GraphView:
 async def workflow_graph(call: Call, name: Name, query: VersionQuery) -> GraphView:
     """The states of a machine as boxes and arrows, as its workers have described them. That of a function is empty."""
     check_workflow(call, name)
-    versions = [it.version for it in await call.engine.workflows() if it.name == name]
+    versions = [it.version for it in await call.engine.workflows.list() if it.name == name]
     if not versions or (query.version is not None and query.version not in versions):
         raise e.UnknownWorkflowError(name, query.version, sorted(versions), [])
     graph = await call.view.state_graph(name, max(versions) if query.version is None else query.version)

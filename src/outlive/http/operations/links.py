@@ -54,7 +54,7 @@ async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> N
     if body.by != call.principal.name and not (call.principal.names_others or call.principal.may("admin")):
         detail = f"{call.principal.name} cannot make a link with which another person decides"
         raise Problem(403, "Forbidden", detail, "Give your own name as `by`, or use a key with the scope admin.")
-    return await call.engine.links.create(
+    return await call.engine.approvals.links.create(
         run_id, name, approved=body.approved, by=body.by, expires=body.expires_seconds, request=body.request
     )
 
@@ -64,7 +64,7 @@ async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> N
 )
 async def show_link(call: Call, token: str) -> Content:
     """The page of a link: what it decides, and a button. Nothing happens, however often it is opened."""
-    link = await call.engine.links.show(token)
+    link = await call.engine.approvals.links.show(token)
     verb = "Approve" if link.approved else "Reject"
     expires = link.expires.strftime("%Y-%m-%d %H:%M UTC")
     says = f"Run {link.run_id}. You decide as {link.by}. This link is valid until {expires}, and once."
@@ -81,7 +81,7 @@ async def _check_link(call: Call, token: str) -> None:
     Raises:
         LinkRefusedError: it cannot.
     """
-    await call.engine.links.show(token)
+    await call.engine.approvals.links.show(token)
 
 
 @operation(
@@ -98,8 +98,8 @@ async def _check_link(call: Call, token: str) -> None:
 async def use_link(call: Call, token: str, body: DecideByLink | None = None) -> AnyApproval | Content:
     """Decide with a link, once. A browser gets a page that says what was decided."""
     given = body or DecideByLink()
-    link = await call.engine.links.show(token)
-    decided = await call.engine.links.use(token, form=given.form, comment=given.comment)
+    link = await call.engine.approvals.links.show(token)
+    decided = await call.engine.approvals.links.use(token, form=given.form, comment=given.comment)
     if wants_page(call.headers):
         verb = "Approved" if decided.approved else "Rejected"
         says = f"Run {link.run_id} goes on with your decision, {decided.by}. You can close this page."

@@ -214,7 +214,7 @@ async def published(call: Call, run_id: str) -> PublishedView:
 @operation("GET", "/runs/{run_id}/set-aside", scope="viewer", reach="run", raises=MISSING)
 async def set_aside(call: Call, run_id: str) -> SetAsideList:
     """Messages that the code of a run, and of its children, could not read, oldest first."""
-    found = await call.engine.set_aside(run_id)
+    found = await call.engine.dead_letters.list(run_id)
     return SetAsideList(
         [
             SetAsideView(it.id, it.run_id, it.kind, it.name, it.reason, it.at, call.view.field(it.name, it.value))

@@ -101,7 +101,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
 async def answer(call: Call, run_id: str, name: str, key: str, query: WaitQuery) -> AnswerView | NotAnswered:
     """The answer to an ask that was sent before, by any process."""
     wait = min(query.wait, call.limits.wait_seconds_max)
-    return await _answer(call, run_id, name, key, call.engine.answer(run_id, name, key, timeout=wait))
+    return await _answer(call, run_id, name, key, call.engine.asks.answer(run_id, name, key, timeout=wait))
 
 
 def _started(call: Call, start: StartIfAbsent | None) -> StartOptions:

@@ -36,14 +36,14 @@ class WorkflowsList(Struct, frozen=True):
 @operation("GET", "/workflows", scope="viewer", reach="code")
 async def list_workflows(call: Call) -> WorkflowsList:
     """Every workflow that workers have described, in every version, with the schemas of its arguments and result."""
-    return WorkflowsList([_view(it) for it in await call.engine.workflows() if call.principal.may_see(it.name)])
+    return WorkflowsList([_view(it) for it in await call.engine.workflows.list() if call.principal.may_see(it.name)])
 
 
 @operation("GET", "/workflows/{name}", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
 async def get_workflow(call: Call, name: Name) -> WorkflowsList:
     """The versions of one workflow."""
     check_workflow(call, name)
-    found = [_view(it) for it in await call.engine.workflows() if it.name == name]
+    found = [_view(it) for it in await call.engine.workflows.list() if it.name == name]
     if not found:
         raise e.UnknownWorkflowError(name, None, [], [])
     return WorkflowsList(found)

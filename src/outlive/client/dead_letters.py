@@ -1,7 +1,8 @@
-"""Messages that a run could not read, folded from its journal: what each said, and why it was set aside."""
+"""`engine.dead_letters`: messages that a run could not read, folded from its journal, and why each was set aside."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,13 +15,14 @@ from outlive._journal.value import TAGGED, Stored
 from outlive._model import Payload, Run, child_id
 from outlive._model.instant import instant_of
 from outlive._model.promise import PROMISE
+from outlive.client.access import Access
 from outlive.errors import UnreadableError
 
 Unpack = Callable[[Payload], Stored]
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class DeadLetter:
     """A message that the code of a run could not read. It blocks nothing: the run waits for the next one."""
 
     id: str
@@ -37,12 +39,31 @@ class SetAside:
     """What it said, as plain values; None if that cannot be read here."""
 
 
-def set_aside_in(events: Sequence[AnyEvent], run: Run, unpack: Unpack) -> list[SetAside]:
+class DeadLetters:
+    """Messages that runs could not read: signals of another type than the workflow waits for, decisions whose form its
+    validator refuses."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def list(self, run_id: str) -> builtins.list[DeadLetter]:
+        """Messages that a run and its children could not read, oldest first.
+
+        They block nothing: the run waits for the next signal, or has asked again. Send a right one with `signal`;
+        `signal(run_id, it.name, it.value)` sends the same one again, for code that can read it by now.
+        """
+        run = await self._access.info(run_id)
+        events = await self._access.events(run)
+        blobs = await self._access.blobs(payloads_set_aside(events))
+        return dead_letters_in(events, run, lambda payload: self._access.packer.unpack(payload, blobs))
+
+
+def dead_letters_in(events: Sequence[AnyEvent], run: Run, unpack: Unpack) -> list[DeadLetter]:
     """The messages that were set aside in the tree of a run, oldest first; of a child, only its own."""
     said = dict(_messages(events))
     found = [fact for fact in _facts(events) if run.number in (0, fact.run)]
     return [
-        SetAside(
+        DeadLetter(
             id=fact.message,
             run_id=child_id(run.root_id, fact.run),
             kind=_kind_of(fact),

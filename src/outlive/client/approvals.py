@@ -1,0 +1,92 @@
+"""`engine.approvals.list`: what runs ask people for, and what people decide."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from msgspec.structs import replace
+
+from outlive._model import given, known_run_id
+from outlive._model.approval import Approval
+from outlive._values.approval import ApprovalRequest
+from outlive.client.approval import Decider
+from outlive.client.decision_links import Links
+from outlive.client.finding import Filters, Finder, Page, filter_of
+from outlive.errors import InvalidArgumentError
+
+
+class Approvals:
+    """Lists what runs ask people for, and takes decisions: `list`, `approve`, `reject`, and `links` to decide without a
+    key."""
+
+    def __init__(self, decider: Decider, *, finder: Finder, links: Links) -> None:
+        self._decider, self._finder, self._links = decider, finder, links
+
+    @property
+    def links(self) -> Links:
+        """Links with which a person decides on an approval, once and without a key: create, show, use."""
+        return self._links
+
+    async def list(
+        self,
+        run_id: str | None = None,
+        *,
+        assignee: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> Page[ApprovalRequest]:
+        """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
+        With a `run_id`: everything that this run and its children have asked for, with who decided what and when.
+
+        Args:
+            assignee: only what this person, or this group, may decide.
+            limit: of how many runs a page has the requests.
+            after: `page.next` or `page.previous` of another page.
+            filters: only of runs that fit, as in `Engine.list`.
+        """
+        where = "engine.approvals.list"
+        if run_id is not None:
+            given.alone(where, "run_id", assignee=assignee, after=after, **filters)
+            return Page(await self._decider.entries(known_run_id(where, run_id)))
+        person = "" if assignee is None else given.text(where, "assignee", assignee, like="finance")
+        wanted = replace(filter_of(where, **filters), asks=person)
+        if wanted.waiting_for is not None:
+            instead = "leave it out; give assignee=... instead"
+            raise InvalidArgumentError(where, "waiting_for", wanted.waiting_for, instead)
+        runs = await self._finder.page(where, wanted, order="created_at", limit=limit, after=after)
+        audits = await self._decider.read_all(runs)
+        found = [
+            entry
+            for run in runs
+            for entry in audits[run.journal].entries.values()
+            if entry.run_id == run.id and entry.status == "pending" and (not person or person in entry.assignees)
+        ]
+        return Page(found, next=runs.next, previous=runs.previous)
+
+    async def approve(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Approve what a run asks for; the decision is durable when this returns.
+
+        The first decision is the only one: a later one gets it back, with `is_first` False.
+
+        Args:
+            by: who decides; for the audit.
+            form: what they filled in, as plain values or as the form's own type.
+            request: the id of the request (`ApprovalRequest.id`); the oldest open one of this name unless given.
+
+        Raises:
+            RunNotFoundError, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError, InboxFullError.
+        """
+        return await self._decider.decide(
+            run_id, name, approved=True, by=by, form=form, comment=comment, request=request
+        )
+
+    async def reject(
+        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+    ) -> Approval[Any]:
+        """Reject what a run asks for. As `approve`, and the form may be left out."""
+        return await self._decider.decide(
+            run_id, name, approved=False, by=by, form=form, comment=comment, request=request
+        )
