@@ -303,6 +303,26 @@ async def test_cancelled_run_goes_on_and_can_be_cancelled_again(engine: TestEngi
     assert world.calls.count("reserve first") == 1
 
 
+@outlive.workflow
+async def back_over_a_patient() -> str:
+    """Fails with its child."""
+    return await back_patient(10)
+
+
+async def test_cancelled_child_goes_on_and_can_be_cancelled_again(engine: TestEngine) -> None:
+    """Who cancels the child once more, after a retry of its tree, is heard."""
+    run = await engine.start(back_over_a_patient, id="p")
+    for reason in ("a mistake", "no mistake"):
+        await engine.settle()
+        await engine.cancel("p~1", reason=reason)
+        with pytest.raises(RunFailed, match=reason):
+            await run.result()
+        await run.retry()
+    await engine.signal("p~1", "go", "now")
+
+    assert "now" == await run.result()
+
+
 async def test_run_that_was_cancelled_before_it_began(engine: TestEngine) -> None:
     """It begins."""
     run = await engine.start(back_patient, 0)

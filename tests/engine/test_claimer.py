@@ -12,6 +12,7 @@ import pytest
 
 from outlive._define.live_resources import LiveResources
 from outlive._define.registry import Registry
+from outlive._journal.codec import Row
 from outlive._journal.event import RunClaimed
 from outlive._journal.packing import Packer
 from outlive._model import Limits
@@ -374,37 +375,48 @@ async def test_it_does_not_doubt_without_a_reason(hall: Hall) -> None:
 
 
 class OvertakenStore(MemoryStore):
-    """A store in which another worker writes right before a commit, if the test wants that."""
+    """A store in which something else writes right before a verb, if the test wants that."""
 
-    overtake: Callable[[], Awaitable[Any]] | None = None
+    before_commit: Callable[[], Awaitable[Any]] | None = None
+    before_journals: Callable[[], Awaitable[Any]] | None = None
 
     async def commit(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """See `Store`."""
-        if (overtake := self.overtake) is not None:
-            self.overtake = None
+        if (overtake := self.before_commit) is not None:
+            self.before_commit = None
             await overtake()
         return await super().commit(changes)
+
+    async def read_journals(self, journals: Sequence[int]) -> dict[int, list[Row]]:
+        """See `Store`."""
+        if (overtake := self.before_journals) is not None:
+            self.before_journals = None
+            await overtake()
+        return await super().read_journals(journals)
 
     async def claim_runs(self, *args: Any, **options: Any) -> Claims:
         """Nothing is due."""
         return Claims([], None)
 
 
-@pytest.mark.parametrize("is_overtaken", [False, True])
-async def test_run_that_another_worker_takes_meanwhile_is_not_taken_in(*, is_overtaken: bool) -> None:
-    """It is ours in the store and not in memory; whether the new claim of it holds is what its commit says."""
+@pytest.mark.parametrize("meanwhile", ["nothing", "another worker takes it", "it is released"])
+async def test_run_that_is_no_longer_ours_is_not_taken_in(meanwhile: str) -> None:
+    """It is ours in the store and not in memory, when that is asked first; whether its claim holds is what its commit
+    says, and a run that was released in the meantime is for any worker."""
     store = OvertakenStore(clock=ManualClock())
     tree = await begin(store, "tree")
     await tree.write(RunClaimed(at=store.now(), worker="me", epoch=1))
-    if is_overtaken:
-        store.overtake = partial(tree.twin().write, RunClaimed(at=store.now(), worker="other", epoch=2))
+    if meanwhile == "another worker takes it":
+        store.before_commit = partial(tree.twin().write, RunClaimed(at=store.now(), worker="other", epoch=2))
+    elif meanwhile == "it is released":
+        store.before_journals = tree.twin().release
     hall = Hall(store)
     hall.requests.may_lack_trees = True
 
     taken = await hall.look()
 
     assert (taken, hall.counters.runs_reclaimed, hall.work.revived) == (
-        (0, 0, []) if is_overtaken else (1, 1, [tree.journal])
+        (1, 1, [tree.journal]) if meanwhile == "nothing" else (0, 0, [])
     )
     hall.claimer.abandon()
 

@@ -87,6 +87,14 @@ async def api_promising() -> int:
 
 
 @outlive.workflow
+async def api_promising_twice() -> list[int]:
+    """Waits for two promises."""
+    made = [outlive.promise(int) for _ in range(2)]
+    outlive.publish(promises=[it.id for it in made])
+    return [await it for it in made]
+
+
+@outlive.workflow
 async def api_fussy(number: int) -> int:
     """Takes no odd numbers."""
     if number % 2:

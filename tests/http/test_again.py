@@ -86,6 +86,39 @@ async def test_runs_started_with_one_key_by_two_principals_are_two(engine: TestE
     assert first == again != other
 
 
+async def test_requests_for_two_things_with_one_key_make_two_runs(api: Caller, engine: TestEngine) -> None:
+    """A schedule may have the name of a workflow, and a client may use one key for all that it does."""
+    await engine.schedules.set("api_patient", outlive.every(hours=1), shop.api_patient)
+    requests = [
+        ("/api/v1/runs", {"workflow": "api_patient"}),
+        ("/api/v1/runs", {"workflow": "api_promising"}),
+        ("/api/v1/schedules/api_patient/trigger", None),
+        ("/api/v1/runs/origin-1/fork", None),
+        ("/api/v1/runs/origin-2/fork", None),
+    ]
+    for name in ("origin-1", "origin-2"):
+        await engine.start(shop.api_promising, id=name)
+    await engine.settle()
+    first, again = [[(await api.post(path, body, headers=KEY)).data["id"] for path, body in requests] for _ in range(2)]
+
+    assert first == again
+    assert len(requests) == len(set(first))
+
+
+async def test_promise_that_another_principal_has_settled_is_not_new(engine: TestEngine) -> None:
+    """Though the same key has settled another promise of the same run."""
+    run = await engine.start(shop.api_promising_twice)
+    await engine.settle()
+    paths = [f"/api/v1/promises/{it}/resolve" for it in (await run.published())["promises"]]
+    keys = FixedKeys({OTHER: Principal("other", frozenset({"operator"}))})
+    mine, theirs = Caller(Api(engine)), Caller(Api(engine, auth=keys), key=OTHER)
+    await theirs.post(paths[1], {"value": 2}, headers=KEY)
+    answers = [await mine.post(path, {"value": 1}, headers=KEY) for path in (paths[0], paths[0], paths[1])]
+
+    assert [True, True, False] == [it.data["is_new"] for it in answers]
+    assert [1, 2] == await run.result()
+
+
 async def test_a_deleted_run_stays_deleted(api: Caller, engine: TestEngine) -> None:
     """Its deed is in the audit log, which outlives it."""
     await engine.start(shop.api_order, 5, id="o-1")

@@ -105,8 +105,8 @@ class Call:
         self.address = address
         """Where the request came from."""
         self.request = request
-        """What names the request in the audit log: a digest of what it is for, of who sends it, and of its key; empty
-        without a key."""
+        """What names the request, in the audit log and in ids that are made of it: a digest of what it is for, of who
+        sends it, and of its key; empty without a key."""
         self.mount = mount
         """The path below which another app has this API; empty if none has."""
 

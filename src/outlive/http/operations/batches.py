@@ -191,6 +191,6 @@ def _item(index: int, result: Any, failure: StoredFailure | None) -> ItemView:
 )
 async def retry_batch(call: Call, batch_id: str, body: RetryBatch | None = None) -> Started:
     """Start another batch, of the rows of this one that have not succeeded."""
-    new_id = (body or RetryBatch()).id or made_id(call, "batch", batch_id)
+    new_id = (body or RetryBatch()).id or made_id(call, "batch")
     await check_id(call, new_id)
     return Started((await call.engine.batches.get(batch_id).retry_failed(id=new_id)).id)

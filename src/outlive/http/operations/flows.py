@@ -277,7 +277,7 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
         vars=said.vars,
         overrides=said.overrides,
         revision=said.revision,
-        id=said.id or made_id(call, "run", name),
+        id=said.id or made_id(call, "run"),
         **options,
     )
     return Started(run.id)

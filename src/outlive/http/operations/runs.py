@@ -293,8 +293,12 @@ def narrowed_tags(call: Call, tags: dict[str, str] | None) -> dict[str, str] | N
 
 
 def made_id(call: Call, kind: str, *parts: str) -> str | None:
-    """An id made of the header `Idempotency-Key`: the same for the same principal and the same thing to do."""
-    if call.idempotency_key is None:
+    """An id made of the header `Idempotency-Key`: the same for the same request of the same principal.
+
+    Args:
+        parts: what the request is for, as far as its path does not say so.
+    """
+    if not call.request:
         return None
-    whole = "\0".join([*call.principal.owner, kind, *parts, call.idempotency_key])
+    whole = "\0".join([call.request, *parts])
     return f"{kind}-{hashlib.sha256(whole.encode()).hexdigest()[:32]}"

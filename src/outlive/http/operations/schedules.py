@@ -154,7 +154,7 @@ async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None 
     Sent again with the same header `Idempotency-Key`, it is the same run.
     """
     wanted = body or TriggerSchedule()
-    run_id = wanted.id or made_id(call, "run", name)
+    run_id = wanted.id or made_id(call, "run")
     if run_id is not None and await call.was_done(name):
         return Started(run_id)
     run = await call.engine.schedules.trigger(name, overlap=wanted.overlap, id=run_id)

@@ -223,7 +223,7 @@ async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
     Sent again with the same `id`, or the same header `Idempotency-Key`, it is the same run.
     """
     wanted = body or ForkRun()
-    new_id = wanted.id or made_id(call, "fork", run_id)
+    new_id = wanted.id or made_id(call, "fork")
     await check_id(call, new_id)
     try:
         run = await call.engine.fork(
