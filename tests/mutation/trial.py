@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from compileall import compile_dir
 from enum import Enum
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 import pytest
 
@@ -155,6 +157,8 @@ class Copy:
                 shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(root / name, folder / name)
+        # Known by its content: the time and the size of a file do not always tell a mutant from what it was made of.
+        compile_dir(folder / PACKAGE, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
 
     def try_mutant(self, mutant: Mutant, tests: list[str], *, seconds: float) -> Fate:
         """Run tests against a mutant, until the first one fails."""
@@ -172,7 +176,7 @@ class Copy:
 
     def _run(self, tests: list[str], *, seconds: float) -> int | None:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
-        environment = os.environ | {"PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = os.environ | {"PYTHONPATH": str(self.folder / "src")}
         with subprocess.Popen(
             command,
             cwd=self.folder,
