@@ -315,7 +315,7 @@ async def test_cancelled_child_goes_on_and_can_be_cancelled_again(engine: TestEn
     for reason in ("a mistake", "no mistake"):
         await engine.settle()
         await engine.cancel("p~1", reason=reason)
-        with pytest.raises(RunFailed, match=reason):
+        with pytest.raises(RunFailedError, match=reason):
             await run.result()
         await run.retry()
     await engine.signal("p~1", "go", "now")
