@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from outlive.http import Api
-from outlive.http.server import HEAD_BYTES_MAX, new_server
+from outlive.http.server import HEAD_BYTES_MAX, new_loop, new_server
 from outlive.testing import TestEngine
 from tests.http.caller import served
 
@@ -57,6 +57,35 @@ async def test_a_request_that_does_not_name_one_host_is_refused(engine: TestEngi
         found = await said(port, b"GET /api/v1/runs HTTP/1.1\r\n" + hosts + b"connection: close\r\n\r\n")
 
     assert re.match(rb"HTTP/1.1 40[03] ", found)
+
+
+@pytest.mark.parametrize(
+    "target", ["http://evil.example/api/v1/runs", "http://localhost/api/v1/runs", "http:/api/v1/runs", "x/api/v1/runs"]
+)
+@pytest.mark.parametrize("is_split", [False, True])
+def test_a_request_that_names_a_server_in_its_first_line_is_refused(
+    parser: str, target: str, *, is_split: bool
+) -> None:
+    """A parser leaves that server out, and the request would be one for the host in its header. [S1 S2]"""
+    first = f"GET {target} HTTP/1.1\r\n".encode()
+    parts = [first[:1], first[1:9], first[9:]] if is_split else [first]
+
+    async def ask() -> list[bytes]:
+        async with TestEngine(worker=False) as engine, served(Api(engine), http=parser) as port:
+            found = [await said(port, *parts, b"host: localhost\r\nconnection: close\r\n\r\n")]
+            # Behind another request of the same connection too.
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(GET + b"\r\n")
+            assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+            writer.write(first + b"host: localhost\r\nconnection: close\r\n\r\n")
+            found.append(await reader.read())
+            writer.close()
+            return found
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        answers = runner.run(ask())
+
+    assert [answer[:10] for answer in answers] == [b"HTTP/1.1 4"] * 2, answers
 
 
 async def test_a_head_has_a_limit_where_other_machines_can_send_one(engine: TestEngine) -> None:

@@ -11,6 +11,7 @@ this uses the protocols of asyncio and the messages of ASGI, and nothing of uvic
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
@@ -27,6 +28,9 @@ PROBES_PLACES = 10
 """Connections that requests other than probes leave free; a tenth of all if that is less."""
 HEAD_SECONDS = 10.0
 """How long the head of a request may take, beyond the time for which a connection may be idle."""
+_LINE_BYTES = 32
+"""How much of the first line of a request says whether it names a server."""
+_NAMES_SERVER = re.compile(rb"[A-Za-z]+ +[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class Connections:
@@ -109,6 +113,7 @@ class Connections:
     def end(self, connection: Connection) -> None:
         """A request has ended."""
         connection.requests -= 1
+        connection.line = b""
         if not connection.requests and self._open.get(connection.peer) is connection:
             self._rest(connection)
 
@@ -150,6 +155,14 @@ class Connection(asyncio.Protocol):
         self.peer: Any = ("", 0)
         self.sender = ""
         self.requests = 0
+        self.line = b""
+        """How the request begins that is under way, or comes; unless it came before the end of another one."""
+
+    @property
+    def names_server(self) -> bool:
+        """Whether the first line of its request has a whole address, as proxies are sent: `GET http://localhost/`. A
+        parser may leave the server out, and what the header Host says would count."""
+        return _NAMES_SERVER.match(self.line) is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -168,6 +181,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
+        if not self.requests and len(self.line) < _LINE_BYTES:
+            self.line = (self.line + data[:_LINE_BYTES]).lstrip(b"\r\n")[:_LINE_BYTES]
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -208,10 +223,12 @@ class WatchedApp:
         peer = peer_of(scope.get("client"))
         connection = self.connections.begin(peer)
         try:
-            if self.connections.has_room or scope["path"] in probes():
+            if connection is not None and connection.names_server:
+                await _refuse(send, _for_a_proxy())
+            elif self.connections.has_room or scope["path"] in probes():
                 await self._app(scope, receive, send)
             else:
-                await _refuse(send)
+                await _refuse(send, _too_many())
         finally:
             if connection is not None:
                 self.connections.end(connection)
@@ -223,15 +240,24 @@ def probes() -> frozenset[str]:
     return frozenset(it.path for it in OPERATIONS.values() if it.scope == NO_SCOPE and it.resource == "health")
 
 
-async def _refuse(send: Send) -> None:
-    problem = Problem(503, "TooManyConnections", "this server has too many connections", "Try again later.")
+def _too_many() -> Problem:
+    again = {"retry-after": str(RETRY_SECONDS)}
+    return Problem(503, "TooManyConnections", "this server has too many connections", "Try again later.", again)
+
+
+def _for_a_proxy() -> Problem:
+    detail = "the first line of the request has a whole address: this server is no proxy"
+    return Problem(400, "Malformed", detail, "Send the path alone, and the name of the server as the header Host.")
+
+
+async def _refuse(send: Send, problem: Problem) -> None:
     body = msgspec.json.encode(problem.body)
     headers = [
         *SECURITY,
         (b"content-type", MEDIA.encode()),
         (b"content-length", str(len(body)).encode()),
-        (b"retry-after", str(RETRY_SECONDS).encode()),
         (b"connection", b"close"),
+        *((name.encode(), value.encode()) for name, value in problem.headers.items()),
     ]
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

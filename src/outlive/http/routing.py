@@ -100,6 +100,9 @@ def parts_of(scope: Scope) -> list[str]:
         Problem: the path is not text, has more parts than any path of the API, or spells the mount differently.
     """
     path, root = str(scope["path"]), str(scope.get("root_path") or "").rstrip("/")
+    if not path.startswith("/"):
+        # A whole address, or `*`: what is before the first slash would be left out.
+        raise _nothing_here()
     raw: bytes = scope.get("raw_path") or b""
     raw = raw.partition(b"?")[0]
     is_under_root = bool(root) and path.startswith(f"{root}/")
