@@ -165,7 +165,7 @@ async def followers(url: str, count: int) -> None:
         clients = [Client(port) for _ in range(count)]
         for client in clients:
             await client.__aenter__()
-            await client.follow("/api/v1/follow/runs?limit=50")
+            await client.follow("/api/v1/runs/follow?limit=50")
         reading = [asyncio.ensure_future(client.read_on()) for client in clients]
         await asyncio.sleep(3)
         shown(f"memory of a server with {count:,} followers", memory_mb(pid), "MB", "< 200 MB")

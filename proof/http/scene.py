@@ -100,7 +100,7 @@ class Scene:
 
     def values(self, operation: str, name: str) -> list[str]:
         """What a name in the path, or in the body, of an operation may be."""
-        resource = OPERATIONS[operation].resource
+        resource = OPERATIONS[operation].namespace
         return self.names.get(f"{resource}.{name}") or self.names.get(name) or []
 
     def filled(self, operation: str, body: Any) -> Any:

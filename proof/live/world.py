@@ -197,7 +197,7 @@ class World:
         """A dashboard that stays open, for ever."""
         while True:
             with suppress(OSError):
-                async for _ in events(self._port(number), "/outlive/api/v1/follow/runs"):
+                async for _ in events(self._port(number), "/outlive/api/v1/runs/follow"):
                     self._evidence.dashboard_events += 1
             await asyncio.sleep(AGAIN_SECONDS * 3)
 

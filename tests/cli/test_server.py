@@ -124,8 +124,8 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
         await engine.queues.set("mail", concurrency=9)
         await engine.queues.pause("mail", reason="rain")
         await engine.start(cli_served, 1, id="held", queue="mail", key="a")
-        stuck_run = await engine.start(cli_served, 1, id="stuck")
-        await engine.pause("stuck", reason="rain")
+        stuck_run = await engine.start(cli_served, 1, id="held-up")
+        await engine.pause("held-up", reason="rain")
         async for entry in stuck_run.follow():
             if entry.type == "RunParked":
                 break
@@ -150,8 +150,8 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
         )
         assert await say("schedules", "delete", "nightly") == "schedule nightly is deleted\n"
         (stuck,) = (await both("runs", "list", "--stuck"))["runs"]
-        assert (stuck["id"], stuck["kind"]) == ("stuck", "parked")
-        assert await say("runs", "resume", "stuck") == "run stuck resumed\n"
+        assert (stuck["id"], stuck["kind"]) == ("held-up", "parked")
+        assert await say("runs", "resume", "held-up") == "run held-up resumed\n"
         assert (await say("keys", "create", "bob", "--expires", "2d")).startswith("olv_")
         (key,) = await both("keys", "list")
         assert "is revoked" in await say("keys", "revoke", key["id"])

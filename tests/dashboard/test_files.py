@@ -102,11 +102,11 @@ async def test_one_learns_what_one_may_do(app: Api) -> None:
     bob = (await Caller(app, key="o" * 40).get("/api/v1/me")).data
 
     assert ("ann", ["viewer"], None) == (ann["name"], ann["scopes"], ann["workflows"])
-    assert {"list_runs", "list_workers"} <= set(ann["operations"])
-    assert "cancel" not in ann["operations"]
+    assert {"runs.list", "workers.list"} <= set(ann["operations"])
+    assert "runs.cancel" not in ann["operations"]
     assert ["api_order"] == bob["workflows"]
-    assert "cancel" in bob["operations"]
-    assert "list_workers" not in bob["operations"]
+    assert "runs.cancel" in bob["operations"]
+    assert "workers.list" not in bob["operations"]
 
 
 def loaded_by(*first: str) -> set[str]:

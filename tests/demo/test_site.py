@@ -12,7 +12,7 @@ def test_only_the_server_of_the_demo_can_kill() -> None:
     """The table of operations has no such thing, and neither has the dashboard of other servers."""
     routes = Routes(OPERATIONS.values())
 
-    assert [None, None] == [routes.find(path.strip("/").split("/")) for path in (STATE, KILL)]
+    assert [None, None] == [routes.find(path.strip("/").split("/"), "POST") for path in (STATE, KILL)]
     assert not [path for path, source in pages().sources.items() if b"kill -9" in source]
 
 

@@ -207,7 +207,7 @@ async def test_an_unknown_way_to_resolve_a_conflict_is_refused(engine: outlive.E
     assert "a" == await in_time(engine.get("run-1").result())
 
 
-@pytest.mark.parametrize("run_id", ["", "a b", "a/b", "~a", "x" * 129, "run-1~old1"])
+@pytest.mark.parametrize("run_id", ["", "a b", "a/b", "~a", "x" * 129, "run-1~old1", "count", "follow", "stuck"])
 async def test_an_id_that_is_no_name_is_refused(engine: outlive.Engine, run_id: str) -> None:
     """Run ids appear in URLs and file names, so a bad one is refused at the start."""
     with pytest.raises(InvalidRunIdError):

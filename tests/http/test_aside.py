@@ -71,7 +71,7 @@ async def test_other_requests_are_answered_while_a_document_is_checked(checking:
     """However long that takes. [S35]"""
     async with TestEngine() as engine:
         api = Caller(Api(engine))
-        check = asyncio.ensure_future(api.post("/api/v1/checks/flow", {"document": DOCUMENT}))
+        check = asyncio.ensure_future(api.post("/api/v1/flows/check", {"document": DOCUMENT}))
         await checking.has_begun.wait()
         others = [await api.get("/health/live"), await api.get("/api/v1/runs")]
         was_done = check.done()
@@ -85,7 +85,7 @@ async def test_a_check_that_takes_too_long_is_given_up(checking: Blocking) -> No
     """Its caller may come again; its thread does not hold up the end of the process. [S35]"""
     async with TestEngine() as engine:
         api = Caller(Api(engine, limits=ApiLimits(check_seconds=0.02)))
-        answer = await api.post("/api/v1/checks/flow", {"document": DOCUMENT})
+        answer = await api.post("/api/v1/flows/check", {"document": DOCUMENT})
         assert (answer.status, answer.error, answer.headers["retry-after"]) == (503, "TooBusy", "5")
         assert answer.data["detail"] == "the document was not taken: it was not checked within 0.02 s"
         await checking.has_begun.wait()
@@ -149,10 +149,10 @@ async def test_two_keys_with_one_name_do_not_wait_for_each_other(
         api = Api(engine, auth="keys")
         keys = [(await engine.keys.create("app", tags={"tenant": name})).secret for name in ("a", "b")]
         a, b = (Caller(api, key=key) for key in keys)
-        first = asyncio.ensure_future(a.post("/api/v1/checks/flow", {"document": DOCUMENT}))
+        first = asyncio.ensure_future(a.post("/api/v1/flows/check", {"document": DOCUMENT}))
         await checking.has_begun.wait()
         monkeypatch.setattr(graphs, "check_text", check_text)
-        other = await b.post("/api/v1/checks/flow", {"document": DOCUMENT})
+        other = await b.post("/api/v1/flows/check", {"document": DOCUMENT})
         checking.may_end.set()
 
         assert (other.status, (await first).status) == (200, 200)

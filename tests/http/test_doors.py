@@ -100,7 +100,7 @@ async def test_what_was_refused_is_in_the_audit_log(engine: TestEngine) -> None:
     assert (await Caller(Api(engine, auth="keys")).get("/api/v1/runs")).status == 401
 
     assert await said(engine) == [
-        "denied looker cancel /api/v1/runs/run-1/cancel",
+        "denied looker runs.cancel /api/v1/runs/run-1/cancel",
         "denied unknown GET /api/v1/runs",
     ]
     for _ in range(100):
@@ -190,5 +190,5 @@ async def test_keys_and_the_log_over_http(engine: TestEngine) -> None:
     assert [(it["actor"], it["verb"], it["reason"]) for it in page["items"]] == [("root", "key.revoke", "lost")]
     older = (await admin.get(f"/api/v1/audit?target={key_id}&after={page['next']}")).data
     assert [it["verb"] for it in older["items"]] == ["key.create"]
-    check = (await admin.get("/api/v1/audit/check")).data
+    check = (await admin.get("/api/v1/audit/verify")).data
     assert (check["rows"], check["problems"]) == (3, [])

@@ -19,14 +19,14 @@ from tests.http.shop import api_fussy, api_talker
 DOCUMENT = document_of(OPERATIONS.values())
 NAMED = sorted(it.name for it in OPERATIONS.values() if it.names)
 BODIES: dict[str, dict[str, Any]] = {
-    "set_sink": {"url": "https://example.org"},
-    "set_schedule": {"workflow": "api_order", "arguments": {"cents": 5}, "every": 60},
-    "backfill_schedule": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
-    "fail_promise": {"message": "no"},
-    "complete_task": {"lease": "x"},
-    "fail_task": {"lease": "x", "message": "no"},
-    "heartbeat_task": {"lease": "x"},
-    "create_link": {"approved": True},
+    "events.set_sink": {"url": "https://example.org"},
+    "schedules.set": {"workflow": "api_order", "arguments": {"cents": 5}, "every": 60},
+    "schedules.backfill": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
+    "promises.fail": {"message": "no"},
+    "tasks.complete": {"lease": "x"},
+    "tasks.fail": {"lease": "x", "message": "no"},
+    "tasks.heartbeat": {"lease": "x"},
+    "approvals.create_link": {"approved": True},
 }
 """Of the operations that need one."""
 NEVER = ("9999-12-31T23:59:59-23:59", "9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00+23:59")

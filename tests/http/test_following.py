@@ -104,7 +104,7 @@ async def test_a_list_is_followed(engine: TestEngine, monkeypatch: pytest.Monkey
     """What is new, what has changed, and what is in the list no longer; many readers are one look."""
     monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
     api = Caller(Api(engine, limits=LIMITS))
-    path = "/api/v1/follow/runs?workflow=api_patient&status=waiting&status=pending&status=running"
+    path = "/api/v1/runs/follow?workflow=api_patient&status=waiting&status=pending&status=running"
     await engine.start(shop.api_patient, id="l-1")
     await engine.settle()
 
@@ -138,7 +138,7 @@ async def test_a_cut_reader_of_a_list_gets_what_has_changed_since(
 ) -> None:
     """From any server of the store; and what is in the list now, so that it can drop the others. [SSE]"""
     monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
-    path = "/api/v1/follow/runs?workflow=api_patient&status=waiting"
+    path = "/api/v1/runs/follow?workflow=api_patient&status=waiting"
     for number in range(3):
         await engine.start(shop.api_patient, id=f"l-{number}")
     await engine.settle()
@@ -185,7 +185,7 @@ def test_place_that_no_journal_has_is_refused(mark: str) -> None:
 
 async def test_a_reader_of_an_empty_list_gets_its_ids(api: Caller) -> None:
     """It need not wait for a run to know that there is none; and comes again with the id of an empty list."""
-    path = "/api/v1/follow/runs?workflow=api_patient"
+    path = "/api/v1/runs/follow?workflow=api_patient"
     seen = await api.follow(path, until=is_listed)
 
     assert [("list", {"ids": []})] == [(each.name, each.data) for each in seen]
@@ -210,7 +210,7 @@ async def test_a_run_comes_before_the_one_that_it_pushes_out_of_a_list(
         return any(each.name == "gone" for each in seen)
 
     api = Caller(Api(engine, limits=LIMITS))
-    reading = asyncio.ensure_future(api.follow("/api/v1/follow/runs?workflow=api_patient&limit=1", until=is_gone))
+    reading = asyncio.ensure_future(api.follow("/api/v1/runs/follow?workflow=api_patient&limit=1", until=is_gone))
     await listed.wait()
     await engine.start(shop.api_patient, id="l-2")
     seen = (await reading)[2:]

@@ -411,6 +411,6 @@ def test_an_operation_without_a_scope_is_an_error() -> None:
         """Look."""
 
     with pytest.raises(AssertionError, match="no scope"):
-        operation("GET", "/x", scope="")(look)
+        operation("x.look", "GET", "/x", scope="")(look)
     with pytest.raises(AssertionError, match="same method and path"):
-        operation("GET", "/runs", scope="viewer")(look)
+        operation("x.look", "GET", "/runs", scope="viewer")(look)

@@ -144,7 +144,7 @@ def states(graph: dict[str, Any]) -> dict[str, str]:
 async def test_a_flow_is_a_graph_with_the_lines_of_its_document(api: Caller) -> None:
     """Published, or a draft; arrows go from what a step waits for."""
     await api.post("/api/v1/flows", {"document": FLOW})
-    await api.post("/api/v1/drafts", {"document": f"# A line.\n{FLOW.replace('Pay?', 'Pay now?')}"})
+    await api.post("/api/v1/flows/drafts", {"document": f"# A line.\n{FLOW.replace('Pay?', 'Pay now?')}"})
 
     found = (await api.get("/api/v1/flows/graph-flow/graph")).data
     draft = (await api.get("/api/v1/flows/graph-flow/graph?draft=true")).data
@@ -182,9 +182,9 @@ async def test_a_document_is_checked_and_not_stored(api: Caller) -> None:
     """All mistakes with line, column and suggestion; what can be read is drawn."""
     wrong = FLOW.replace("after: [ask, rare]", "after: [aks]").replace("input.cents >", "input.sents >")
 
-    fine = (await api.post("/api/v1/checks/flow", {"document": FLOW})).data
-    found = (await api.post("/api/v1/checks/flow", {"document": wrong})).data
-    broken = (await api.post("/api/v1/checks/flow", {"document": "name: [\n"})).data
+    fine = (await api.post("/api/v1/flows/check", {"document": FLOW})).data
+    found = (await api.post("/api/v1/flows/check", {"document": wrong})).data
+    broken = (await api.post("/api/v1/flows/check", {"document": "name: [\n"})).data
     flows = (await api.get("/api/v1/flows")).data
 
     assert (True, [], "graph-flow", 4) == (fine["is_fine"], fine["problems"], fine["name"], len(fine["graph"]["nodes"]))

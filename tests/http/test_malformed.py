@@ -31,23 +31,23 @@ def test_every_operation_gets_hostile_requests() -> None:
     assert {name for name, it in OPERATIONS.items() if it.query is not None} <= {
         name for name, requests in sent.items() if any(each.query for each in requests)
     }
-    assert {name for name, count in documents.items() if count} == {"apply_flow", "check_flow", "save_draft"}
+    assert {name for name, count in documents.items() if count} == {"flows.apply", "flows.check", "flows.save_draft"}
     assert set(documents.values()) == {0, len(KINDS)}
 
 
 def test_a_request_that_is_dear_for_its_size_is_a_finding() -> None:
     """Or one that is not answered. [S35]"""
-    cost = costs.Cost("check_flow", "a document with maps", 1_000, 200, 0.5, 1.0)
+    cost = costs.Cost("flows.check", "a document with maps", 1_000, 200, 0.5, 1.0)
 
     assert cost.is_fit
-    assert not costs.Cost("check_flow", "a document with maps", 1_000, 200, 1.1, 1.0).is_fit
-    assert not costs.Cost("check_flow", "a document with maps", 1_000, 599, 0.5, 1.0).is_fit
-    assert str(cost) == "check_flow: a document with maps: 200, 1,000 bytes cost 500 ms, 1000 ms are the most"
+    assert not costs.Cost("flows.check", "a document with maps", 1_000, 200, 1.1, 1.0).is_fit
+    assert not costs.Cost("flows.check", "a document with maps", 1_000, 599, 0.5, 1.0).is_fit
+    assert str(cost) == "flows.check: a document with maps: 200, 1,000 bytes cost 500 ms, 1000 ms are the most"
 
 
 def test_hostile_requests_cost_a_server_little() -> None:
     """A sample of what `make malformed` measures: the time that the process of a server has used. [S35]"""
-    found = costs.prove(["use_link", "check_flow"], length=2_000)
+    found = costs.prove(["approvals.use_link", "flows.check"], length=2_000)
 
     assert [] == [str(each) for each in found if not each.is_fit]
     assert len(found) > 100

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from outlive._model.id import RESERVED
 from outlive.http import Api
-from outlive.http.operation import OPERATIONS
+from outlive.http.operation import OPERATIONS, PREFIX
 from outlive.http.operations.document import MOUNTS_MAX, document_bytes
 from outlive.http.principal import NO_SCOPE
 from outlive.testing import TestEngine
@@ -28,11 +29,34 @@ def test_the_file_is_what_is_served() -> None:
 
 
 def test_the_table_has_every_operation() -> None:
-    """With method, path, scope and what it does."""
-    rows = re.findall(r"^\| `(\w+) (\S+)` \| `(\w+)` \| (.*) \|$", TABLE.read_text("utf-8"), flags=re.MULTILINE)
-    wanted = [(it.method, it.path, it.scope, it.promise) for it in OPERATIONS.values()]
+    """With its id, method, path, scope and what it does."""
+    rows = re.findall(
+        r"^\| `([\w.]+)` \| `(\w+) (\S+)` \| `(\w+)` \| (.*) \|$", TABLE.read_text("utf-8"), flags=re.MULTILINE
+    )
+    wanted = [(it.name, it.method, it.path, it.scope, it.promise) for it in OPERATIONS.values()]
 
     assert sorted(wanted) == sorted(rows), "docs/reference/http.md is not up to date: run make openapi"
+
+
+ABOUT_THE_SERVER = {"me", "overview", "health", "audit", "store", "bulk", "openapi.json", "docs", "docs.css"}
+
+
+def test_an_address_is_of_a_thing_and_names_are_in_braces() -> None:
+    """The first word is a plural of what there are many of, and a verb is the last one, after what it is done to."""
+    first = {it.path.removeprefix(f"{PREFIX}/").split("/")[0] for it in OPERATIONS.values() if PREFIX in it.path}
+
+    assert not [word for word in first - ABOUT_THE_SERVER if not word.endswith("s")]
+    assert not [it.path for it in OPERATIONS.values() if re.search(r"/(list|get|delete|create|all)(/|$)", it.path)]
+    assert not [
+        it.path for it in OPERATIONS.values() if it.path != it.path.lower() or "_" in re.sub(r"{.*?}", "", it.path)
+    ]
+
+
+def test_no_run_has_the_id_of_a_list_of_runs() -> None:
+    """`GET /runs/count` would be the run and the count."""
+    lists = [re.fullmatch(rf"{PREFIX}/runs/(\w+)", it.path) for it in OPERATIONS.values() if it.method == "GET"]
+
+    assert {found[1] for found in lists if found is not None} == RESERVED
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))

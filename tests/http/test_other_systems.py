@@ -22,7 +22,7 @@ CALLS = sorted({call for _, here in ROWS for call in re.findall(r"`(GET|POST|PUT
 RUNS = {
     "DELETE /api/v1/runs/{id}": "ended-0",
     "GET /api/v1/runs/{id}/history/{seq}/{field}": "ended-0",
-    "POST /api/v1/recovery/{id}/resume": "parked-0",
+    "POST /api/v1/runs/{id}/resume": "parked-0",
 }
 """The run that a call is for; one that waits unless it is here."""
 BODIES: dict[str, dict[str, Any]] = {

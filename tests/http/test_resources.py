@@ -51,12 +51,12 @@ async def test_parked_runs_are_listed_and_go_on(api: Caller, engine: TestEngine)
         await engine.pause(name)
     await engine.settle()
 
-    first = await api.get("/api/v1/recovery?limit=2")
-    second = await api.get(f"/api/v1/recovery?limit=2&before={first.data['next']}")
-    one = await api.post("/api/v1/recovery/p-1/resume")
+    first = await api.get("/api/v1/runs/stuck?limit=2")
+    second = await api.get(f"/api/v1/runs/stuck?limit=2&before={first.data['next']}")
+    one = await api.post("/api/v1/runs/p-1/resume")
     await engine.settle()
-    preview = await api.post("/api/v1/recovery/resume", {"dry_run": True})
-    everything = await api.post("/api/v1/recovery/resume")
+    preview = await api.post("/api/v1/bulk/resume", {"dry_run": True})
+    everything = await api.post("/api/v1/bulk/resume")
     await engine.settle()
 
     assert ["p-3", "p-2", "p-1"] == [it["run"]["id"] for page in (first, second) for it in page.data["items"]]
@@ -64,7 +64,7 @@ async def test_parked_runs_are_listed_and_go_on(api: Caller, engine: TestEngine)
     assert 202 == one.status
     assert [("p-2", False), ("p-3", False)] == [(it["id"], it["done"]) for it in preview.data["items"]]
     assert [True, True] == [it["done"] for it in everything.data["items"]]
-    assert [] == (await api.get("/api/v1/recovery")).data["items"]
+    assert [] == (await api.get("/api/v1/runs/stuck")).data["items"]
 
 
 async def test_queues_are_measured_changed_and_paused(api: Caller, engine: TestEngine) -> None:
@@ -277,7 +277,7 @@ async def test_events_start_runs_once(api: Caller, engine: TestEngine) -> None:
 
 async def test_flows_are_published_from_drafts_and_started(api: Caller, engine: TestEngine) -> None:
     """A stale write is refused; a webhook of a flow is below /webhooks."""
-    draft = await api.post("/api/v1/drafts", {"document": FLOW, "note": "first"})
+    draft = await api.post("/api/v1/flows/drafts", {"document": FLOW, "note": "first"})
     published = await api.post("/api/v1/flows/api_flow/publish")
     stale = await api.post("/api/v1/flows", {"document": FLOW.replace("look", "see"), "expected": 7})
     second = await api.post("/api/v1/flows", {"document": FLOW.replace("look", "see"), "expected": 1})
@@ -303,8 +303,21 @@ async def test_flows_are_published_from_drafts_and_started(api: Caller, engine: 
     assert (False, "disabled by local: no") == (off.data["is_enabled"], off.data["why_disabled"])
     assert (409, "FlowDisabledError") == (refused.status, refused.error)
     assert ["api_flow"] == [it["name"] for it in (await api.get("/api/v1/flows")).data["items"]]
-    gone = await api.post("/api/v1/flows/api_flow/delete", {"force": True})
+    gone = await api.send("DELETE", "/api/v1/flows/api_flow?force=true")
     assert [200, 404] == [gone.status, (await api.get("/api/v1/flows/api_flow")).status]
+
+
+async def test_a_flow_may_have_the_name_of_what_is_done_to_documents(api: Caller) -> None:
+    """`POST /flows/check` checks a document; `GET /flows/check` is the flow of that name."""
+    document = FLOW.replace("name: api_flow", "name: check")
+    published = await api.post("/api/v1/flows", {"document": document})
+    checked = await api.post("/api/v1/flows/check", {"document": document})
+    refused = await api.send("PUT", "/api/v1/flows/check")
+
+    assert [200, 200] == [published.status, checked.status]
+    assert "check" == (await api.get("/api/v1/flows/check")).data["name"]
+    assert 200 == (await api.send("DELETE", "/api/v1/flows/check")).status
+    assert 405 == refused.status
 
 
 async def test_batches_are_started_by_name_and_their_items_paged(api: Caller, engine: TestEngine) -> None:

@@ -92,7 +92,7 @@ async def test_runs_are_listed_by_filters_and_pages(api: Caller, engine: TestEng
     back = await api.get(f"{RUNS}?workflow=api_patient&limit=2&after={second.data['previous']}")
     tagged = await api.get(f"{RUNS}?tag=shop%3Da&status=waiting&status=running&order=created_at")
     asked = await api.get(f"{RUNS}?waiting_for=go&roots_only=true&since=2000-01-01T00:00:00Z")
-    count = await api.get("/api/v1/counts/runs?workflow=api_patient&limit=2")
+    count = await api.get("/api/v1/runs/count?workflow=api_patient&limit=2")
 
     assert [["p-2", "p-1"], ["p-0"], ["p-2", "p-1"]] == [ids(each.data) for each in (first, second, back)]
     assert (None, ["p-1", "p-2"]) == (second.data["next"], ids(tagged.data))
@@ -151,7 +151,7 @@ async def test_a_run_is_looked_at(api: Caller, engine: TestEngine) -> None:
     assert "nonce" not in events.data["items"][0]["data"]
     assert ["tree", "tree~1"] == ids(tree.data)
     assert {"stage": "waiting", "password": "[redacted]"} == published.data["fields"]
-    for path in ("", "/why", "/history", "/tree", "/result", "/published", "/set-aside", "/asks/add/k"):
+    for path in ("", "/why", "/history", "/tree", "/result", "/published", "/dead-letters", "/asks/add/k"):
         missing = await api.get(f"{RUNS}/nothing{path}")
         assert (404, "RunNotFoundError") == (missing.status, missing.error), path
 

@@ -21,15 +21,15 @@ below `/webhooks`. `make openapi` writes this page.
 def table() -> str:
     """The page with all operations."""
     parts = [HEAD]
-    ordered = sorted(OPERATIONS.values(), key=attrgetter("resource", "path", "method"))
-    for resource, found in groupby(ordered, key=attrgetter("resource")):
-        parts.append(f"\n## {resource.capitalize()}\n\n| Operation | Scope | Does |\n|---|---|---|\n")
+    ordered = sorted(OPERATIONS.values(), key=attrgetter("namespace", "path", "method"))
+    for namespace, found in groupby(ordered, key=attrgetter("namespace")):
+        parts.append(f"\n## {namespace.capitalize()}\n\n| Id | Operation | Scope | Does |\n|---|---|---|---|\n")
         parts += [_row(it) for it in found]
     return "".join(parts)
 
 
 def _row(it: Operation) -> str:
-    return f"| `{it.method} {it.path}` | `{it.scope}` | {it.promise} |\n"
+    return f"| `{it.name}` | `{it.method} {it.path}` | `{it.scope}` | {it.promise} |\n"
 
 
 if __name__ == "__main__":

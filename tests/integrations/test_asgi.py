@@ -79,7 +79,7 @@ async def main():
         await asyncio.sleep(0)
     port = server.servers[0].sockets[0].getsockname()[1]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /outlive/api/v1/follow/runs HTTP/1.1\\r\\nhost: localhost\\r\\n\\r\\n")
+    writer.write(b"GET /outlive/api/v1/runs/follow HTTP/1.1\\r\\nhost: localhost\\r\\n\\r\\n")
     await reader.readuntil(b"event: list")
     run = await web.engine.start(web.checkout, web.Order("lamp", 1200))
     waiting, sender = await asyncio.open_connection("127.0.0.1", port)

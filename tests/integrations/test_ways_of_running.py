@@ -44,7 +44,7 @@ async def main():
 asyncio.run(main())
 """
 READERS = {
-    "/follow/runs": b"event: list",
+    "/runs/follow": b"event: list",
     f"/runs/{WATCHED}/follow": b"event: ",
     f"/runs/{WATCHED}/result?wait=60": b"",
 }

@@ -343,10 +343,10 @@ async def test_the_library_of_flows_has_the_verbs_of_an_engine(remote: Remote) -
         await remote.flows.publish("remote-flow")
     with pytest.raises(StaleFlowError, match="revision 9 was expected"):
         await remote.flows.delete("remote-flow", expected=9)
-    assert (await remote.operate("run_document", run_id="flow-1")).text == text
+    assert (await remote.operate("runs.document", run_id="flow-1")).text == text
     await (await remote.start(tell_numbers, id="no-flow")).result(timeout=30)
     with pytest.raises(FlowNotFoundError, match="no document in the library for run no-flow"):
-        await remote.operate("run_document", run_id="no-flow")
+        await remote.operate("runs.document", run_id="no-flow")
 
 
 async def asked_for(run: RemoteRun[Any]) -> str:
@@ -540,7 +540,7 @@ async def test_what_an_engine_does_besides_is_done_over_http(remote: Remote) -> 
     with pytest.raises(InvalidArgumentError, match="operationId"):
         await remote.operate("fly_parcel")
     with pytest.raises(InvalidArgumentError, match="give run_id=, for /api/v1/runs"):
-        await remote.operate("get_run", id="held-1")
+        await remote.operate("runs.get", id="held-1")
 
 
 @outlive.workflow

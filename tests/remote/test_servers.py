@@ -230,9 +230,9 @@ async def test_closing_a_connection_ends_its_calls(verb: Verb) -> None:
 async def test_what_has_messages_is_followed_and_text_comes_as_text() -> None:
     """Every operation can be asked for by its name."""
     async with connected(Odd(reply("200 OK", b"runs 7\n", "content-type: text/plain"))) as remote:
-        assert await remote.operate("metrics") == "runs 7\n"
-        with pytest.raises(InvalidArgumentError, match=r"use engine\.follow\('follow_runs'"):
-            await remote.operate("follow_runs")
+        assert await remote.operate("health.metrics") == "runs 7\n"
+        with pytest.raises(InvalidArgumentError, match=r"use engine\.follow\('runs.follow_list'"):
+            await remote.operate("runs.follow_list")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ WAYS = {
     ),
     "count": Way(
         lambda it: it.count(queue="values-mail", status="waiting"),
-        "/counts/runs?queue=values-mail&status=waiting",
+        "/runs/count?queue=values-mail&status=waiting",
         "runs count --queue values-mail --status waiting",
         "waiting",
     ),

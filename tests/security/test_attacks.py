@@ -104,7 +104,7 @@ async def test_a_key_of_a_child_does_not_open_the_tree(engine: TestEngine) -> No
     assert (await eve.post(f"/api/v1/runs/{child}/cancel")).status == 404
     assert (await owner.get(f"/api/v1/runs/{child}")).status == 200
     listed = await eve.get("/api/v1/runs?workflow=api_order")
-    counted = await eve.get("/api/v1/counts/runs?workflow=api_order")
+    counted = await eve.get("/api/v1/runs/count?workflow=api_order")
     assert ([], 0) == (listed.data["items"], counted.data["count"])
 
 
@@ -174,8 +174,8 @@ async def test_what_was_read_is_not_shown_if_another_run_has_taken_the_id_meanwh
         await engine.settle()
         return await get_run(call, **arguments)
 
-    get_run = OPERATIONS["get_run"].function
-    monkeypatch.setitem(OPERATIONS["get_run"].__dict__, "function", late)
+    get_run = OPERATIONS["runs.get"].function
+    monkeypatch.setitem(OPERATIONS["runs.get"].__dict__, "function", late)
     answer = await eve.get("/api/v1/runs/run-0")
 
     assert (answer.status, answer.error) == (404, "RunNotFoundError")
@@ -515,9 +515,9 @@ async def test_a_document_that_comes_with_a_key_names_no_environment_variable(en
     document = {"document": NOSY}
 
     async def refused() -> list[str]:
-        answers = [await eve.post(f"/api/v1/{path}", document) for path in ("flows", "drafts")]
+        answers = [await eve.post(f"/api/v1/{path}", document) for path in ("flows", "flows/drafts")]
         assert {(422, "FlowError")} == {(answer.status, answer.error) for answer in answers}
-        checked = (await eve.post("/api/v1/checks/flow", document)).data
+        checked = (await eve.post("/api/v1/flows/check", document)).data
         assert not checked["is_fine"]
         return [f"{it['path']} {it['line']}" for it in checked["problems"] if it["code"] == "unlisted-env"]
 

@@ -19,9 +19,9 @@ from proof.http.requests import WANTED
 from tests.engine.inside import store_of
 from tests.http.caller import Caller
 
-WORKERS = {"heartbeat_task", "complete_task", "fail_task"}
+WORKERS = {"tasks.heartbeat", "tasks.complete", "tasks.fail"}
 """What a worker does is in the history of the run."""
-LOOKS = {"check_flow"}
+LOOKS = {"flows.check"}
 """Takes a body, and changes nothing."""
 
 
@@ -33,10 +33,10 @@ async def give_triggers(engine: outlive.Engine, workflow: str) -> None:
 
 HEARD = TriggerSet(events=(EventTrigger(event="proof.gone"),))
 BEFORE: dict[str, Callable[[outlive.Engine, str], Awaitable[object]]] = {
-    "enable_flow": lambda engine, name: engine.flows.disable(name),
-    "forget_triggers": give_triggers,
-    "resume_queue": lambda engine, name: engine.queues.pause(name),
-    "resume_workflow": lambda engine, name: engine.pause(workflow=name),
+    "flows.enable": lambda engine, name: engine.flows.disable(name),
+    "events.forget": give_triggers,
+    "queues.resume": lambda engine, name: engine.queues.pause(name),
+    "workflows.resume": lambda engine, name: engine.pause(workflow=name),
 }
 """Without it these would change nothing, and what changes nothing has no row."""
 HEARS = """
@@ -67,7 +67,7 @@ async def test_no_operation_changes_something_without_its_row() -> None:
             if "batch_id" in wanted.names:
                 with suppress(OutliveError):  # Its rows fail, as they should.
                     await engine.get(wanted.names["batch_id"]).result()
-            if name == "send_event":
+            if name == "events.send":
                 body = {**body, "type": "proof.happened"}  # For two flows.
             if name in BEFORE:
                 await BEFORE[name](engine, next(iter(wanted.names.values())))
@@ -75,12 +75,12 @@ async def test_no_operation_changes_something_without_its_row() -> None:
             last = newest[0].number if newest else 0
             answer = await Caller(app, key=key.secret).send(it.method, path, body)
             assert answer.status in it.answers, (name, answer.body)
-            if name == "send_event":
+            if name == "events.send":
                 assert len(answer.data["runs"]) == 2
             rows = [row for row in await engine.audit.list(limit=20) if row.number > last]
             if name in WORKERS | LOOKS:
                 continue
-            if name == "send_event":
+            if name == "events.send":
                 assert {row.target for row in rows} == {run["run_id"] for run in answer.data["runs"]}
             if not rows or {(row.actor, row.key, row.via) for row in rows} != {("admin", key.key.id, "http")}:
                 missing.append(f"{name}: {[(row.actor, row.verb) for row in rows]}")

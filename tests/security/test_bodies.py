@@ -149,8 +149,8 @@ def test_an_operation_without_a_key_looks_at_its_sender_before_a_body() -> None:
     async def take_anything(call: Call, body: DecideByLink) -> None:
         """Take what anyone sends."""
 
-    with pytest.raises(AssertionError, match="take_anything reads a body"):
-        operation("POST", "/anything", scope="none", answers=204)(take_anything)
+    with pytest.raises(AssertionError, match=r"anything\.take reads a body"):
+        operation("anything.take", "POST", "/anything", scope="none", answers=204)(take_anything)
 
 
 # -- All of them together -------------------------------------------------------------------------------------------

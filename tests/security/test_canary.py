@@ -169,15 +169,15 @@ async def take_out(engine: TestEngine, api: Caller, found: dict[str, str]) -> No
     runs = [run.id for run in await engine.list(limit=100)]
     names = {"name": "words", "batch_id": "batch", "key": "k", "seq": "0", "field": "input", "token": "x"}
     for it in OPERATIONS.values():
-        if it.method != "GET" or it.name == "verify_audit":
+        if it.method != "GET" or it.name == "audit.verify":
             continue
         for run_id in runs if "run_id" in it.names else ["none"]:
             given = {**names, "run_id": run_id, "workflow": "canary_ends", "key_id": "x"}
             path = it.path.format(**{name: given.get(name, "x") for name in it.names})
-            if it.name == "get_schedule":
+            if it.name == "schedules.get":
                 path = path.replace("words", "yearly")
             # A list is followed without an end.
-            leaves = leaves_after(len(runs) if it.name == "follow_runs" else 10_000)
+            leaves = leaves_after(len(runs) if it.name == "runs.follow_list" else 10_000)
             answer = await api.get(f"{path}?stream=words" if it.name == "follow" else path, leave_when=leaves)
             found[f"GET {path}"] = answer.body.decode()
     for path in ("/batches/lost/items", "/batches/lost/follow", "/runs/waits/asks/doubt/d"):

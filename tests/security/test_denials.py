@@ -70,7 +70,7 @@ async def test_the_noise_of_a_viewer_hides_no_attempt_of_an_operator(engine: Tes
     assert (await operator.post("/api/v1/keys", ADMIN_KEY)).status == 403
     assert (await operator.post("/api/v1/runs", {"workflow": "x"})).status == 404
 
-    assert await actions(engine, actor="the operator") == [("the operator", "create_key")]
+    assert await actions(engine, actor="the operator") == [("the operator", "keys.create")]
     assert len(await actions(engine, actor="the viewer")) == OWN_ROWS.burst
 
 
@@ -83,7 +83,7 @@ async def test_what_is_for_admins_is_written_whatever_else_was_refused(engine: T
     for _ in range(OWN_ROWS.burst + 10):
         assert (await eve.post("/api/v1/keys", ADMIN_KEY)).status == 403
 
-    assert len(await actions(engine, verb="create_key")) == OWN_ROWS.burst + 10
+    assert len(await actions(engine, verb="keys.create")) == OWN_ROWS.burst + 10
 
 
 async def test_strangers_hide_no_attempt_and_fill_no_store(engine: TestEngine) -> None:
@@ -97,7 +97,7 @@ async def test_strangers_hide_no_attempt_and_fill_no_store(engine: TestEngine) -
         if number % 20 == 19:  # A timer does that.
             await denials.write_counts()
         clock.at += 30
-    await denials.note(request(), Problem(403, "Forbidden", "no", "no"), eve, OPERATIONS["create_key"])
+    await denials.note(request(), Problem(403, "Forbidden", "no", "no"), eve, OPERATIONS["keys.create"])
     await denials.write_counts()
 
     entries = [it for it in await engine.audit.list(limit=1_000) if it.actor == "unknown"]
@@ -106,7 +106,7 @@ async def test_strangers_hide_no_attempt_and_fill_no_store(engine: TestEngine) -
     assert len(entries) <= 2 * DAY / 600 + STRANGERS_ROWS.burst
     assert counted + len(single) == refusals
     assert "from 5 addresses" in entries[0].reason
-    assert (await engine.audit.list(limit=10, actor="eve"))[0].verb == "create_key"
+    assert (await engine.audit.list(limit=10, actor="eve"))[0].verb == "keys.create"
 
 
 async def test_a_flood_of_attempts_is_counted(engine: TestEngine) -> None:
@@ -114,11 +114,11 @@ async def test_a_flood_of_attempts_is_counted(engine: TestEngine) -> None:
     denials = Denials(engine, now=Clock())
     eve = Principal("eve", frozenset({"viewer"}), key="k1")
     for _ in range(ADMIN_ROWS.burst + 7):
-        await denials.note(request(), Problem(403, "Forbidden", "no", "no"), eve, OPERATIONS["create_key"])
+        await denials.note(request(), Problem(403, "Forbidden", "no", "no"), eve, OPERATIONS["keys.create"])
     await denials.write_counts()
     await denials.write_counts()
 
     last = (await engine.audit.list(limit=2, actor="eve"))[0]
     assert (last.verb, last.reason) == (REFUSALS, "7 more were not written, from 1 addresses")
     assert (last.key, last.is_denied) == ("k1", True)
-    assert len(await engine.audit.list(limit=1_000, verb="create_key")) == 1_000
+    assert len(await engine.audit.list(limit=1_000, verb="keys.create")) == 1_000

@@ -147,17 +147,17 @@ async def by_a_webhook(caller: Caller, id: str, changes: Any) -> Answer:
 
 Door = Callable[[Caller, str, Any], Awaitable[Answer]]
 OPENS: dict[Door, str] = {
-    by_name: "start_run",
-    in_a_list: "start_run",
-    by_a_version: "start_run",
-    as_a_flow: "start_flow",
-    as_an_older_flow: "start_flow",
-    by_a_signal: "signal",
-    by_an_ask: "ask",
-    by_a_fork: "fork",
-    by_a_batch: "start_batch",
-    by_an_event: "send_event",
-    by_a_schedule: "set_schedule",
+    by_name: "runs.start",
+    in_a_list: "runs.start",
+    by_a_version: "runs.start",
+    as_a_flow: "flows.start",
+    as_an_older_flow: "flows.start",
+    by_a_signal: "runs.signal",
+    by_an_ask: "runs.ask",
+    by_a_fork: "runs.fork",
+    by_a_batch: "batches.start",
+    by_an_event: "events.send",
+    by_a_schedule: "schedules.set",
 }
 """The operation of each door. Webhooks are none: they have no principal."""
 DOORS: list[Door] = [

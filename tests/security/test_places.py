@@ -28,7 +28,7 @@ from tests.http import shop
 from tests.http.caller import Caller, Message
 
 FAR = "192.0.2.7"
-LIST = "/api/v1/follow/runs?id_prefix="
+LIST = "/api/v1/runs/follow?id_prefix="
 
 
 @pytest.fixture

@@ -72,11 +72,11 @@ def fields_of(struct: Any) -> set[str]:
 
 
 BY_QUEUE: dict[str, tuple[str, dict[str, Any]]] = {
-    "start_run": ("/runs", {"workflow": "keys.mail", "arguments": [1]}),
-    "start_batch": ("/batches", {"workflow": "keys.mail", "rows": [1]}),
+    "runs.start": ("/runs", {"workflow": "keys.mail", "arguments": [1]}),
+    "batches.start": ("/batches", {"workflow": "keys.mail", "rows": [1]}),
 }
 """The operations by which a key for some workflows may name the queue of a run."""
-OF_MESSAGES = {"signal", "ask"}
+OF_MESSAGES = {"runs.signal", "runs.ask"}
 """Their `key` names the message; a run that they start is placed by its workflow."""
 
 

@@ -21,7 +21,7 @@ from tests.http.caller import Answer, Caller
 FAR = "192.0.2.7"
 LIMITS = ApiLimits(wait_seconds_max=0.0)
 CANARY = "SELECT secret FROM /var/lib/outlive"
-OPEN = {"is_live", "is_ready", "has_started", "show_link", "use_link"}
+OPEN = {"health.live", "health.ready", "health.startup", "approvals.show_link", "approvals.use_link"}
 """All that may be used without a key. Think twice before you add one: it must show nothing, and do nothing."""
 CLOSED = sorted(name for name, it in OPERATIONS.items() if it.scope != "none")
 WITH_NAMES = sorted(name for name, it in OPERATIONS.items() if it.names)
@@ -203,7 +203,7 @@ async def test_nothing_of_another_workflow_is_shown_or_done(engine: TestEngine, 
     await engine.start(shop.api_patient, id="theirs")
     caller = Caller(Api(engine, auth=as_narrowed))
     query = "?workflow=api_patient" if "workflow" in getattr(it.query, "__struct_fields__", ()) else ""
-    body = {"workflow": "api_patient", "rows": [1]} if name == "start_batch" else {"workflow": "api_patient"}
+    body = {"workflow": "api_patient", "rows": [1]} if name == "batches.start" else {"workflow": "api_patient"}
     asked = await caller.send(
         it.method,
         path_of(it, "api_patient") + query,

@@ -220,7 +220,7 @@ async def test_a_document_that_comes_with_a_key_names_listed_secrets() -> None:
         eve = Caller(Api(engine, auth="keys"), key=key.secret)
 
         async def codes(variable: str, **said: Any) -> list[str]:
-            checked = (await eve.post("/api/v1/checks/flow", document(variable, **said))).data
+            checked = (await eve.post("/api/v1/flows/check", document(variable, **said))).data
             refused = [it["code"] for it in checked["problems"] if it["code"].startswith("unlisted")]
             status = (await eve.post("/api/v1/flows", document(variable, **said))).status
             assert status == (422 if refused else 200)

@@ -37,17 +37,17 @@ OPEN = sorted(it.name for it in OPERATIONS.values() if it.reach in WITHIN_TAGS -
 STARTED: dict[str, Any] = {"workflow": "tagged_waits", "arguments": ["x"]}
 FILTER: dict[str, Any] = {"status": ["waiting", "failed", "succeeded", "parked", "cancelled"]}
 BODIES: dict[str, Any] = {
-    "ask": {"body": 1, "key": "k", "wait": 0, "start": STARTED},
-    "cancel_runs": FILTER | {"roots_only": False},
-    "check_flow": {"document": "name: x\nsteps: {a: {use: sleep, with: {seconds: 1}}}"},
-    "create_link": {"approved": True, "by": "a"},
-    "pause_runs": FILTER,
-    "purge_runs": {"status": ["succeeded", "failed"], "older_than": 0},
-    "resume_all": FILTER,
-    "retry_runs": FILTER | {"roots_only": False},
-    "signal": {"start": STARTED},
-    "start_batch": {"workflow": "tagged_waits", "rows": ["x"]},
-    "start_run": STARTED,
+    "runs.ask": {"body": 1, "key": "k", "wait": 0, "start": STARTED},
+    "bulk.cancel": FILTER | {"roots_only": False},
+    "flows.check": {"document": "name: x\nsteps: {a: {use: sleep, with: {seconds: 1}}}"},
+    "approvals.create_link": {"approved": True, "by": "a"},
+    "bulk.pause": FILTER,
+    "bulk.purge": {"status": ["succeeded", "failed"], "older_than": 0},
+    "bulk.resume": FILTER,
+    "bulk.retry": FILTER | {"roots_only": False},
+    "runs.signal": {"start": STARTED},
+    "batches.start": {"workflow": "tagged_waits", "rows": ["x"]},
+    "runs.start": STARTED,
 }
 
 
@@ -213,7 +213,7 @@ async def test_own_runs_are_in_lists(engine: TestEngine) -> None:
     """Every list and count has them, and the answer to who asks says why it has no others. [S33]"""
     a = await caller(engine, scope="viewer")
     listed = (await a.get(RUNS)).data["items"]
-    counted = (await a.get("/api/v1/counts/runs")).data["count"]
+    counted = (await a.get("/api/v1/runs/count")).data["count"]
     batches = (await a.get("/api/v1/batches")).data["items"]
     approvals = (await a.get("/api/v1/approvals")).data["items"]
     me = (await a.get("/api/v1/me")).data
@@ -226,7 +226,7 @@ async def test_own_runs_are_in_lists(engine: TestEngine) -> None:
     assert {OPERATIONS[name].reach for name in me["operations"]} <= WITHIN_TAGS
 
 
-@pytest.mark.parametrize("path", [RUNS, "/api/v1/counts/runs", "/api/v1/follow/runs", "/api/v1/batches"])
+@pytest.mark.parametrize("path", [RUNS, "/api/v1/runs/count", "/api/v1/runs/follow", "/api/v1/batches"])
 async def test_the_tag_of_another_tenant_cannot_be_asked_for(engine: TestEngine, path: str) -> None:
     """Nor in the place of one's own, whichever comes first; another tag narrows. [S33]"""
     a = await caller(engine)
@@ -242,7 +242,7 @@ async def test_the_tag_of_another_tenant_cannot_be_asked_for(engine: TestEngine,
         )
 
 
-@pytest.mark.parametrize("name", ["cancel_runs", "retry_runs", "pause_runs", "purge_runs", "resume_all"])
+@pytest.mark.parametrize("name", ["bulk.cancel", "bulk.retry", "bulk.pause", "bulk.purge", "bulk.resume"])
 async def test_verbs_for_many_runs_reach_own_runs_only(engine: TestEngine, name: str) -> None:
     """Named by the tag of another tenant, they are refused. [S33]"""
     a, path = await caller(engine), OPERATIONS[name].path
@@ -251,7 +251,7 @@ async def test_verbs_for_many_runs_reach_own_runs_only(engine: TestEngine, name:
 
     assert (refused.status, refused.error) == (403, "Forbidden")
     assert preview.status == 200
-    if name != "purge_runs":
+    if name != "bulk.purge":
         assert {item["id"][0] for item in preview.data["items"]} <= {"a"}
 
 
@@ -266,7 +266,7 @@ async def test_every_run_that_is_started_has_the_tag(engine: TestEngine) -> None
     made = [
         await a.post(RUNS, STARTED | {"tags": {"more": "1"}}),
         await a.post(RUNS, STARTED | {"tags": {"tenant": "a"}}),
-        await a.post("/api/v1/batches", BODIES["start_batch"]),
+        await a.post("/api/v1/batches", BODIES["batches.start"]),
         await a.post("/api/v1/batches/a-batch/retry"),
         await a.post(f"{RUNS}/a-ended/fork"),
     ]
@@ -288,7 +288,7 @@ async def test_every_run_that_is_started_has_the_tag(engine: TestEngine) -> None
 async def test_no_run_is_started_for_another_tenant(engine: TestEngine, place: str) -> None:
     """The tag is that of the key. [S33]"""
     a, before = await caller(engine), await engine.count(internal=True)
-    body = BODIES["start_batch" if place == "batches" else "start_run"] | {"tags": {"tenant": "b"}}
+    body = BODIES["batches.start" if place == "batches" else "runs.start"] | {"tags": {"tenant": "b"}}
     answer = await a.post(f"/api/v1/{place}", body)
 
     assert (answer.status, answer.error) == (422, "InvalidArgumentError")
@@ -301,7 +301,7 @@ async def test_a_start_takes_no_id_from_another_tenant(engine: TestEngine, on_co
     a, before = await caller(engine), await state_of(engine, "b")
     answers = [
         await a.post(RUNS, STARTED | {"id": "b-waits", "on_conflict": on_conflict}),
-        await a.post("/api/v1/batches", BODIES["start_batch"] | {"id": "b-batch"}),
+        await a.post("/api/v1/batches", BODIES["batches.start"] | {"id": "b-batch"}),
         await a.post("/api/v1/batches/a-batch/retry", {"id": "b-batch"}),
         await a.post(f"{RUNS}/a-ended/fork", {"id": "b-ended"}),
     ]

@@ -16,7 +16,7 @@ from outlive import flow
 from outlive.cli import main
 from outlive.errors import QuotaExceededError
 from outlive.http import Api, ApiLimits
-from outlive.http.operation import OPERATIONS
+from outlive.http.operation import EVENT_STREAM, OPERATIONS
 from outlive.testing import TestEngine
 from tests.http.caller import Caller
 
@@ -59,7 +59,7 @@ async def seen_by(engine: outlive.Engine) -> dict[str, str]:
     found = {}
     for it in OPERATIONS.values():
         # What is followed does not end as long as its run is open.
-        if it.method != "GET" or it.resource in ("document", "follow"):
+        if it.method != "GET" or it.namespace == "api" or it.media == EVENT_STREAM:
             continue
         path = it.path.format(**dict.fromkeys(it.names, MARK))
         answer = await api.get(path)
@@ -181,7 +181,7 @@ VERBS: dict[str, Callable[[TestEngine], Awaitable[Any]]] = {
     "start_by_name": lambda engine: engine.start_by_name("tenant_waits"),
     "signal by name": lambda engine: engine.signal("named", "go", start=("tenant_waits",)),
     "ask by name": lambda engine: engine.ask("named", "go", start=("tenant_waits",), timeout=0),
-    "start_batch": lambda engine: engine.start_batch(tenant_waits, ["a"]),
+    "batches.start": lambda engine: engine.start_batch(tenant_waits, ["a"]),
     "signal with a start": lambda engine: engine.signal("new", "go", start=(tenant_waits,)),
     "flows.start": lambda engine: engine.flows.start("tenant.flow", {"order": 1}),
     "events.send": lambda engine: engine.events.send("tenant.sent", {"order": 1}),

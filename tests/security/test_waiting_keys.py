@@ -87,7 +87,7 @@ async def answer(engine: TestEngine, caller: Caller) -> Answer:
 
 async def verify_audit(engine: TestEngine, caller: Caller) -> Answer:
     """Checks every row of the log, which can take long."""
-    return await caller.get(f"{API}/audit/check")
+    return await caller.get(f"{API}/audit/verify")
 
 
 async def claim_task(engine: TestEngine, caller: Caller) -> Answer:
@@ -96,11 +96,11 @@ async def claim_task(engine: TestEngine, caller: Caller) -> Answer:
 
 
 WAITING: dict[str, tuple[Callable[[TestEngine, Caller], Coroutine[Any, Any, Answer]], str]] = {
-    "result": (result, "viewer"),
-    "ask": (ask, "operator"),
-    "answer": (answer, "viewer"),
-    "claim_task": (claim_task, "worker"),
-    "verify_audit": (verify_audit, "admin"),
+    "runs.result": (result, "viewer"),
+    "runs.ask": (ask, "operator"),
+    "asks.answer": (answer, "viewer"),
+    "tasks.claim": (claim_task, "worker"),
+    "audit.verify": (verify_audit, "admin"),
 }
 
 

@@ -55,8 +55,8 @@ async def test_stream_of_a_stuck_run_is_not_waited_for(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path / 'stuck.db'}"
     evidence = Evidence(Trial(folder=tmp_path, url=url, store="sqlite", seed=1, kills=0, workers=0))
     async with outlive.Engine(url) as engine:
-        run = await engine.start(speaking_for_ever, id="stuck")
-        evidence.runs["stuck"] = await row_of(run)
-        await collect_streams(evidence, [("stuck", "words")])
+        run = await engine.start(speaking_for_ever, id="endless")
+        evidence.runs["endless"] = await row_of(run)
+        await collect_streams(evidence, [("endless", "words")])
 
     assert {} == evidence.streams

@@ -10,6 +10,8 @@ from outlive.errors import ArgumentTypeError, InvalidRunIdError
 
 ID_CHARACTERS_MAX = 1_000
 """Of an id that is looked for: users may choose 128, and what Outlive adds to one is not long."""
+RESERVED = frozenset({"count", "follow", "stuck"})
+"""What follows `/runs/` in the addresses of lists of runs: a run with such an id would have no address of its own."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _ROOT_ID = re.compile(r"\w[\w.:@-]*(~(gen|old|chunk)[0-9]+)*", re.ASCII)
 """Those that users choose and those that are made: of ticks and events, and of runs that gave their id away."""
@@ -18,7 +20,7 @@ _ROOT_ID = re.compile(r"\w[\w.:@-]*(~(gen|old|chunk)[0-9]+)*", re.ASCII)
 def check_run_id(run_id: object) -> str:
     """Give the id back if a user may choose it; ids appear in URLs, file names and logs."""
     plain = run_id.value if isinstance(run_id, enum.Enum) else run_id
-    if not isinstance(plain, str) or _RUN_ID.fullmatch(plain) is None:
+    if not isinstance(plain, str) or _RUN_ID.fullmatch(plain) is None or plain in RESERVED:
         raise InvalidRunIdError(run_id)
     return str.__str__(plain)
 

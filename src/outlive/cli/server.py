@@ -62,14 +62,14 @@ class Server:
         """Pause a run, a workflow or a queue. The server knows by the key who does it."""
         body = {"reason": why.get("reason", "")}
         if run_id is not None:
-            await self._remote.operate("pause", body=body, run_id=run_id)
+            await self._remote.operate("runs.pause", body=body, run_id=run_id)
         elif workflow:
-            await self._remote.operate("pause_workflow", body=body, name=workflow)
+            await self._remote.operate("workflows.pause", body=body, name=workflow)
         elif queue:
-            await self._remote.operate("pause_queue", body=body, name=queue)
+            await self._remote.operate("queues.pause", body=body, name=queue)
         else:
             assert all, "something is to be paused"
-            await self._remote.operate("pause_all", body=body)
+            await self._remote.operate("store.pause", body=body)
 
     async def resume(
         self, run_id: str | None = None, *, workflow: str = "", queue: str = "", all: bool = False
@@ -78,12 +78,12 @@ class Server:
         if run_id is not None:
             await self._remote.resume(run_id)
         elif workflow:
-            await self._remote.operate("resume_workflow", name=workflow)
+            await self._remote.operate("workflows.resume", name=workflow)
         elif queue:
-            await self._remote.operate("resume_queue", name=queue)
+            await self._remote.operate("queues.resume", name=queue)
         else:
             assert all, "something is to go on"
-            await self._remote.operate("unpause_all")
+            await self._remote.operate("store.resume")
 
 
 class ServerApprovals:
@@ -122,7 +122,7 @@ class ServerView:
         after: int | None = -1
         while after is not None and len(failed) < limit:
             query = {"after": after, "status": "failed", "limit": ITEMS_PAGE}
-            page = await self._remote.operate("list_items", query=query, batch_id=batch_id)
+            page = await self._remote.operate("batches.items", query=query, batch_id=batch_id)
             failed += [(it.index, it.error) for it in page.items if it.error is not None]
             after = page.next
         return failed[:limit]
@@ -133,5 +133,5 @@ class ServerView:
 
     async def workers(self) -> tuple[list[WorkerInfo], int]:
         """See `View.workers`."""
-        found = await self._remote.operate("list_workers")
+        found = await self._remote.operate("workers.list")
         return [worker_of(view) for view in found.items], microseconds_of(found.now)

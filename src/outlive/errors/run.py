@@ -173,7 +173,8 @@ class InvalidRunIdError(OutliveError, ValueError):
         self.run_id = run_id
         super().__init__(
             f"{shown(run_id)} cannot be a run id: use text of 1 to 128 letters, digits, '_', '.', ':' or '-' that "
-            f'begins with a letter or a digit, for example id="order-42"'
+            f"begins with a letter or a digit, and not 'count', 'follow' or 'stuck', which are addresses of lists; for "
+            f'example id="order-42"'
         )
 
 

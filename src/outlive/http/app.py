@@ -33,7 +33,7 @@ from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.principal import ANONYMOUS, Principal
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, title_of
 from outlive.http.reading import check_media, read_body, read_query
-from outlive.http.routing import Routes, below, has_prefix, operation_at, parts_of
+from outlive.http.routing import Routes, below, has_prefix, known_at, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
 from outlive.http.webhooks import Webhooks
 from outlive.http.wire.runs import AskRun, SendSignal
@@ -139,12 +139,8 @@ class Api:
         arguments: dict[str, Any] = {}
         try:
             parts = parts_of(scope)
-            found = self._routes.find(parts)
-            known = (
-                None
-                if found is None
-                else found[0].operations.get("GET" if request.method == "HEAD" else request.method)
-            )
+            found = self._routes.find(parts, request.method)
+            known = known_at(found, request.method)
             self._gate.check_place(request, known)
             if self._pages is not None and is_mount(scope):
                 await send_to_slash(send, scope, SECURITY)

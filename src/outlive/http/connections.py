@@ -237,7 +237,7 @@ class WatchedApp:
 @lru_cache(1)
 def probes() -> frozenset[str]:
     """The paths of probes."""
-    return frozenset(it.path for it in OPERATIONS.values() if it.scope == NO_SCOPE and it.resource == "health")
+    return frozenset(it.path for it in OPERATIONS.values() if it.scope == NO_SCOPE and it.namespace == "health")
 
 
 def _too_many() -> Problem:

@@ -154,7 +154,7 @@ def _is_page_of(origin: str, host: str) -> bool:
 
 def _is_probe(operation: Operation | None) -> bool:
     """Whether it says that the process lives and can serve, to anyone, and nothing else."""
-    return operation is not None and operation.scope == NO_SCOPE and operation.resource == "health"
+    return operation is not None and operation.scope == NO_SCOPE and operation.namespace == "health"
 
 
 def _is_address(host: str) -> bool:

@@ -71,7 +71,7 @@ def is_struct(kind: Any) -> bool:
 
 
 def _entry(it: Operation, components: dict[str, Any]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"operationId": it.name, "tags": [it.resource], "summary": it.promise}
+    entry: dict[str, Any] = {"operationId": it.name, "tags": [it.namespace], "summary": it.promise}
     said = [it.explanation] if it.explanation else []
     said += ["Needs no key." if it.scope == NO_SCOPE else f"Needs the scope `{it.scope}`."]
     entry["description"] = "\n\n".join(said)

@@ -1,6 +1,6 @@
 """What an operation is, and the table of all of them: the source of routes, of OpenAPI and of the docs.
 
-    @operation("POST", "/runs", scope="operator", answers=201)
+    @operation("runs.start", "POST", "/runs", scope="operator", answers=201)
     async def start_run(call: Call, body: StartRun) -> Started:
         \"\"\"Start a run by the name of its workflow.\"\"\"
 
@@ -37,6 +37,7 @@ PREFIX = "/api/v1"
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 _NAMES = re.compile(r"\{(\w+)\}")
+_ID = re.compile(r"[a-z_]+\.[a-z_]+")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
@@ -164,14 +165,13 @@ class Operation:
     """One operation of the API."""
 
     name: str
-    """What it is called: in OpenAPI, in the audit, in clients."""
+    """What it is called in OpenAPI, in the audit and in clients: the namespace of its subject, a dot, and the verb, as
+    in Python."""
     method: str
     path: str
     """With the prefix, and names in braces."""
     scope: str
     reach: Reach
-    resource: str
-    """The module that it stands in."""
     function: Callable[..., Awaitable[Any]]
     body: Any
     """The struct that its body is parsed by; None if it takes none."""
@@ -193,6 +193,11 @@ class Operation:
     """Whether people open it: a browser gets a page also where programs get JSON, and of a problem too."""
     before_body: Callable[..., Awaitable[None]] | None = None
     """Looks at the names in its path before its body is read; one with a body that needs no key has this."""
+
+    @property
+    def namespace(self) -> str:
+        """The subject that it is about."""
+        return self.name.partition(".")[0]
 
     @property
     def is_open(self) -> bool:
@@ -230,6 +235,7 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 def operation(
+    name: str,
     method: str,
     path: str,
     *,
@@ -246,6 +252,7 @@ def operation(
     """Declare an operation. Called while its module is imported; what does not fit together is an error then.
 
     Args:
+        name: its id, for example "runs.start".
         scope: who may use it: "viewer", "operator", "admin", "worker", or "none" for everyone.
         answers: the status, with the type that the function returns; or types by status.
         reach: see `Reach`; a principal that is bound may not use what has none.
@@ -257,7 +264,7 @@ def operation(
     """
 
     def declare(function: F) -> F:
-        found = _operation_of(function, method, prefix + path, scope=scope, answers=answers, media=media)
+        found = _operation_of(function, name, method, prefix + path, scope=scope, answers=answers, media=media)
         declared = found | {"reach": reach, "raises": raises, "waits": waits, "is_page": is_page}
         it = Operation(**declared, before_body=before_body)
         place = method, _shape(it.path)
@@ -275,9 +282,16 @@ def operation(
 
 
 def _operation_of(
-    function: Callable[..., Any], method: str, path: str, *, scope: str, answers: int | dict[int, Any], media: str
+    function: Callable[..., Any],
+    name: str,
+    method: str,
+    path: str,
+    *,
+    scope: str,
+    answers: int | dict[int, Any],
+    media: str,
 ) -> dict[str, Any]:
-    name = function.__name__
+    assert _ID.fullmatch(name), f"{name} is not the id of an operation: a namespace, a dot and a verb"
     assert scope in (*SCOPES, NO_SCOPE), f"{name} has no scope that there is: {scope!r}"
     assert function.__doc__, f"{name} does not say what it does"
     hints = get_type_hints(function)
@@ -294,7 +308,6 @@ def _operation_of(
         "method": method,
         "path": path,
         "scope": scope,
-        "resource": function.__module__.rpartition(".")[2],
         "function": function,
         "body": _without_none(body),
         "query": hints.get("query"),

@@ -6,7 +6,7 @@ is used, and no spelling of a path slips past a check of another spelling.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -48,20 +48,26 @@ class Routes:
                 node = node.by_part.setdefault(part, Node())
         node.operations[operation.method] = operation
 
-    def find(self, parts: list[str]) -> tuple[Node, list[str]] | None:
-        """The operations at a path, and the names in it; None if there are none. Plain parts go before names."""
-        return _find(self._root, parts, 0, [])
+    def find(self, parts: list[str], method: str) -> tuple[Node, list[str]] | None:
+        """The operations at a path, and the names in it; None if there are none.
+
+        Plain parts go before names, where they take the method: `POST /flows/check` checks a document, and
+        `GET /flows/check` is the flow of that name.
+        """
+        found = list(_find(self._root, parts, 0, []))
+        return next((it for it in found if known_at(it, method) is not None), found[0] if found else None)
 
 
-def _find(node: Node, parts: list[str], at: int, names: list[str]) -> tuple[Node, list[str]] | None:
+def _find(node: Node, parts: list[str], at: int, names: list[str]) -> Iterator[tuple[Node, list[str]]]:
     if at == len(parts):
-        return (node, names) if node.operations else None
+        if node.operations:
+            yield node, names
+        return
     part = parts[at]
-    if (next_node := node.by_part.get(part)) is not None and (found := _find(next_node, parts, at + 1, names)):
-        return found
+    if (next_node := node.by_part.get(part)) is not None:
+        yield from _find(next_node, parts, at + 1, names)
     if node.by_name is not None and part:
-        return _find(node.by_name, parts, at + 1, [*names, part])
-    return None
+        yield from _find(node.by_name, parts, at + 1, [*names, part])
 
 
 def known_at(found: tuple[Node, list[str]] | None, method: str) -> Operation | None:

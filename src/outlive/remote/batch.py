@@ -33,7 +33,7 @@ class RemoteBatch:
 
     async def info(self) -> BatchInfo:
         """How many items there are, how many have ended and how, and what it waits for."""
-        found: BatchInfo = await self._remote.operate("get_batch", batch_id=self.id)
+        found: BatchInfo = await self._remote.operate("batches.get", batch_id=self.id)
         return found
 
     async def status(self) -> Status:
@@ -42,7 +42,7 @@ class RemoteBatch:
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask the batch to stop. Items that have ended keep their outcome."""
-        await self._remote.operate("cancel", body={"reason": reason}, run_id=self.id)
+        await self._remote.operate("runs.cancel", body={"reason": reason}, run_id=self.id)
 
     async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
         """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`."""
@@ -57,7 +57,7 @@ class RemoteBatch:
             RunParkedError: nothing more comes before the run that it names is resumed.
         """
         seen_to, seen = -1, set[int]()
-        async for message in self._remote.follow("follow_batch", {}, batch_id=self.id):
+        async for message in self._remote.follow("batches.follow", {}, batch_id=self.id):
             if message.name == "item":
                 item = msgspec.convert(message.data, ItemView)
                 if item.index <= seen_to or item.index in seen:
@@ -81,7 +81,7 @@ class RemoteBatch:
             await self._remote.result(self.id, timeout)
         after: int | None = -1
         while after is not None:
-            page = await self._remote.operate("list_items", query={"after": after, "limit": PAGE}, batch_id=self.id)
+            page = await self._remote.operate("batches.items", query={"after": after, "limit": PAGE}, batch_id=self.id)
             for item in page.items:
                 yield item
             after = page.next
@@ -105,7 +105,7 @@ class RemoteBatch:
 
     async def retry_failed(self, *, id: str | None = None) -> RemoteBatch:
         """A new batch of the rows that have not succeeded in this one."""
-        found = await self._remote.operate("retry_batch", body={"id": id}, batch_id=self.id)
+        found = await self._remote.operate("batches.retry", body={"id": id}, batch_id=self.id)
         return RemoteBatch(self._remote, found.id, self._codec)
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class RemoteBatches:
         """See `Batches.list`."""
         filters = {"status": status, "tags": tags, "since": since, "until": until}
         query = query_of(only_given({**filters, "limit": limit, "after": after}))
-        found = await self._remote.operate("list_batches", query=query)
+        found = await self._remote.operate("batches.list", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
     def get(self, batch_id: str) -> RemoteBatch:

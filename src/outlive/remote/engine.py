@@ -200,7 +200,7 @@ class RemoteVerbs:
 
     async def _start(self, named: NamedStart, options: Mapping[str, Any]) -> RemoteRun[Any]:
         body = only_given(named._asdict() | start_fields(named.workflow, options))
-        return RemoteRun(self, (await self.operate("start_run", body=body)).id)
+        return RemoteRun(self, (await self.operate("runs.start", body=body)).id)
 
     def get(self, run_id: str) -> RemoteRun[Any]:
         """A handle of a run; whether there is such a run shows when it is used."""
@@ -241,7 +241,7 @@ class RemoteVerbs:
             "priority": priority,
         }
         codec = None if spec is None else spec.signature.result
-        return RemoteBatch(self, (await self.operate("start_batch", body=only_given(body))).id, codec)
+        return RemoteBatch(self, (await self.operate("batches.start", body=only_given(body))).id, codec)
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
@@ -250,29 +250,29 @@ class RemoteVerbs:
     ) -> Page[Run]:
         """A page of the runs that fit, newest first. The filters are those of `Engine.list`."""
         query = query_of(filters) | {"order": order, "limit": limit, "after": after}
-        found = await self.operate("list_runs", query=query)
+        found = await self.operate("runs.list", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
     async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
         """How many runs fit."""
-        found: Count = await self.operate("count_runs", query=query_of(filters) | {"limit": limit})
+        found: Count = await self.operate("runs.count", query=query_of(filters) | {"limit": limit})
         return found
 
     async def info(self, run_id: str) -> Run:
         """A run as its row says it."""
-        found: Run = await self.operate("get_run", run_id=run_id)
+        found: Run = await self.operate("runs.get", run_id=run_id)
         return found
 
     async def why(self, run_id: str) -> str:
         """What a run waits for, or how it ended, in one sentence."""
-        found: str = (await self.operate("why", run_id=run_id)).why
+        found: str = (await self.operate("runs.why", run_id=run_id)).why
         return found
 
     async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
         """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
         found: builtins.list[StepUnderWay] = (
             await self.operate(
-                "steps", query={"arguments": given.flag("run.steps", "arguments", arguments)}, run_id=run_id
+                "runs.steps", query={"arguments": given.flag("run.steps", "arguments", arguments)}, run_id=run_id
             )
         ).items
         return found
@@ -282,20 +282,20 @@ class RemoteVerbs:
         events: builtins.list[Event] = []
         after: int | None = -1
         while after is not None:
-            found = await self.operate("history", query={"after": after}, run_id=run_id)
+            found = await self.operate("runs.history", query={"after": after}, run_id=run_id)
             events += found.items
             after = found.next
         return events
 
     async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move and why, the newest first; `before` is the id of the last one of the page before."""
-        found = await self.operate("list_incomplete", query={"limit": limit, "before": before})
+        found = await self.operate("runs.list_stuck", query={"limit": limit, "before": before})
         items: builtins.list[Incomplete] = found.items
         return items
 
     async def health(self) -> Health:
         """How the engine of the server is."""
-        found = await self.operate("health")
+        found = await self.operate("health.get")
         return Health(found.store, found.worker, found.resources)
 
     async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
@@ -304,7 +304,7 @@ class RemoteVerbs:
         deadline = None if timeout is None else loop.time() + timeout
         while True:
             wait = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, max(0.0, deadline - loop.time()))
-            found = await self.operate("result", query={"wait": wait}, run_id=run_id, patience=wait)
+            found = await self.operate("runs.result", query={"wait": wait}, run_id=run_id, patience=wait)
             if isinstance(found, ResultView):
                 return result_of(found)
             assert isinstance(found, NotEnded)
@@ -335,7 +335,7 @@ class RemoteVerbs:
         """
         started = start_of("engine.signal", start, headers)
         body = only_given({"payload": plain_json("engine.signal", payload), "key": key, "start": started})
-        await self.operate("signal", body=body, run_id=run_id, name=name)
+        await self.operate("runs.signal", body=body, run_id=run_id, name=name)
 
     @overload
     async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
@@ -357,7 +357,7 @@ class RemoteVerbs:
         wait = WAIT_SECONDS if timeout is None else min(WAIT_SECONDS, timeout)
         start = start_of("engine.ask", options.get("start"), options.get("headers"))
         said = {"body": plain_json("engine.ask", body), "key": options.get("key"), "wait": wait, "start": start}
-        found = await self.operate("ask", body=only_given(said), run_id=run_id, name=name, patience=wait)
+        found = await self.operate("runs.ask", body=only_given(said), run_id=run_id, name=name, patience=wait)
         return await self.asks._answered(run_id, name, found, deadline, timeout, reply)
 
     # -- Operating -------------------------------------------------------------------------------------------
@@ -378,10 +378,10 @@ class RemoteVerbs:
         self, verb: str, run_id: str | None, reason: str, filters: Mapping[str, Any]
     ) -> Sequence[OutcomeView]:
         if run_id is not None:
-            await self.operate(verb, body={"reason": reason}, run_id=run_id)
+            await self.operate(f"runs.{verb}", body={"reason": reason}, run_id=run_id)
             return ()
         outcomes: Sequence[OutcomeView] = (
-            await self.operate(f"{verb}_runs", body=only_given({**plain_filters(filters), "reason": reason}))
+            await self.operate(f"bulk.{verb}", body=only_given({**plain_filters(filters), "reason": reason}))
         ).items
         return outcomes
 
@@ -430,19 +430,18 @@ class RemoteVerbs:
             raise InvalidArgumentError(f"engine.{verb}", "run_id", run_id, wanted)
         if is_bulk:
             chosen = plain_filters(given_filters) | (body or {})
-            name = {"pause": "pause_runs", "resume": "resume_all"}[verb]
             outcomes: Sequence[OutcomeView] = (
-                await self.operate(name, body=only_given({**chosen, "workflow": workflow}))
+                await self.operate(f"bulk.{verb}", body=only_given({**chosen, "workflow": workflow}))
             ).items
             return outcomes
         if run_id is not None:
-            await self.operate(verb, body=body, run_id=run_id)
+            await self.operate(f"runs.{verb}", body=body, run_id=run_id)
         elif workflow is not None:
-            await self.operate(f"{verb}_workflow", body=body, name=workflow)
+            await self.operate(f"workflows.{verb}", body=body, name=workflow)
         elif is_queue:
-            await self.operate(f"{verb}_queue", body=body, name=given_filters["queue"])
+            await self.operate(f"queues.{verb}", body=body, name=given_filters["queue"])
         else:
-            await self.operate({"pause": "pause_all", "resume": "unpause_all"}[verb], body=body)
+            await self.operate(f"store.{verb}", body=body)
         return ()
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
@@ -450,7 +449,7 @@ class RemoteVerbs:
         body = only_given({"call": call}) | (
             {} if result is UNSET else {"result": plain_json("engine.skip_step", result)}
         )
-        await self.operate("skip_step", body=body, run_id=run_id)
+        await self.operate("runs.skip_step", body=body, run_id=run_id)
 
     async def fork(
         self,
@@ -466,13 +465,13 @@ class RemoteVerbs:
         """Start a new run with the history of another one up to some point, edited. See `Engine.fork`."""
         options = {"at": at, "set": set, "input": input, "version": version, "id": id, "reason": reason}
         body = only_given(plain_json("engine.fork", options))
-        return RemoteRun(self, (await self.operate("fork", body=body, run_id=run_id)).id)
+        return RemoteRun(self, (await self.operate("runs.fork", body=body, run_id=run_id)).id)
 
     async def purge(self, *, older_than: given.Span = KEEP_SECONDS_MIN, **filters: Unpack[WorkflowFilters]) -> Purge:
         """Delete runs that have ended, for good. See `Engine.purge`; archives are written where the store is."""
         seconds = seconds_of("engine.purge", "older_than", older_than)
         body = only_given({**plain_filters(filters), "older_than": seconds})
-        return msgspec.convert(await self.operate("purge_runs", body=body), Purge, from_attributes=True)
+        return msgspec.convert(await self.operate("bulk.purge", body=body), Purge, from_attributes=True)
 
     def __repr__(self) -> str:
         return f"<Remote {self.url}>"

@@ -37,36 +37,36 @@ class RemoteFlows:
         """See `Flows.apply`."""
         text = document_given("engine.flows.apply", document).text
         body = only_given({"document": text, "note": note, "expected": expected})
-        return _info_of(await self._remote.operate("apply_flow", body=body))
+        return _info_of(await self._remote.operate("flows.apply", body=body))
 
     async def save_draft(self, document: Any, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
         """See `Flows.save_draft`."""
         text = document_given("engine.flows.save_draft", document, checks=False).text
         body = only_given({"document": text, "note": note, "expected": expected})
-        return _info_of(await self._remote.operate("save_draft", body=body))
+        return _info_of(await self._remote.operate("flows.save_draft", body=body))
 
     async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
         """See `Flows.publish`."""
         read_document((await self.get(name, draft=True)).text)
-        return await self._change("publish_flow", name, note=note, expected=expected)
+        return await self._change("flows.publish", name, note=note, expected=expected)
 
     async def discard_draft(self, name: str) -> FlowInfo:
         """See `Flows.discard_draft`."""
-        return _info_of(await self._remote.operate("discard_draft", name=name))
+        return _info_of(await self._remote.operate("flows.discard_draft", name=name))
 
     async def rollback(
         self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
     ) -> FlowInfo:
         """See `Flows.rollback`."""
-        return await self._change("rollback_flow", name, to=to, note=note, expected=expected)
+        return await self._change("flows.rollback", name, to=to, note=note, expected=expected)
 
     async def enable(self, name: str) -> FlowInfo:
         """See `Flows.enable`."""
-        return _info_of(await self._remote.operate("enable_flow", name=name))
+        return _info_of(await self._remote.operate("flows.enable", name=name))
 
     async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
         """See `Flows.disable`."""
-        return await self._change("disable_flow", name, reason=reason)
+        return await self._change("flows.disable", name, reason=reason)
 
     async def delete(
         self,
@@ -79,10 +79,10 @@ class RemoteFlows:
         expected: int | None = None,
     ) -> None:
         """See `Flows.delete`. Ended runs go with `runs=True` a thousand in a request."""
-        body = only_given({"force": force, "note": note, "expected": expected})
-        await self._remote.operate("delete_flow", body=body, name=name)
+        query = {"force": force, "note": note, "expected": expected}
+        await self._remote.operate("flows.delete", query=query, name=name)
         purge = {"workflow": name, "older_than": 0, "limit": PURGE_AT_ONCE}
-        while runs and (await self._remote.operate("purge_runs", body=purge)).deleted:
+        while runs and (await self._remote.operate("bulk.purge", body=purge)).deleted:
             pass
 
     async def _change(self, operation: str, name: str, **body: Any) -> FlowInfo:
@@ -105,27 +105,27 @@ class RemoteFlows:
         data = plain_json("engine.flows.start", {"input": input, "vars": vars, "overrides": overrides})
         placed = {option: _seconds(value) for option, value in options.items()}
         body = only_given({**data, "revision": revision, **placed})
-        found = await self._remote.operate("start_flow", body=body, name=name)
+        found = await self._remote.operate("flows.start", body=body, name=name)
         return self._remote.get(found.id)
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
     async def list(self) -> builtins.list[FlowInfo]:
         """See `Flows.list`."""
-        return [_info_of(view) for view in (await self._remote.operate("list_flows")).items]
+        return [_info_of(view) for view in (await self._remote.operate("flows.list")).items]
 
     async def info(self, name: str) -> FlowInfo:
         """See `Flows.info`."""
-        return _info_of(await self._remote.operate("get_flow", name=name))
+        return _info_of(await self._remote.operate("flows.get", name=name))
 
     async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:
         """See `Flows.get`."""
         query = only_given({"revision": revision, "draft": "true" if draft else None})
-        return _stored_of(await self._remote.operate("get_document", query=query, name=name))
+        return _stored_of(await self._remote.operate("flows.document", query=query, name=name))
 
     async def history(self, name: str) -> builtins.list[FlowRevision]:
         """See `Flows.history`."""
-        found = await self._remote.operate("flow_history", name=name)
+        found = await self._remote.operate("flows.history", name=name)
         return [_revision_of(view) for view in found.items]
 
     async def document_of(self, run: Run) -> tuple[Document, str]:
@@ -134,7 +134,7 @@ class RemoteFlows:
         Raises:
             FlowNotFoundError: the run is none of a flow, or was started from a file.
         """
-        stored = _stored_of(await self._remote.operate("run_document", run_id=run.id))
+        stored = _stored_of(await self._remote.operate("runs.document", run_id=run.id))
         return stored.document, stored.text
 
 

@@ -51,30 +51,30 @@ class RemoteQueues:
 
     async def list(self) -> list[QueueInfo]:
         """See `Queues`."""
-        items: builtins.list[QueueInfo] = (await self._remote.operate("list_queues")).items
+        items: builtins.list[QueueInfo] = (await self._remote.operate("queues.list")).items
         return items
 
     async def stats(self, queue: str) -> QueueInfo:
         """See `Queues`."""
-        found: QueueInfo = await self._remote.operate("get_queue", name=queue)
+        found: QueueInfo = await self._remote.operate("queues.get", name=queue)
         return found
 
     async def set(self, queue: str, **limits: Any) -> None:
         """See `Queues`."""
         body = changeable_limits("engine.queues.set", limits)
-        await self._remote.operate("set_queue", body=body, name=queue)
+        await self._remote.operate("queues.set", body=body, name=queue)
 
     async def reset(self, queue: str) -> None:
         """See `Queues`."""
-        await self._remote.operate("reset_queue", name=queue)
+        await self._remote.operate("queues.reset", name=queue)
 
     async def pause(self, queue: str, *, by: str = "", reason: str = "") -> None:
         """See `Queues`."""
-        await self._remote.operate("pause_queue", body={"reason": reason}, name=queue)
+        await self._remote.operate("queues.pause", body={"reason": reason}, name=queue)
 
     async def resume(self, queue: str) -> None:
         """See `Queues`."""
-        await self._remote.operate("resume_queue", name=queue)
+        await self._remote.operate("queues.resume", name=queue)
 
     async def drain(self, queue: str, *, by: str = "", reason: str = "draining") -> None:
         """See `Queues`."""
@@ -91,13 +91,13 @@ class RemoteSchedules:
 
     async def list(self, *, after: str = "", limit: int = 100) -> list[ScheduleInfo]:
         """See `Schedules`."""
-        found = await self._remote.operate("list_schedules", query={"after": after, "limit": limit})
+        found = await self._remote.operate("schedules.list", query={"after": after, "limit": limit})
         items: builtins.list[ScheduleInfo] = found.items
         return items
 
     async def get(self, name: str) -> ScheduleInfo:
         """See `Schedules`."""
-        found: ScheduleInfo = await self._remote.operate("get_schedule", name=name)
+        found: ScheduleInfo = await self._remote.operate("schedules.get", name=name)
         return found
 
     async def set(
@@ -107,31 +107,31 @@ class RemoteSchedules:
         given.instance("engine.schedules.set", "schedule", schedule, Schedule, like="outlive.every(minutes=15)")
         target = workflow if workflow is None or isinstance(workflow, str) else workflow.spec.name
         body = msgspec.structs.asdict(schedule) | {"workflow": target}
-        found: ScheduleInfo = await self._remote.operate("set_schedule", body=body, name=name)
+        found: ScheduleInfo = await self._remote.operate("schedules.set", body=body, name=name)
         return found
 
     async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
         """See `Schedules`."""
-        await self._remote.operate("pause_schedule", body={"note": note}, name=name)
+        await self._remote.operate("schedules.pause", body={"note": note}, name=name)
 
     async def resume(self, name: str) -> None:
         """See `Schedules`."""
-        await self._remote.operate("resume_schedule", name=name)
+        await self._remote.operate("schedules.resume", name=name)
 
     async def trigger(self, name: str, *, overlap: str | None = None, id: str | None = None) -> Any:
         """A handle of the run. See `Schedules`."""
-        found = await self._remote.operate("trigger_schedule", body={"overlap": overlap, "id": id}, name=name)
+        found = await self._remote.operate("schedules.trigger", body={"overlap": overlap, "id": id}, name=name)
         return self._remote.get(found.id)
 
     async def backfill(self, name: str, start: datetime, end: datetime, *, overlap: str | None = None) -> int:
         """See `Schedules`."""
         body = {"start": start, "end": end, "overlap": overlap}
-        ticks: int = (await self._remote.operate("backfill_schedule", body=body, name=name)).ticks
+        ticks: int = (await self._remote.operate("schedules.backfill", body=body, name=name)).ticks
         return ticks
 
     async def delete(self, name: str) -> None:
         """See `Schedules`."""
-        await self._remote.operate("delete_schedule", name=name)
+        await self._remote.operate("schedules.delete", name=name)
 
 
 class RemoteEvents:
@@ -143,11 +143,11 @@ class RemoteEvents:
     async def send(self, event_type: str, data: Any = None, **options: Any) -> Sent:
         """Send an event. See `Events.send`."""
         body = {"type": event_type, "data": data, **only_given(options)}
-        return msgspec.convert(await self._remote.operate("send_event", body=body), Sent, from_attributes=True)
+        return msgspec.convert(await self._remote.operate("events.send", body=body), Sent, from_attributes=True)
 
     async def triggers(self) -> list[TriggerInfo]:
         """What starts what."""
-        found = (await self._remote.operate("list_triggers")).items
+        found = (await self._remote.operate("events.triggers")).items
         return [
             TriggerInfo(workflow=it.workflow, version=it.version, events=it.events, webhooks=it.webhooks)
             for it in found
@@ -155,22 +155,24 @@ class RemoteEvents:
 
     async def forget(self, workflow: str) -> None:
         """See `Events.forget`."""
-        await self._remote.operate("forget_triggers", workflow=workflow)
+        await self._remote.operate("events.forget", workflow=workflow)
 
     async def add_sink(self, name: str, url: str, *, types: Sequence[str] = ("*",), secret: str | None = None) -> None:
         """See `Events.add_sink`."""
-        await self._remote.operate("set_sink", body={"url": url, "types": list(types), "secret": secret}, name=name)
+        await self._remote.operate(
+            "events.set_sink", body={"url": url, "types": list(types), "secret": secret}, name=name
+        )
 
     async def remove_sink(self, name: str) -> None:
         """See `Events.remove_sink`."""
-        await self._remote.operate("remove_sink", name=name)
+        await self._remote.operate("events.remove_sink", name=name)
 
     async def sinks(self) -> list[Sink]:
         """All sinks, by name."""
         return [Sink(name=it.name, url=it.url, types=tuple(it.types), secret=it.secret) for it in await self._sinks()]
 
     async def _sinks(self) -> Sequence[SinkView]:
-        found: Sequence[SinkView] = (await self._remote.operate("list_sinks")).items
+        found: Sequence[SinkView] = (await self._remote.operate("events.sinks")).items
         return found
 
 
@@ -182,7 +184,7 @@ class RemoteAudit:
 
     async def list(self, **options: Any) -> Page[AuditEntry]:
         """See `AuditLog`."""
-        found = await self._remote.operate("list_actions", query=options)
+        found = await self._remote.operate("audit.list", query=options)
         return Page([_action_of(view) for view in found.items], next=found.next)
 
     async def verify(
@@ -194,7 +196,7 @@ class RemoteAudit:
             wanted = "it is sent to no server: leave it out, and the server uses its own; or verify the store itself"
             raise InvalidArgumentError(where, "key", "...", wanted)
         seconds = given.some_seconds(where, "keep", keep)
-        found = await self._remote.operate("verify_audit", query={"since": since, "keep": seconds})
+        found = await self._remote.operate("audit.verify", query={"since": since, "keep": seconds})
         return AuditCheck(
             **{name: getattr(found, name) for name in found.__struct_fields__ if name != "problems"},
             problems=tuple(found.problems),
@@ -226,16 +228,16 @@ class RemoteKeys:
         lines = None if queues is None else given.texts("engine.keys.create", "queues", queues, like="gpu")
         marks = None if tags is None else given.tags("engine.keys.create", tags)
         body = {"name": name, "scope": scope, "workflows": names, "tags": marks, "queues": lines, "expires": until}
-        found = await self._remote.operate("create_key", body=body)
+        found = await self._remote.operate("keys.create", body=body)
         return NewKey(_key_of(found.key), found.secret)
 
     async def list(self) -> list[ApiKey]:
         """See `Keys`."""
-        return [_key_of(view) for view in (await self._remote.operate("list_keys")).items]
+        return [_key_of(view) for view in (await self._remote.operate("keys.list")).items]
 
     async def revoke(self, key_id: str, *, reason: str = "") -> ApiKey:
         """See `Keys`."""
-        return _key_of(await self._remote.operate("revoke_key", body={"reason": reason}, key_id=key_id))
+        return _key_of(await self._remote.operate("keys.revoke", body={"reason": reason}, key_id=key_id))
 
 
 # -- From the wire -----------------------------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ class RemoteBulkOperation:
 
     async def progress(self) -> BulkProgress:
         """How far it has come, and which runs have refused."""
-        found: BulkProgress = await self._remote.operate("get_bulk", operation_id=self.id)
+        found: BulkProgress = await self._remote.operate("bulk.get", operation_id=self.id)
         return found
 
     async def result(self, timeout: given.Span | None = None) -> BulkProgress:
@@ -284,7 +286,7 @@ class RemoteBulkOperation:
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask it to stop; what it has done stays."""
-        await self._remote.operate("cancel", body={"reason": reason}, run_id=self.id)
+        await self._remote.operate("runs.cancel", body={"reason": reason}, run_id=self.id)
 
 
 class RemoteBulk:
@@ -307,7 +309,7 @@ class RemoteBulk:
         seconds = seconds_of("engine.bulk.start", "older_than", older_than)
         is_purge = verb == "purge"
         said = {"id": id, "reason": reason} | ({"older_than": seconds} if is_purge else {"verb": verb})
-        name = "start_purge" if is_purge else "start_bulk"
+        name = "bulk.start_purge" if is_purge else "bulk.start"
         found = await self._remote.operate(name, body=only_given({**plain_filters(filters), **said}))
         return self.get(found.id)
 
@@ -317,7 +319,7 @@ class RemoteBulk:
 
     async def list(self, *, limit: int = 20, after: str | None = None) -> Page[BulkProgress]:
         """Operations, the newest first, each with how far it has come."""
-        found = await self._remote.operate("list_bulk", query=only_given({"limit": limit, "after": after}))
+        found = await self._remote.operate("bulk.list", query=only_given({"limit": limit, "after": after}))
         return Page(found.items, next=found.next, previous=found.previous)
 
 
@@ -329,5 +331,5 @@ class RemoteWorkflows:
 
     async def list(self) -> builtins.list[WorkflowView]:
         """See `Workflows.list`."""
-        items: builtins.list[WorkflowView] = (await self._remote.operate("list_workflows")).items
+        items: builtins.list[WorkflowView] = (await self._remote.operate("workflows.list")).items
         return items

@@ -72,7 +72,7 @@ class RemoteRun(Generic[R]):
 
     async def published(self) -> dict[str, Any]:
         """What it last showed of itself with `outlive.publish`."""
-        found: dict[str, Any] = (await self._remote.operate("published", run_id=self.id)).fields
+        found: dict[str, Any] = (await self._remote.operate("runs.published", run_id=self.id)).fields
         return found
 
     async def follow(self, *, after: int = -1) -> AsyncIterator[Event]:
@@ -88,7 +88,7 @@ class RemoteRun(Generic[R]):
         place: int | None = given.whole("run.follow", "after", after, least=-1)
         position = ""
         while place is not None:
-            page = await self._remote.operate("history", query={"after": place}, run_id=self.id)
+            page = await self._remote.operate("runs.history", query={"after": place}, run_id=self.id)
             for event in page.items:
                 yield event
             place, position = page.next, page.position
@@ -102,7 +102,7 @@ class RemoteRun(Generic[R]):
 
     async def _messages(self, *, after: str = "") -> AsyncIterator[Message]:
         """Everything that happens to it behind a message, as `GET /runs/{id}/follow` of the API sends it."""
-        async for message in self._remote.follow("follow_one_run", {"after": after}, run_id=self.id):
+        async for message in self._remote.follow("runs.follow", {"after": after}, run_id=self.id):
             yield message
 
     @overload
@@ -125,7 +125,7 @@ class RemoteRun(Generic[R]):
             positions: give each item as a `StreamItem`, with its position: the last one, as `after`, goes on behind it.
         """
         given.whole("run.stream", "after", after, least=0)
-        async for message in self._remote.follow("follow_one_stream", {"after": after}, run_id=self.id, name=name):
+        async for message in self._remote.follow("runs.follow_stream", {"after": after}, run_id=self.id, name=name):
             if message.name == "stream":
                 item = msgspec.convert(message.data, StreamItemView)
                 value = typed(kind, item.value, f"item {item.position} of stream {name!r}")

@@ -44,10 +44,10 @@ class RemoteApprovals:
     ) -> Page[ApprovalRequest]:
         """See `Approvals.list`."""
         if run_id is not None:
-            found = await self._remote.operate("run_approvals", run_id=run_id)
+            found = await self._remote.operate("runs.approvals", run_id=run_id)
         else:
             query = query_of(filters) | {"assignee": assignee, "limit": limit, "after": after}
-            found = await self._remote.operate("list_approvals", query=query)
+            found = await self._remote.operate("approvals.list", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
     async def approve(self, run_id: str, name: str, **options: Unpack[DecideOptions]) -> AnyApproval:
@@ -60,7 +60,7 @@ class RemoteApprovals:
 
     async def _decide(self, verb: str, run_id: str, name: str, options: DecideOptions) -> AnyApproval:
         body = only_given(plain_json(f"engine.approvals.{verb}", options))
-        found: AnyApproval = await self._remote.operate(verb, body=body, run_id=run_id, name=name)
+        found: AnyApproval = await self._remote.operate(f"approvals.{verb}", body=body, run_id=run_id, name=name)
         return found
 
 
@@ -73,14 +73,14 @@ class RemotePromises:
     async def resolve(self, promise: str, value: Any = None) -> bool:
         """Settle a promise of a run with a value; whether it was this call that settled it."""
         body = {"value": plain_json("engine.promises.resolve", value)}
-        is_new: bool = (await self._remote.operate("resolve_promise", body=body, promise_id=promise)).is_new
+        is_new: bool = (await self._remote.operate("promises.resolve", body=body, promise_id=promise)).is_new
         return is_new
 
     async def fail(self, promise: str, error: Exception) -> bool:
         """Settle a promise of a run with an error, which the run gets with its name and its message."""
         given.instance("engine.promises.fail", "error", error, Exception, like='ValueError("no such order")')
         body = {"message": str(error), "type": type(error).__name__}
-        is_new: bool = (await self._remote.operate("fail_promise", body=body, promise_id=promise)).is_new
+        is_new: bool = (await self._remote.operate("promises.fail", body=body, promise_id=promise)).is_new
         return is_new
 
 
@@ -96,7 +96,7 @@ class RemoteAsks:
         """Wait for the answer to an ask that was sent before, by any process; `AskNotFoundError` if it was not."""
         seconds = seconds_of("engine.asks.answer", "timeout", timeout)
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        found = await self._remote.operate("answer", query={"wait": 0}, run_id=run_id, name=name, key=key)
+        found = await self._remote.operate("asks.answer", query={"wait": 0}, run_id=run_id, name=name, key=key)
         return await self._answered(run_id, name, found, deadline, seconds, reply)
 
     async def _answered(
@@ -110,7 +110,7 @@ class RemoteAsks:
                 raise AskTimeoutError(run_id, name, found.key, seconds=timeout, why=found.why)
             wait = WAIT_SECONDS if deadline is None else max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
             found = await self._remote.operate(
-                "answer", query={"wait": wait}, run_id=run_id, name=name, key=found.key, patience=wait
+                "asks.answer", query={"wait": wait}, run_id=run_id, name=name, key=found.key, patience=wait
             )
         assert isinstance(found, AnswerView)
         if found.error is not None:
@@ -126,7 +126,7 @@ class RemoteDeadLetters:
 
     async def list(self, run_id: str) -> builtins.list[DeadLetter]:
         """See `DeadLetters.list`."""
-        found = await self._remote.operate("set_aside", run_id=run_id)
+        found = await self._remote.operate("dead_letters.list", run_id=run_id)
         return [msgspec.convert(it, DeadLetter, from_attributes=True) for it in found.items]
 
 
@@ -149,11 +149,11 @@ class RemoteLinks:
         """See `Links.create`. The path of the link is in the answer, and nowhere else."""
         seconds = seconds_of("engine.approvals.links.create", "expires", expires)
         body = only_given({"approved": approved, "by": by, "expires_seconds": seconds, "request": request})
-        found: NewLink = await self._remote.operate("create_link", body=body, run_id=run_id, name=name)
+        found: NewLink = await self._remote.operate("approvals.create_link", body=body, run_id=run_id, name=name)
         return found
 
     async def use(self, token: str, *, form: Any = None, comment: str = "") -> AnyApproval:
         """See `Links.use`."""
         body = {"form": plain_json("engine.approvals.links.use", form), "comment": comment}
-        found: AnyApproval = await self._remote.operate("use_link", body=body, token=token)
+        found: AnyApproval = await self._remote.operate("approvals.use_link", body=body, token=token)
         return found

@@ -40,7 +40,7 @@ class RemoteTasks:
         wanted = {"queue": queue, "steps": names, "worker": worker, "lease_seconds": lease_seconds}
         while True:
             seconds = max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
-            found = await self._remote.operate("claim_task", body={**wanted, "wait": seconds}, patience=seconds)
+            found = await self._remote.operate("tasks.claim", body={**wanted, "wait": seconds}, patience=seconds)
             if found.task is not None:
                 return msgspec.convert(found.task, Task, from_attributes=True)
             if loop.time() >= deadline:
@@ -57,13 +57,13 @@ class RemoteTasks:
         """See `Tasks.heartbeat`."""
         said = plain_json("engine.tasks.heartbeat", progress)
         body = only_given({"lease": lease, "progress": said, "lease_seconds": lease_seconds})
-        found = await self._remote.operate("heartbeat_task", body=body, task_id=task_id)
+        found = await self._remote.operate("tasks.heartbeat", body=body, task_id=task_id)
         return msgspec.convert(found, Notice, from_attributes=True)
 
     async def complete(self, task_id: str, lease: str, output: Any = None) -> None:
         """See `Tasks.complete`."""
         body = {"lease": lease, "output": plain_json("engine.tasks.complete", output)}
-        await self._remote.operate("complete_task", body=body, task_id=task_id)
+        await self._remote.operate("tasks.complete", body=body, task_id=task_id)
 
     async def fail(
         self,
@@ -79,4 +79,4 @@ class RemoteTasks:
         """See `Tasks.fail`."""
         said = {"message": message, "type": type, "retryable": retryable, "traceback": traceback}
         body = only_given({"lease": lease, "retry_after": retry_after, **said})
-        await self._remote.operate("fail_task", body=body, task_id=task_id)
+        await self._remote.operate("tasks.fail", body=body, task_id=task_id)

@@ -27,7 +27,7 @@ async function enter() {
 }
 
 async function countDue() {
-  if (document.hidden || !me.value || !can('list_approvals')) return;
+  if (document.hidden || !me.value || !can('approvals.list')) return;
   try { due.value = (await get('/approvals', { limit: 100, workflow: ownWorkflow() })).items.length; } catch { /* The next look may do better. */ }
 }
 

@@ -31,7 +31,7 @@ class ApprovalsPage(Struct, frozen=True):
     previous: str | None
 
 
-@operation("GET", "/approvals", scope="viewer", reach="runs")
+@operation("approvals.list", "GET", "/approvals", scope="viewer", reach="runs")
 async def list_approvals(call: Call, query: ApprovalsQuery) -> ApprovalsPage:
     """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all."""
     query = narrowed(call, query)
@@ -41,7 +41,9 @@ async def list_approvals(call: Call, query: ApprovalsQuery) -> ApprovalsPage:
     return ApprovalsPage(page, page.next, page.previous)
 
 
-@operation("GET", "/runs/{run_id}/approvals", scope="viewer", reach="run", raises=(e.RunNotFoundError,))
+@operation(
+    "runs.approvals", "GET", "/runs/{run_id}/approvals", scope="viewer", reach="run", raises=(e.RunNotFoundError,)
+)
 async def run_approvals(call: Call, run_id: str) -> ApprovalsPage:
     """Everything that a run and its children have asked people for, with who decided what and when."""
     return ApprovalsPage(await call.engine.get(run_id).approvals(), None, None)

@@ -78,7 +78,7 @@ class AuditCheckView(Struct, frozen=True, kw_only=True):
     """The number of the last row that is proven by a key; 0 without a key."""
 
 
-@operation("GET", "/audit", scope="admin")
+@operation("audit.list", "GET", "/audit", scope="admin")
 async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
     """What people and keys did, and what they were refused."""
     page = await call.engine.audit.list(
@@ -109,7 +109,7 @@ async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
     return ActionsPage(items, page.next)
 
 
-@operation("GET", "/audit/check", scope="admin", waits=True)
+@operation("audit.verify", "GET", "/audit/verify", scope="admin", waits=True)
 async def verify_audit(call: Call, query: AuditCheckQuery) -> AuditCheckView:
     """Check every row of the log against the one before it, and what was pruned against what is to be kept."""
     check = await call.engine.audit.verify(since=query.since, keep=query.keep)

@@ -100,6 +100,7 @@ class ItemsPage(Struct, frozen=True):
 
 
 @operation(
+    "batches.start",
     "POST",
     "/batches",
     scope="operator",
@@ -133,7 +134,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
     return Started(batch.id)
 
 
-@operation("GET", "/batches", scope="viewer", reach="tagged")
+@operation("batches.list", "GET", "/batches", scope="viewer", reach="tagged")
 async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
     """A page of the batches that fit, the newest first, each with how many of its rows have ended, and how."""
     page = await call.engine.batches.list(
@@ -147,14 +148,14 @@ async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
     return BatchesPage(page, page.next, page.previous)
 
 
-@operation("GET", "/batches/{batch_id}", scope="viewer", reach="run", raises=MISSING)
+@operation("batches.get", "GET", "/batches/{batch_id}", scope="viewer", reach="run", raises=MISSING)
 async def get_batch(call: Call, batch_id: str) -> BatchInfo:
     """A batch: how many items have ended, and how."""
     await call.view.plan_of(batch_id)
     return structs.replace(await call.engine.batches.get(batch_id).info(), why=await why_of(call, batch_id))
 
 
-@operation("GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
+@operation("batches.items", "GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
 async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     """Items of a batch that have ended, in the order of their rows; those under way are not in it yet."""
     items = [_item(*found) for found in await call.view.items(batch_id, after=query.after, limit=query.limit)]
@@ -162,7 +163,15 @@ async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     return ItemsPage(shown, items[-1].index if len(items) == query.limit else None)
 
 
-@operation("GET", "/batches/{batch_id}/follow", scope="viewer", reach="run", raises=MISSING, media=EVENT_STREAM)
+@operation(
+    "batches.follow",
+    "GET",
+    "/batches/{batch_id}/follow",
+    scope="viewer",
+    reach="run",
+    raises=MISSING,
+    media=EVENT_STREAM,
+)
 async def follow_batch(call: Call, batch_id: str, query: StreamQuery) -> Content:
     """The items of a batch as they finish, as server-sent events; those that have finished before come first.
 
@@ -182,6 +191,7 @@ def _item(index: int, result: Any, failure: StoredFailure | None) -> ItemView:
 
 
 @operation(
+    "batches.retry",
     "POST",
     "/batches/{batch_id}/retry",
     scope="operator",

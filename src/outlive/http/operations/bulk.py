@@ -38,43 +38,55 @@ PAGE = 100
 _MICROSECONDS = 1_000_000
 
 
-@operation("POST", "/bulk/cancel", scope="operator", reach="tagged")
+@operation("bulk.cancel", "POST", "/bulk/cancel", scope="operator", reach="tagged")
 async def cancel_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
     return await for_each(call, call.engine.cancel, bounded(call, bulk_filters(body)), reason=body.reason)
 
 
-@operation("POST", "/bulk/retry", scope="operator", reach="tagged")
+@operation("bulk.retry", "POST", "/bulk/retry", scope="operator", reach="tagged")
 async def retry_runs(call: Call, body: BulkOfTrees) -> Outcomes:
     """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
     return await for_each(call, call.engine.retry, bounded(call, bulk_filters(body)), reason=body.reason)
 
 
-@operation("POST", "/bulk/pause", scope="operator", reach="tagged")
+@operation("bulk.pause", "POST", "/bulk/pause", scope="operator", reach="tagged")
 async def pause_runs(call: Call, body: Bulk) -> Outcomes:
     """Let the runs that fit, each with its tree, begin nothing more; those that have not ended unless `status` says so.
 
-    `POST /recovery/resume` lets them go on.
+    `bulk.resume` lets them go on.
     """
     filters = bounded(call, bulk_filters(body))
     return await for_each(call, call.engine.pause, filters, by=call.principal.name, reason=body.reason)
 
 
-@operation("POST", "/store/pause", scope="admin")
+@operation("bulk.resume", "POST", "/bulk/resume", scope="operator", reach="tagged")
+async def resume_runs(call: Call, body: Bulk | None = None) -> Outcomes:
+    """Let all parked runs go on, or those that fit a filter; with `dry_run` only list them.
+
+    Runs whose worker is gone need none of this: another worker takes them over by itself.
+    """
+    filters = bulk_filters(body or Bulk())
+    if not set(filters) - {"limit", "dry_run"}:
+        filters["status"] = ["parked"]
+    return await for_each(call, call.engine.resume, bounded(call, filters))
+
+
+@operation("store.pause", "POST", "/store/pause", scope="admin")
 async def pause_all(call: Call, body: Reasoned | None = None) -> Done:
     """Let everything in this store begin nothing more. New runs may be started, and wait."""
     await call.engine.pause(all=True, by=call.principal.name, reason=(body or Reasoned()).reason)
     return Done("store")
 
 
-@operation("POST", "/store/resume", scope="admin")
+@operation("store.resume", "POST", "/store/resume", scope="admin")
 async def unpause_all(call: Call) -> Done:
     """Let go on what was paused as a whole; a run, a workflow or a queue that was paused by itself stays paused."""
     await call.engine.resume(all=True)
     return Done("store")
 
 
-@operation("POST", "/bulk/purge", scope="admin", reach="tagged")
+@operation("bulk.purge", "POST", "/bulk/purge", scope="admin", reach="tagged")
 async def purge_runs(call: Call, body: Purge) -> PurgeView:
     """Delete runs that have ended, with everything of them, for good. At least one filter.
 
@@ -98,7 +110,7 @@ class BulksQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     after: str | None = None
 
 
-@operation("POST", "/operations", scope="operator", answers=201, raises=(e.RunExistsError,))
+@operation("bulk.start", "POST", "/bulk/operations", scope="operator", answers=201, raises=(e.RunExistsError,))
 async def start_bulk(call: Call, body: StartBulk) -> Started:
     """Do something to all runs that fit, in the background.
 
@@ -109,7 +121,7 @@ async def start_bulk(call: Call, body: StartBulk) -> Started:
     return await _start(call, body.verb, body)
 
 
-@operation("POST", "/operations/purge", scope="admin", answers=201, raises=(e.RunExistsError,))
+@operation("bulk.start_purge", "POST", "/bulk/operations/purge", scope="admin", answers=201, raises=(e.RunExistsError,))
 async def start_purge(call: Call, body: StartPurge) -> Started:
     """Delete runs that have ended, with everything of them, for good, in the background."""
     return await _start(call, "purge", body, older_than=body.older_than)
@@ -126,14 +138,14 @@ async def _start(call: Call, verb: BulkVerb, body: BulkChoice, **options: Any) -
     return Started(found.id)
 
 
-@operation("GET", "/operations", scope="viewer")
+@operation("bulk.list", "GET", "/bulk/operations", scope="viewer")
 async def list_bulk(call: Call, query: BulksQuery) -> BulkPageView:
     """Verbs for many runs, the newest first, each with how far it has come."""
     page = await call.engine.bulk.list(limit=query.limit, after=query.after)
     return BulkPageView(page, page.next, page.previous)
 
 
-@operation("GET", "/operations/{operation_id}", scope="viewer", raises=(e.RunNotFoundError,))
+@operation("bulk.get", "GET", "/bulk/operations/{operation_id}", scope="viewer", raises=(e.RunNotFoundError,))
 async def get_bulk(call: Call, operation_id: str) -> BulkProgress:
     """A verb for many runs: how far it has come, and which runs have refused.
 
@@ -190,7 +202,7 @@ async def _purge_planned(call: Call, body: Purge, filters: dict[str, Any]) -> Pu
     """Delete the runs that this request chose when it came first."""
     if body.limit > RUNS_MAX:
         wanted = f"with an Idempotency-Key, at most {RUNS_MAX:,}; send more of them"
-        raise e.InvalidArgumentError("purge_runs", "limit", body.limit, wanted)
+        raise e.InvalidArgumentError("bulk.purge", "limit", body.limit, wanted)
     plan = await call.plans.find(call.request)
     if plan is None:
         await call.engine.purge(older_than=body.older_than, **(filters | {"dry_run": True}))  # It checks the filters.

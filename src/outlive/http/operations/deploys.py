@@ -89,7 +89,7 @@ class DocumentsPage(Struct, frozen=True):
     next: str | None
 
 
-@operation("POST", "/deploys/journals", scope="admin", answers={200: JournalsView})
+@operation("deploys.journals", "POST", "/deploys/journals", scope="admin", answers={200: JournalsView})
 async def read_journals(call: Call, body: ReadJournals) -> Content:
     """Journals of open runs with nothing hidden, for `outlive check-deploy`. Up to 50 runs at once."""
     found = await call.view.open_runs.journals(body.run_ids)
@@ -111,7 +111,14 @@ async def read_journals(call: Call, body: ReadJournals) -> Content:
     return await _packed(call, JournalsView(items, found.blobs, found.left))
 
 
-@operation("GET", "/deploys/documents", scope="admin", raises=(e.FlowDamagedError,), answers={200: DocumentsPage})
+@operation(
+    "deploys.documents",
+    "GET",
+    "/deploys/documents",
+    scope="admin",
+    raises=(e.FlowDamagedError,),
+    answers={200: DocumentsPage},
+)
 async def list_documents(call: Call, query: DocumentsQuery) -> Content:
     """The documents of flows that open runs may be of, in all revisions, for `outlive check-deploy`."""
     after: tuple[str, str] | None = None

@@ -19,19 +19,19 @@ MOUNTS_MAX = 16
 """Of how many mounts the document is kept. A mount may have a name in its path that the client chooses."""
 
 
-@operation("GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)
+@operation("api.openapi", "GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)
 async def openapi(call: Call) -> Content:
     """The OpenAPI 3.1 document of this API."""
     return Content(JSON, await asyncio.to_thread(document_bytes, call.mount))
 
 
-@operation("GET", "/docs", scope="viewer", reach="nothing", media="text/html")
+@operation("api.docs", "GET", "/docs", scope="viewer", reach="nothing", media="text/html")
 async def docs(call: Call) -> Content:
     """This API for people: every operation on one page, which needs no other host."""
     return Content(HTML, await asyncio.to_thread(_page))
 
 
-@operation("GET", "/docs.css", scope="viewer", reach="nothing", media="text/css")
+@operation("api.docs_style", "GET", "/docs.css", scope="viewer", reach="nothing", media="text/css")
 async def docs_style(call: Call) -> Content:
     """The style of the docs page."""
     return Content("text/css; charset=utf-8", STYLE.encode())

@@ -90,7 +90,7 @@ class SetSink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     secret: Name | None = None
 
 
-@operation("POST", "/events", scope="operator", answers=202, raises=(e.PayloadTooLargeError,))
+@operation("events.send", "POST", "/events", scope="operator", answers=202, raises=(e.PayloadTooLargeError,))
 async def send_event(call: Call, body: SendEvent) -> SentView:
     """Send an event: every workflow that has a trigger for it gets one run. The same event again starts nothing."""
     event_id = body.id or made_id(call, "event", body.type)
@@ -107,34 +107,34 @@ async def _started(call: Call, it: StartedRun) -> StartedBy:
     return StartedBy(it.workflow, it.run_id, it.is_new or await call.was_done(it.run_id))
 
 
-@operation("GET", "/triggers", scope="viewer")
+@operation("events.triggers", "GET", "/triggers", scope="viewer")
 async def list_triggers(call: Call) -> TriggersList:
     """What events and webhooks start, by the name of the workflow."""
     found = await call.engine.events.triggers()
     return TriggersList([TriggerView(it.workflow, it.version, it.events, it.webhooks) for it in found])
 
 
-@operation("DELETE", "/triggers/{workflow}", scope="admin")
+@operation("events.forget", "DELETE", "/triggers/{workflow}", scope="admin")
 async def forget_triggers(call: Call, workflow: str) -> Done:
     """Start no runs of a workflow whose code is gone for good."""
     await call.engine.events.forget(workflow)
     return Done(workflow)
 
 
-@operation("GET", "/sinks", scope="viewer")
+@operation("events.sinks", "GET", "/sinks", scope="viewer")
 async def list_sinks(call: Call) -> SinksList:
     """Where events are delivered to, over HTTP."""
     return SinksList([_view(it) for it in await call.engine.events.sinks()])
 
 
-@operation("PUT", "/sinks/{name}", scope="admin")
+@operation("events.set_sink", "PUT", "/sinks/{name}", scope="admin")
 async def set_sink(call: Call, name: Name, body: SetSink) -> Done:
     """Deliver events of these types to an address, from now on."""
     await call.engine.events.add_sink(name, body.url, types=body.types or ("*",), secret=body.secret)
     return Done(name)
 
 
-@operation("DELETE", "/sinks/{name}", scope="admin")
+@operation("events.remove_sink", "DELETE", "/sinks/{name}", scope="admin")
 async def remove_sink(call: Call, name: Name) -> Done:
     """Deliver nothing more to a sink. Deliveries that are under way fail."""
     await call.engine.events.remove_sink(name)

@@ -62,7 +62,7 @@ class RollbackFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     expected: Revision = None
 
 
-class DeleteFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeleteFlowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to delete a flow."""
 
     force: bool = False
@@ -159,13 +159,13 @@ class DocumentView(Struct, frozen=True):
     """The JSON Schema of the variables that a start may give, an object by name; null if it has none."""
 
 
-@operation("GET", "/flows", scope="viewer", raises=(e.FlowDamagedError,))
+@operation("flows.list", "GET", "/flows", scope="viewer", raises=(e.FlowDamagedError,))
 async def list_flows(call: Call) -> FlowsList:
     """Every flow of the library, by name."""
     return FlowsList([_view(it) for it in await call.flows.list()])
 
 
-@operation("POST", "/flows", scope="admin", raises=CHANGES)
+@operation("flows.apply", "POST", "/flows", scope="admin", raises=CHANGES)
 async def apply_flow(call: Call, body: ApplyFlow) -> FlowView:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
     by = call.principal.name
@@ -173,20 +173,27 @@ async def apply_flow(call: Call, body: ApplyFlow) -> FlowView:
     return _view(await call.flows.apply(body.document, by=by, note=body.note, expected=body.expected))
 
 
-@operation("GET", "/flows/{name}", scope="viewer", raises=MISSING)
+@operation("flows.get", "GET", "/flows/{name}", scope="viewer", raises=MISSING)
 async def get_flow(call: Call, name: Name) -> FlowView:
     """One flow of the library."""
     return _view(await call.flows.info(name))
 
 
-@operation("GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
+@operation("flows.document", "GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
 async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView:
     """The document of a flow: of the published revision unless another one, or the draft, is asked for."""
     found = await call.flows.get(name, revision=query.revision, draft=query.draft)
     return await call.beside(partial(_document, found.name, found.revision, found.hash, found.text, found.document))
 
 
-@operation("GET", "/runs/{run_id}/document", scope="viewer", reach="run", raises=(e.RunNotFoundError, *MISSING))
+@operation(
+    "runs.document",
+    "GET",
+    "/runs/{run_id}/document",
+    scope="viewer",
+    reach="run",
+    raises=(e.RunNotFoundError, *MISSING),
+)
 async def run_document(call: Call, run_id: str) -> DocumentView:
     """The document of the flow that a run was started with, whatever was published since."""
     run = await call.view.row(run_id)
@@ -197,13 +204,13 @@ async def run_document(call: Call, run_id: str) -> DocumentView:
     return await call.beside(partial(_document, run.workflow, 0, hash_of(document), text, document))
 
 
-@operation("GET", "/flows/{name}/history", scope="viewer", raises=MISSING)
+@operation("flows.history", "GET", "/flows/{name}/history", scope="viewer", raises=MISSING)
 async def flow_history(call: Call, name: Name) -> RevisionsList:
     """The revisions of a flow: who published which document, when, and why."""
     return RevisionsList([_revision(it) for it in await call.flows.history(name)])
 
 
-@operation("POST", "/drafts", scope="admin", raises=CHANGES)
+@operation("flows.save_draft", "POST", "/flows/drafts", scope="admin", raises=CHANGES)
 async def save_draft(call: Call, body: ApplyFlow) -> FlowView:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
     by = call.principal.name
@@ -211,7 +218,7 @@ async def save_draft(call: Call, body: ApplyFlow) -> FlowView:
     return _view(await call.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected))
 
 
-@operation("POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
+@operation("flows.publish", "POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
 async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) -> FlowView:
     """Check the draft of a flow and publish it."""
     said = body or PublishFlow()
@@ -221,13 +228,13 @@ async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) 
     return _view(await call.flows.publish(name, by=by, note=said.note, expected=said.expected))
 
 
-@operation("DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
+@operation("flows.discard_draft", "DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
 async def discard_draft(call: Call, name: Name) -> FlowView:
     """Forget the draft of a flow."""
     return _view(await call.flows.discard_draft(name))
 
 
-@operation("POST", "/flows/{name}/rollback", scope="admin", raises=CHANGES)
+@operation("flows.rollback", "POST", "/flows/{name}/rollback", scope="admin", raises=CHANGES)
 async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None) -> FlowView:
     """Publish the document of an earlier revision again, as a new revision."""
     said = body or RollbackFlow()
@@ -237,30 +244,30 @@ async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None
     return _view(await call.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected))
 
 
-@operation("POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
+@operation("flows.enable", "POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
 async def enable_flow(call: Call, name: Name) -> FlowView:
     """Let a flow start runs again, by name and by its triggers."""
     return _view(await call.flows.enable(name))
 
 
-@operation("POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
+@operation("flows.disable", "POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
 async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> FlowView:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
     reason = (body or Reasoned()).reason
     return _view(await call.flows.disable(name, by=call.principal.name, reason=reason))
 
 
-@operation("POST", "/flows/{name}/delete", scope="admin", raises=(*CHANGES, e.FlowInUseError))
-async def delete_flow(call: Call, name: Name, body: DeleteFlow | None = None) -> Done:
+@operation("flows.delete", "DELETE", "/flows/{name}", scope="admin", raises=(*CHANGES, e.FlowInUseError))
+async def delete_flow(call: Call, name: Name, query: DeleteFlowQuery) -> Done:
     """Take a flow out of the library. Its runs stay."""
-    said = body or DeleteFlow()
-    by = call.principal.name
     if not await call.was_done(name):
-        await call.flows.delete(name, force=said.force, by=by, note=said.note, expected=said.expected)
+        by = call.principal.name
+        await call.flows.delete(name, force=query.force, by=by, note=query.note, expected=query.expected)
     return Done(name)
 
 
 @operation(
+    "flows.start",
     "POST",
     "/flows/{name}/runs",
     scope="operator",

@@ -18,6 +18,7 @@ NOTHING_MORE = Content("text/plain", b"", status=204)
 
 
 @operation(
+    "runs.follow",
     "GET",
     "/runs/{run_id}/follow",
     scope="viewer",
@@ -63,7 +64,7 @@ class StreamsList(Struct, frozen=True):
     items: list[StreamView]
 
 
-@operation("GET", "/runs/{run_id}/streams", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.streams", "GET", "/runs/{run_id}/streams", scope="viewer", reach="run", raises=MISSING)
 async def list_streams(call: Call, run_id: str) -> StreamsList:
     """Which streams a run has, by what it has emitted so far."""
     await call.view.run(run_id)
@@ -71,6 +72,7 @@ async def list_streams(call: Call, run_id: str) -> StreamsList:
 
 
 @operation(
+    "runs.follow_stream",
     "GET",
     "/runs/{run_id}/streams/{name}",
     scope="viewer",
@@ -88,7 +90,7 @@ async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQue
     return Content(EVENT_STREAM, parts)
 
 
-@operation("GET", "/follow/runs", scope="viewer", reach="runs", media=EVENT_STREAM)
+@operation("runs.follow_list", "GET", "/runs/follow", scope="viewer", reach="runs", media=EVENT_STREAM)
 async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
     """A list of runs, live, as server-sent events: the newest that fit, then every change.
 

@@ -63,7 +63,7 @@ class VersionQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The newest unless given."""
 
 
-@operation("POST", "/checks/flow", scope="viewer", reach="nothing")
+@operation("flows.check", "POST", "/flows/check", scope="viewer", reach="nothing")
 async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
     """Say what is wrong with a document, each mistake with its line, and draw it; nothing is stored, nothing runs.
 
@@ -85,14 +85,16 @@ def _checked(call: Call, text: str) -> CheckedView:
     )
 
 
-@operation("GET", "/flows/{name}/graph", scope="viewer", raises=(*MISSING, FlowError))
+@operation("flows.graph", "GET", "/flows/{name}/graph", scope="viewer", raises=(*MISSING, FlowError))
 async def flow_graph(call: Call, name: Name, query: FlowQuery) -> GraphView:
     """The steps of a flow as boxes and arrows, with the line of each in the document."""
     found = await call.flows.get(name, revision=query.revision, draft=query.draft)
     return await call.beside(lambda: graph_view(graph_of_document(found.document, found.text)))
 
 
-@operation("GET", "/workflows/{name}/graph", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
+@operation(
+    "workflows.graph", "GET", "/workflows/{name}/graph", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,)
+)
 async def workflow_graph(call: Call, name: Name, query: VersionQuery) -> GraphView:
     """The states of a machine as boxes and arrows, as its workers have described them. That of a function is empty."""
     check_workflow(call, name)
@@ -103,7 +105,7 @@ async def workflow_graph(call: Call, name: Name, query: VersionQuery) -> GraphVi
     return graph_view(None if graph is None else MachineGraph(name, graph), name)
 
 
-@operation("GET", "/runs/{run_id}/graph", scope="viewer", reach="run", raises=(e.RunNotFoundError,))
+@operation("runs.graph", "GET", "/runs/{run_id}/graph", scope="viewer", reach="run", raises=(e.RunNotFoundError,))
 async def run_graph(call: Call, run_id: str) -> GraphView:
     """The steps of a run's flow, or the states of its machine, with where the run is in them.
 

@@ -35,25 +35,41 @@ class HealthView(Struct, frozen=True):
     resources: dict[str, str]
 
 
-@operation("GET", "/health/live", scope="none", reach="nothing", prefix="")
+@operation("health.live", "GET", "/health/live", scope="none", reach="nothing", prefix="")
 async def is_live(call: Call) -> Healthy:
     """Whether the process answers. Restart it if it does not."""
     return Healthy()
 
 
-@operation("GET", "/health/ready", scope="none", reach="nothing", prefix="", answers={200: Healthy, 503: Unhealthy})
+@operation(
+    "health.ready",
+    "GET",
+    "/health/ready",
+    scope="none",
+    reach="nothing",
+    prefix="",
+    answers={200: Healthy, 503: Unhealthy},
+)
 async def is_ready(call: Call) -> Healthy | Unhealthy:
     """Whether it can serve now: its store answers, its worker holds its lease. Send it no requests while it cannot."""
     return Healthy() if await _is_ready(call) else Unhealthy()
 
 
-@operation("GET", "/health/startup", scope="none", reach="nothing", prefix="", answers={200: Healthy, 503: Unhealthy})
+@operation(
+    "health.startup",
+    "GET",
+    "/health/startup",
+    scope="none",
+    reach="nothing",
+    prefix="",
+    answers={200: Healthy, 503: Unhealthy},
+)
 async def has_started(call: Call) -> Healthy | Unhealthy:
     """Whether it has started: its engine runs."""
     return Healthy() if call.engine.loop is not None else Unhealthy()
 
 
-@operation("GET", "/health", scope="viewer", reach="nothing")
+@operation("health.get", "GET", "/health", scope="viewer", reach="nothing")
 async def health(call: Call) -> HealthView:
     """How the engine of this server is: its store, its worker, its resources."""
     found = await call.engine.health()
@@ -62,7 +78,7 @@ async def health(call: Call) -> HealthView:
     return HealthView(found.is_ready, store, found.worker, found.resources)
 
 
-@operation("GET", "/metrics", scope="viewer", prefix="", media=CONTENT_TYPE)
+@operation("health.metrics", "GET", "/metrics", scope="viewer", prefix="", media=CONTENT_TYPE)
 async def metrics(call: Call) -> Content:
     """Figures of this engine and its store, for Prometheus."""
     return Content(CONTENT_TYPE, await exposition(call.engine))

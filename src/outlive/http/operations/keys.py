@@ -67,7 +67,7 @@ class KeysList(Struct, frozen=True):
     items: list[KeyView]
 
 
-@operation("POST", "/keys", scope="admin", answers=201)
+@operation("keys.create", "POST", "/keys", scope="admin", answers=201)
 async def create_key(call: Call, body: CreateKey) -> NewKeyView:
     """Make a key. Its secret is in the answer, and nowhere else."""
     made = await call.engine.keys.create(
@@ -81,13 +81,13 @@ async def create_key(call: Call, body: CreateKey) -> NewKeyView:
     return NewKeyView(key=_view(made.key), secret=made.secret)
 
 
-@operation("GET", "/keys", scope="admin")
+@operation("keys.list", "GET", "/keys", scope="admin")
 async def list_keys(call: Call) -> KeysList:
     """All keys, the newest first; also those that were revoked or have expired."""
     return KeysList([_view(key) for key in await call.engine.keys.list()])
 
 
-@operation("POST", "/keys/{key_id}/revoke", scope="admin", raises=(e.KeyNotFoundError,))
+@operation("keys.revoke", "POST", "/keys/{key_id}/revoke", scope="admin", raises=(e.KeyNotFoundError,))
 async def revoke_key(call: Call, key_id: str, body: RevokeKey | None = None) -> KeyView:
     """Let a key be valid no longer: at once, on all servers. Twice is fine."""
     return _view(await call.engine.keys.revoke(key_id, reason=(body or RevokeKey()).reason))

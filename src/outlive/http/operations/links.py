@@ -39,6 +39,7 @@ class DecideByLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 @operation(
+    "approvals.create_link",
     "POST",
     "/runs/{run_id}/approvals/{name}/links",
     scope="operator",
@@ -60,7 +61,15 @@ async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> N
 
 
 @operation(
-    "GET", "/decide/{token}", scope="none", reach="nothing", prefix="", media="text/html", raises=RAISES, is_page=True
+    "approvals.show_link",
+    "GET",
+    "/decide/{token}",
+    scope="none",
+    reach="nothing",
+    prefix="",
+    media="text/html",
+    raises=RAISES,
+    is_page=True,
 )
 async def show_link(call: Call, token: str) -> Content:
     """The page of a link: what it decides, and a button. Nothing happens, however often it is opened."""
@@ -85,6 +94,7 @@ async def _check_link(call: Call, token: str) -> None:
 
 
 @operation(
+    "approvals.use_link",
     "POST",
     "/decide/{token}",
     scope="none",

@@ -23,7 +23,7 @@ class MeView(Struct, frozen=True, kw_only=True):
     """What it may use, by the names that operations have in the OpenAPI document."""
 
 
-@operation("GET", "/me", scope="viewer", reach="nothing")
+@operation("me.get", "GET", "/me", scope="viewer", reach="nothing")
 async def get_me(call: Call) -> MeView:
     """Who asks, with which scopes, and which operations that one may use."""
     own = call.principal

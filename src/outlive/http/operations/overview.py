@@ -70,7 +70,7 @@ class OverviewView(Struct, frozen=True, kw_only=True):
     """Those that have runs, or are paused."""
 
 
-@operation("GET", "/overview", scope="viewer", raises=(StoreUnavailableError,))
+@operation("overview.get", "GET", "/overview", scope="viewer", raises=(StoreUnavailableError,))
 async def overview(call: Call) -> OverviewView:
     """What needs a person, and how the store does: the figures of the first page of the dashboard.
 

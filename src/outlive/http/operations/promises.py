@@ -43,14 +43,14 @@ class SettledView(Struct, frozen=True):
     has."""
 
 
-@operation("POST", "/promises/{promise_id}/resolve", scope="operator", raises=SETTLES)
+@operation("promises.resolve", "POST", "/promises/{promise_id}/resolve", scope="operator", raises=SETTLES)
 async def resolve_promise(call: Call, promise_id: str, body: Resolve | None = None) -> SettledView:
     """Settle a promise of a run with a value. It is settled once."""
     is_first = await call.engine.promises.resolve(promise_id, (body or Resolve()).value)
     return SettledView(promise_id, is_first or await call.was_done(run_of_promise(promise_id)))
 
 
-@operation("POST", "/promises/{promise_id}/fail", scope="operator", raises=SETTLES)
+@operation("promises.fail", "POST", "/promises/{promise_id}/fail", scope="operator", raises=SETTLES)
 async def fail_promise(call: Call, promise_id: str, body: Fail) -> SettledView:
     """Settle a promise of a run with an error, which is raised where the run awaits it."""
     is_first = await call.engine.promises.fail(promise_id, _error(body))

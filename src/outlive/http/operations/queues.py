@@ -40,19 +40,19 @@ class QueuesList(Struct, frozen=True):
     items: list[QueueInfo]
 
 
-@operation("GET", "/queues", scope="viewer")
+@operation("queues.list", "GET", "/queues", scope="viewer")
 async def list_queues(call: Call) -> QueuesList:
     """Every queue that has runs, that was changed, or that code declares; by name."""
     return QueuesList(await call.engine.queues.list())
 
 
-@operation("GET", "/queues/{name}", scope="viewer", raises=MISSING)
+@operation("queues.get", "GET", "/queues/{name}", scope="viewer", raises=MISSING)
 async def get_queue(call: Call, name: Name) -> QueueInfo:
     """How full a queue is, which runs hold its slots, and what it allows."""
     return await call.engine.queues.stats(name)
 
 
-@operation("PUT", "/queues/{name}", scope="admin")
+@operation("queues.set", "PUT", "/queues/{name}", scope="admin")
 async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueInfo:
     """Change limits of a queue, for all workers and until they are reset."""
     given = {limit: value for limit, value in structs.asdict(body).items() if value is not UNSET}
@@ -62,21 +62,21 @@ async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueInfo:
     return await call.engine.queues.stats(name)
 
 
-@operation("POST", "/queues/{name}/reset", scope="admin", raises=MISSING)
+@operation("queues.reset", "POST", "/queues/{name}/reset", scope="admin", raises=MISSING)
 async def reset_queue(call: Call, name: Name) -> QueueInfo:
     """Let the limits count again that code declares."""
     await call.engine.queues.reset(name)
     return await call.engine.queues.stats(name)
 
 
-@operation("POST", "/queues/{name}/pause", scope="operator", raises=MISSING)
+@operation("queues.pause", "POST", "/queues/{name}/pause", scope="operator", raises=MISSING)
 async def pause_queue(call: Call, name: Name, body: Reasoned | None = None) -> Done:
     """Give no more slots; runs that hold one go on, and new ones may be started."""
     await call.engine.queues.pause(name, by=call.principal.name, reason=(body or Reasoned()).reason)
     return Done(name)
 
 
-@operation("POST", "/queues/{name}/resume", scope="operator", raises=MISSING)
+@operation("queues.resume", "POST", "/queues/{name}/resume", scope="operator", raises=MISSING)
 async def resume_queue(call: Call, name: Name) -> Done:
     """Give slots again."""
     await call.engine.queues.resume(name)

@@ -18,11 +18,12 @@ from outlive._values.event import Event, event_of, payload_size
 from outlive._values.failure import failure_of
 from outlive._values.run import Run
 from outlive.client.news import Position
+from outlive.client.recovery import Incomplete
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.principal import bounds_shown
 from outlive.http.problem import Problem
 from outlive.http.sse import Cursor
-from outlive.http.wire.page import SEQ_MAX, Json, WaitQuery, tags_of
+from outlive.http.wire.page import SEQ_MAX, Json, Limit, WaitQuery, tags_of
 from outlive.http.wire.runs import (
     HistoryQuery,
     HistoryView,
@@ -57,6 +58,22 @@ class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether to give the arguments too, by the names of the parameters and without what is redacted."""
 
 
+class IncompleteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which page."""
+
+    limit: Limit = 100
+    before: str | None = None
+    """The id of the last run of the page before."""
+
+
+class IncompleteList(Struct, frozen=True):
+    """Runs that do not move."""
+
+    items: list[Incomplete]
+    next: str | None
+    """Give it as `before` to get the next page."""
+
+
 class StepsView(Struct, frozen=True):
     """The steps of a run that run now."""
 
@@ -67,6 +84,7 @@ class StepsView(Struct, frozen=True):
 
 
 @operation(
+    "runs.start",
     "POST",
     "/runs",
     scope="operator",
@@ -104,7 +122,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
     return Started(run.id)
 
 
-@operation("GET", "/runs", scope="viewer", reach="runs")
+@operation("runs.list", "GET", "/runs", scope="viewer", reach="runs")
 async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
     """A page of the runs that fit, newest first."""
     query = narrowed(call, query)
@@ -112,27 +130,37 @@ async def list_runs(call: Call, query: RunsPageQuery) -> RunsPage:
     return runs_page(page)
 
 
-@operation("GET", "/counts/runs", scope="viewer", reach="runs")
+@operation("runs.count", "GET", "/runs/count", scope="viewer", reach="runs")
 async def count_runs(call: Call, query: RunsCountQuery) -> Count:
     """How many runs fit. Counting ends at `limit`."""
     query = narrowed(call, query)
     return await call.engine.count(limit=query.limit, **query.filters())
 
 
-@operation("GET", "/runs/{run_id}", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.list_stuck", "GET", "/runs/stuck", scope="viewer", raises=MISSING)
+async def list_stuck(call: Call, query: IncompleteQuery) -> IncompleteList:
+    """Runs that do not move and why, newest first.
+
+    They are parked, left behind by a worker that is gone, damaged, or due while no live worker has their definition.
+    """
+    items = await call.engine.recovery(limit=query.limit, before=query.before)
+    return IncompleteList(items, items[-1].run.id if len(items) == query.limit else None)
+
+
+@operation("runs.get", "GET", "/runs/{run_id}", scope="viewer", reach="run", raises=MISSING)
 async def get_run(call: Call, run_id: str) -> Run:
     """One run."""
     return await call.view.run(run_id)
 
 
-@operation("GET", "/runs/{run_id}/why", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.why", "GET", "/runs/{run_id}/why", scope="viewer", reach="run", raises=MISSING)
 async def why(call: Call, run_id: str) -> WhyView:
     """What a run waits for, or how it ended, in one sentence."""
     run = await call.view.run(run_id)
     return WhyView(run_id, run.status, await why_of(call, run_id))
 
 
-@operation("GET", "/runs/{run_id}/steps", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.steps", "GET", "/runs/{run_id}/steps", scope="viewer", reach="run", raises=MISSING)
 async def steps(call: Call, run_id: str, query: StepsQuery) -> StepsView:
     """The steps of a run that run now, the oldest first; for a root, the steps of its tree. Tasks of remote steps too.
 
@@ -143,7 +171,7 @@ async def steps(call: Call, run_id: str, query: StepsQuery) -> StepsView:
     return StepsView(found, instant_of(call.view.now()))
 
 
-@operation("GET", "/runs/{run_id}/history", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.history", "GET", "/runs/{run_id}/history", scope="viewer", reach="run", raises=MISSING)
 async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
     """The journal of the tree that a run belongs to, event by event, without what is redacted."""
     run = await call.view.row(run_id)
@@ -162,7 +190,7 @@ async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
     return HistoryView(items, last if len(items) < len(found) else None, position)
 
 
-@operation("GET", "/runs/{run_id}/history/{seq}/{field}", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.payload", "GET", "/runs/{run_id}/history/{seq}/{field}", scope="viewer", reach="run", raises=MISSING)
 async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
     """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large."""
     if seq.isdecimal() and len(seq) <= SEQ_DIGITS_MAX and int(seq) <= SEQ_MAX:
@@ -175,13 +203,14 @@ async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
     raise Problem(404, "NotFound", f"event {seq} of this run has no payload {field!r}", wanted)
 
 
-@operation("GET", "/runs/{run_id}/tree", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.tree", "GET", "/runs/{run_id}/tree", scope="viewer", reach="run", raises=MISSING)
 async def tree(call: Call, run_id: str) -> RunsList:
     """The runs of the tree that a run belongs to, the root first."""
     return RunsList(await call.view.tree(run_id))
 
 
 @operation(
+    "runs.result",
     "GET",
     "/runs/{run_id}/result",
     scope="viewer",
@@ -203,7 +232,7 @@ async def result(call: Call, run_id: str, query: WaitQuery) -> ResultView | NotE
     return ResultView(run_id, run.status.value, await call.view.plain(run.result), error, run.reason)
 
 
-@operation("GET", "/runs/{run_id}/published", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.published", "GET", "/runs/{run_id}/published", scope="viewer", reach="run", raises=MISSING)
 async def published(call: Call, run_id: str) -> PublishedView:
     """What a run last showed of itself with `outlive.publish`."""
     run = await call.view.row(run_id)
@@ -211,7 +240,7 @@ async def published(call: Call, run_id: str) -> PublishedView:
     return PublishedView(run_id, fields if isinstance(fields, dict) else {})
 
 
-@operation("GET", "/runs/{run_id}/set-aside", scope="viewer", reach="run", raises=MISSING)
+@operation("dead_letters.list", "GET", "/runs/{run_id}/dead-letters", scope="viewer", reach="run", raises=MISSING)
 async def set_aside(call: Call, run_id: str) -> SetAsideList:
     """Messages that the code of a run, and of its children, could not read, oldest first."""
     found = await call.engine.dead_letters.list(run_id)

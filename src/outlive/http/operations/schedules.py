@@ -98,26 +98,26 @@ class SchedulesList(Struct, frozen=True):
     """Give it as `after` to get the next page."""
 
 
-@operation("GET", "/schedules", scope="viewer")
+@operation("schedules.list", "GET", "/schedules", scope="viewer")
 async def list_schedules(call: Call, query: SchedulesQuery) -> SchedulesList:
     """Schedules by name."""
     found = await call.engine.schedules.list(after=query.after, limit=query.limit)
     return SchedulesList(found, found[-1].name if len(found) == query.limit else None)
 
 
-@operation("GET", "/schedules/{name}", scope="viewer", raises=MISSING)
+@operation("schedules.get", "GET", "/schedules/{name}", scope="viewer", raises=MISSING)
 async def get_schedule(call: Call, name: Name) -> ScheduleInfo:
     """A schedule: when it fires next, its last outcomes, and what stands in its way."""
     return await call.engine.schedules.get(name)
 
 
-@operation("PUT", "/schedules/{name}", scope="admin", raises=(*MISSING, e.UnknownWorkflowError))
+@operation("schedules.set", "PUT", "/schedules/{name}", scope="admin", raises=(*MISSING, e.UnknownWorkflowError))
 async def set_schedule(call: Call, name: Name, body: SetSchedule) -> ScheduleInfo:
     """Create a schedule, or give one another definition; one that is there keeps its state."""
     return await call.engine.schedules.set(name, _schedule(body), body.workflow)
 
 
-@operation("DELETE", "/schedules/{name}", scope="admin", raises=MISSING)
+@operation("schedules.delete", "DELETE", "/schedules/{name}", scope="admin", raises=MISSING)
 async def delete_schedule(call: Call, name: Name) -> Done:
     """Delete a schedule; its runs stay."""
     if not await call.was_done(name):
@@ -125,7 +125,7 @@ async def delete_schedule(call: Call, name: Name) -> Done:
     return Done(name)
 
 
-@operation("POST", "/schedules/{name}/pause", scope="operator", raises=MISSING)
+@operation("schedules.pause", "POST", "/schedules/{name}/pause", scope="operator", raises=MISSING)
 async def pause_schedule(call: Call, name: Name, body: PauseSchedule | None = None) -> Done:
     """Let a schedule start nothing more."""
     if not await call.was_done(name):
@@ -133,7 +133,7 @@ async def pause_schedule(call: Call, name: Name, body: PauseSchedule | None = No
     return Done(name)
 
 
-@operation("POST", "/schedules/{name}/resume", scope="operator", raises=MISSING)
+@operation("schedules.resume", "POST", "/schedules/{name}/resume", scope="operator", raises=MISSING)
 async def resume_schedule(call: Call, name: Name) -> Done:
     """Let a schedule go on that was paused or has tripped."""
     if not await call.was_done(name):
@@ -142,6 +142,7 @@ async def resume_schedule(call: Call, name: Name) -> Done:
 
 
 @operation(
+    "schedules.trigger",
     "POST",
     "/schedules/{name}/trigger",
     scope="operator",
@@ -161,7 +162,7 @@ async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None 
     return Started(run.id)
 
 
-@operation("POST", "/schedules/{name}/backfill", scope="operator", raises=MISSING)
+@operation("schedules.backfill", "POST", "/schedules/{name}/backfill", scope="operator", raises=MISSING)
 async def backfill_schedule(call: Call, name: Name, body: Backfill) -> BackfillView:
     """Start the runs of the ticks of a past range that have none."""
     return BackfillView(await call.engine.schedules.backfill(name, body.start, body.end, overlap=body.overlap))

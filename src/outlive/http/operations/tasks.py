@@ -15,7 +15,7 @@ OUTPUT = (e.TaskOutputError, e.PayloadTooLargeError)
 HELD = (e.TaskNotFoundError, e.TaskLeaseLostError, e.TaskEndedError)
 
 
-@operation("POST", "/tasks/claim", scope="worker", waits=True)
+@operation("tasks.claim", "POST", "/tasks/claim", scope="worker", waits=True)
 async def claim_task(call: Call, body: ClaimTask) -> Claimed:
     """Take the next task of a queue, with a lease; wait for one if there is none.
 
@@ -48,7 +48,7 @@ def _check_queue(call: Call, queue: str) -> None:
         raise Problem(403, "Forbidden", f"{own.name} may not claim tasks from the queue {queue}", wanted)
 
 
-@operation("POST", "/tasks/{task_id}/heartbeat", scope="worker", raises=HELD)
+@operation("tasks.heartbeat", "POST", "/tasks/{task_id}/heartbeat", scope="worker", raises=HELD)
 async def heartbeat_task(call: Call, task_id: str, body: Heartbeat) -> HeartbeatView:
     """Renew the lease of a task, with progress or without; the answer says whether the task was cancelled."""
     progress = None if body.progress is UNSET else body.progress
@@ -57,7 +57,11 @@ async def heartbeat_task(call: Call, task_id: str, body: Heartbeat) -> Heartbeat
 
 
 @operation(
-    "POST", "/tasks/{task_id}/complete", scope="worker", raises=(*HELD, e.TaskOutputError, e.PayloadTooLargeError)
+    "tasks.complete",
+    "POST",
+    "/tasks/{task_id}/complete",
+    scope="worker",
+    raises=(*HELD, e.TaskOutputError, e.PayloadTooLargeError),
 )
 async def complete_task(call: Call, task_id: str, body: CompleteTask) -> Done:
     """End a task with its output; it is durable when this answers, and the same again is fine.
@@ -68,7 +72,7 @@ async def complete_task(call: Call, task_id: str, body: CompleteTask) -> Done:
     return Done(task_id)
 
 
-@operation("POST", "/tasks/{task_id}/fail", scope="worker", raises=HELD)
+@operation("tasks.fail", "POST", "/tasks/{task_id}/fail", scope="worker", raises=HELD)
 async def fail_task(call: Call, task_id: str, body: FailTask) -> Done:
     """End a task with an error; this attempt of the step has failed. As `complete_task`.
 

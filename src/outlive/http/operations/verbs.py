@@ -47,6 +47,7 @@ class StartOptions(TypedDict, total=False):
 
 
 @operation(
+    "runs.signal",
     "POST",
     "/runs/{run_id}/signals/{name}",
     scope="operator",
@@ -66,6 +67,7 @@ async def signal(call: Call, run_id: str, name: str, body: SendSignal | None = N
 
 
 @operation(
+    "runs.ask",
     "POST",
     "/runs/{run_id}/asks/{name}",
     scope="operator",
@@ -90,6 +92,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
 
 
 @operation(
+    "asks.answer",
     "GET",
     "/runs/{run_id}/asks/{name}/{key}",
     scope="viewer",
@@ -125,7 +128,14 @@ async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitab
 # -- Decisions --------------------------------------------------------------------------------------------------
 
 
-@operation("POST", "/runs/{run_id}/approvals/{name}/approve", scope="operator", reach="run", raises=DECIDES)
+@operation(
+    "approvals.approve",
+    "POST",
+    "/runs/{run_id}/approvals/{name}/approve",
+    scope="operator",
+    reach="run",
+    raises=DECIDES,
+)
 async def approve(call: Call, run_id: str, name: str, body: Decide | None = None) -> AnyApproval:
     """Approve what a run asks for; the decision is durable when this answers.
 
@@ -134,7 +144,9 @@ async def approve(call: Call, run_id: str, name: str, body: Decide | None = None
     return await _decide(call, body or Decide(), name, call.engine.get(run_id).approve, approved=True)
 
 
-@operation("POST", "/runs/{run_id}/approvals/{name}/reject", scope="operator", reach="run", raises=DECIDES)
+@operation(
+    "approvals.reject", "POST", "/runs/{run_id}/approvals/{name}/reject", scope="operator", reach="run", raises=DECIDES
+)
 async def reject(call: Call, run_id: str, name: str, body: Decide | None = None) -> AnyApproval:
     """Reject what a run asks for. As `approve`, and the form may be left out."""
     return await _decide(call, body or Decide(), name, call.engine.get(run_id).reject, approved=False)
@@ -162,7 +174,7 @@ def _person(call: Call, by: str | None) -> str:
 # -- Operators --------------------------------------------------------------------------------------------------
 
 
-@operation("POST", "/runs/{run_id}/cancel", scope="operator", reach="run", answers=202, raises=TAKES)
+@operation("runs.cancel", "POST", "/runs/{run_id}/cancel", scope="operator", reach="run", answers=202, raises=TAKES)
 async def cancel(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     """Ask a run to stop; it reaches its steps and children, wherever they run. Asking twice is asking once."""
     if not await call.was_done(run_id):
@@ -170,7 +182,9 @@ async def cancel(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     return Done(run_id)
 
 
-@operation("POST", "/runs/{run_id}/retry", scope="operator", reach="run", raises=(*TAKES, e.RunNotRetriableError))
+@operation(
+    "runs.retry", "POST", "/runs/{run_id}/retry", scope="operator", reach="run", raises=(*TAKES, e.RunNotRetriableError)
+)
 async def retry(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     """Let a run that has failed, timed out or was cancelled go on at what failed."""
     if not await call.was_done(run_id):
@@ -179,7 +193,13 @@ async def retry(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
 
 
 @operation(
-    "POST", "/runs/{run_id}/pause", scope="operator", reach="run", answers=202, raises=(*TAKES, e.RunParkedError)
+    "runs.pause",
+    "POST",
+    "/runs/{run_id}/pause",
+    scope="operator",
+    reach="run",
+    answers=202,
+    raises=(*TAKES, e.RunParkedError),
 )
 async def pause(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     """Let a run, with its tree, begin nothing more; steps that run end, and their results are kept."""
@@ -189,7 +209,13 @@ async def pause(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
 
 
 @operation(
-    "POST", "/runs/{run_id}/resume", scope="operator", reach="run", answers=202, raises=(*TAKES, e.RunNotParkedError)
+    "runs.resume",
+    "POST",
+    "/runs/{run_id}/resume",
+    scope="operator",
+    reach="run",
+    answers=202,
+    raises=(*TAKES, e.RunNotParkedError),
 )
 async def resume(call: Call, run_id: str) -> Done:
     """Let a run go on that is parked or paused."""
@@ -199,7 +225,13 @@ async def resume(call: Call, run_id: str) -> Done:
 
 
 @operation(
-    "POST", "/runs/{run_id}/skip", scope="operator", reach="run", answers=202, raises=(*TAKES, e.RunNotParkedError)
+    "runs.skip_step",
+    "POST",
+    "/runs/{run_id}/skip",
+    scope="operator",
+    reach="run",
+    answers=202,
+    raises=(*TAKES, e.RunNotParkedError),
 )
 async def skip_step(call: Call, run_id: str, body: SkipStep | None = None) -> Done:
     """Let a parked run go on without calling a step that is in flight."""
@@ -210,6 +242,7 @@ async def skip_step(call: Call, run_id: str, body: SkipStep | None = None) -> Do
 
 
 @operation(
+    "runs.fork",
     "POST",
     "/runs/{run_id}/fork",
     scope="operator",
@@ -243,7 +276,7 @@ async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
     return Started(run.id)
 
 
-@operation("DELETE", "/runs/{run_id}", scope="admin", reach="run", raises=(*MISSING, e.RunExistsError))
+@operation("runs.delete", "DELETE", "/runs/{run_id}", scope="admin", reach="run", raises=(*MISSING, e.RunExistsError))
 async def delete_run(call: Call, run_id: str) -> Done:
     """Delete a run that has ended, with its children, its history and everything else of it, for good."""
     if await call.was_done(run_id):

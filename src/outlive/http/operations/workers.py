@@ -40,7 +40,7 @@ class WorkersList(Struct, frozen=True):
     """The time by which leases run out: that of the store."""
 
 
-@operation("GET", "/workers", scope="viewer")
+@operation("workers.list", "GET", "/workers", scope="viewer")
 async def list_workers(call: Call) -> WorkersList:
     """Sessions of workers that are live or still own runs. Others take over what those own that are not live."""
     found, now_at = await call.view.workers()

@@ -33,13 +33,13 @@ class WorkflowsList(Struct, frozen=True):
     items: list[WorkflowView]
 
 
-@operation("GET", "/workflows", scope="viewer", reach="code")
+@operation("workflows.list", "GET", "/workflows", scope="viewer", reach="code")
 async def list_workflows(call: Call) -> WorkflowsList:
     """Every workflow that workers have described, in every version, with the schemas of its arguments and result."""
     return WorkflowsList([_view(it) for it in await call.engine.workflows.list() if call.principal.may_see(it.name)])
 
 
-@operation("GET", "/workflows/{name}", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
+@operation("workflows.get", "GET", "/workflows/{name}", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
 async def get_workflow(call: Call, name: Name) -> WorkflowsList:
     """The versions of one workflow."""
     check_workflow(call, name)
@@ -49,7 +49,7 @@ async def get_workflow(call: Call, name: Name) -> WorkflowsList:
     return WorkflowsList(found)
 
 
-@operation("POST", "/workflows/{name}/pause", scope="operator", reach="workflow")
+@operation("workflows.pause", "POST", "/workflows/{name}/pause", scope="operator", reach="workflow")
 async def pause_workflow(call: Call, name: Name, body: Reasoned | None = None) -> Done:
     """Let the runs of a workflow begin nothing more. New ones may be started, and wait."""
     check_workflow(call, name)
@@ -57,7 +57,7 @@ async def pause_workflow(call: Call, name: Name, body: Reasoned | None = None) -
     return Done(name)
 
 
-@operation("POST", "/workflows/{name}/resume", scope="operator", reach="workflow")
+@operation("workflows.resume", "POST", "/workflows/{name}/resume", scope="operator", reach="workflow")
 async def resume_workflow(call: Call, name: Name) -> Done:
     """Let the runs of a workflow go on."""
     check_workflow(call, name)

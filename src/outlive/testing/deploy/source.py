@@ -157,7 +157,7 @@ class ServerSource:
         flows: list[Flow] = []
         after: str | None = None
         while True:
-            page = await self._remote.operate("list_documents", query={"after": after})
+            page = await self._remote.operate("deploys.documents", query={"after": after})
             for it in page.items:
                 try:
                     flows.append(Flow(from_canonical(it.canonical)))
@@ -176,7 +176,7 @@ class ServerSource:
         left = [tree.id for tree in trees]
         while left:
             asked, left = left[:RUNS_MAX], left[RUNS_MAX:]
-            answer = await self._remote.operate("read_journals", body={"run_ids": asked})
+            answer = await self._remote.operate("deploys.journals", body={"run_ids": asked})
             found.journals.extend(_journal_of(it) for it in answer.items)
             found.blobs.update(answer.blobs)
             left = [*answer.left, *left]

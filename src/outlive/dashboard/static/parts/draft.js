@@ -31,12 +31,12 @@ function Written({ name, info, reload, saved }) {
   const problem = useSignal(null);
   const dialog = useSignal(null);
   const jump = useRef(null);
-  const writes = can('save_draft');
+  const writes = can('flows.save_draft');
   useEffect(() => {
     const timer = setTimeout(async () => {
       const own = text.value;
       try {
-        const found = await post('/checks/flow', { document: own || ' ' });
+        const found = await post('/flows/check', { document: own || ' ' });
         if (own === text.value) { checked.value = found; problem.value = null; }
       } catch (error) { problem.value = error; }
     }, checked.value ? 300 : 0);
@@ -48,7 +48,7 @@ function Written({ name, info, reload, saved }) {
   useEffect(() => { if (isStale && name) get(at`/flows/${name}/document`, { draft: number > 0 }).then((it) => { saved.value = { text: it.text, number }; text.value = it.text; }, () => {}); }, [number]);
   const save = async (note = '') => {
     const document = text.value;
-    const found = await post('/drafts', { document, note, expected: saved.value.number });
+    const found = await post('/flows/drafts', { document, note, expected: saved.value.number });
     saved.value = { text: document, number: found.draft.number };
     await reload?.();
     return found;
@@ -67,9 +67,9 @@ function Written({ name, info, reload, saved }) {
     <div class="beside written">
       <section class="panel"><header><h2>Draft</h2><span class="soft">${isDirty ? 'not kept yet' : number ? `draft ${number}, of revision ${info.draft.base}` : name ? 'as published' : 'new'}</span>
         ${writes && html`<div class="filters">
-          ${info?.draft && can('discard_draft') && html`<${Act} kind="quiet no" act=${discard}>Discard</${Act}>`}
+          ${info?.draft && can('flows.discard_draft') && html`<${Act} kind="quiet no" act=${discard}>Discard</${Act}>`}
           <${Act} act=${keep} disabled=${!isDirty}>Save draft</${Act}>
-          ${can('publish_flow') && html`<button class="do" disabled=${!checked.value?.is_fine || (name && !isDirty && !number)} onClick=${publish}>Publish…</button>`}</div>`}</header>
+          ${can('flows.publish') && html`<button class="do" disabled=${!checked.value?.is_fine || (name && !isDirty && !number)} onClick=${publish}>Publish…</button>`}</div>`}</header>
         <${Problems} checked=${checked.value} goTo=${(...place) => jump.current?.(...place)} />
         ${writes ? html`<${Editor} text=${text.value} change=${(next) => { text.value = next; }} problems=${checked.value?.problems} jump=${jump} />` : html`<${Document} text=${text.value} problems=${checked.value?.problems} range=${ranges[step]} />`}
       </section>

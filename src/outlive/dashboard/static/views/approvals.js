@@ -59,7 +59,7 @@ export function Decide({ it, next }) {
     } catch (refused) { error.value = refused; }
   };
   const submit = (event) => { event.preventDefault(); return decide('approve'); };
-  const may = can('approve');
+  const may = can('approvals.approve');
   useCommands(may ? [{ name: `Reject ${it.title || it.name}`, act: () => decide('reject') }] : []);
   return html`<section class="panel decide" aria-label="decision"><header><h2>${it.name}</h2><${Status} of="waiting" /></header>
     <form onSubmit=${submit}>

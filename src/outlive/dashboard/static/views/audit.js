@@ -26,7 +26,7 @@ export default function Audit() {
   const checked = useSignal(null);
   const filters = Object.fromEntries(FIELDS.map((name) => [name, query.get(name)]));
   const pages = useMemo(() => new Pages((after) => get('/audit', { ...filters, limit: 200, after }), { id: (it) => it.number }), [JSON.stringify(filters), turn.value]);
-  const check = async () => { checked.value = await get('/audit/check'); };
+  const check = async () => { checked.value = await get('/audit/verify'); };
   return html`<${Head} title="Audit" beside=${html`<span class="soft">who did what</span>`}>
       <button onClick=${() => { turn.value += 1; }}>Look again</button><${Act} act=${check}>Check the log</${Act}>
     </${Head}>

@@ -53,7 +53,7 @@ function One({ id }) {
   const over = it && !['pending', 'running', 'waiting', 'parked'].includes(it.status);
   return html`<${Head} title=${html`Batch <span class="mono">${id}</span>`} beside=${it && html`<${Status} of=${it.status} />`}
       facts=${it && [['each row', it.work], ['rows', figure(it.total)], ['succeeded', figure(it.succeeded)], ['failed', html`<span class=${it.failed ? 'fail' : ''}>${figure(it.failed)}</span>`], ['at once', it.concurrency], ['run', html`<a href=${href(at`/runs/${id}`)}>timeline</a>`]]}>
-      ${over && it.failed > 0 && can('retry_batch') && html`<${Act} kind="do" act=${retry}>Retry what failed</${Act}>`}
+      ${over && it.failed > 0 && can('batches.retry') && html`<${Act} kind="do" act=${retry}>Retry what failed</${Act}>`}
     </${Head}>
     <${Problem} error=${error.value} again=${reload} />
     ${it && html`<div class=${`panel why ${kindOf(it.status)}-edge`}><p><${Sentence} text=${it.why} /><small>${done(it)} rows have ended.</small></p><${Progress} it=${it} /></div>

@@ -26,7 +26,7 @@ export default function Flow({ name }) {
   const { info, revisions } = data.value ?? {};
   const current = info?.current;
   const run = () => { dialog.value = html`<${RunDialog} name=${name} close=${close} />`; };
-  useCommands(current && info.is_enabled && can('start_flow') ? [{ name: `Run ${name}`, act: run }] : []);
+  useCommands(current && info.is_enabled && can('flows.start') ? [{ name: `Run ${name}`, act: run }] : []);
   if (!info) return html`<${Head} title=${name} /><${Problem} error=${error.value} again=${reload} />`;
   const tab = query.get('tab') ?? (current ? 'document' : 'draft');
   const disable = () => { dialog.value = html`<${DisableDialog} name=${name} close=${close} />`; };
@@ -37,13 +37,13 @@ export default function Flow({ name }) {
   ].filter(Boolean);
   return html`<${Head} title=${name} beside=${html`<${Status} of=${!current ? 'not published' : info.is_enabled ? 'enabled' : 'disabled'} kind=${!current ? 'wait' : info.is_enabled ? 'ok' : 'park'} />`} facts=${facts}>
       <a class="button" href=${href('/runs', { workflow: name })}>Runs</a>
-      ${current && !info.is_enabled && can('enable_flow') && html`<${Act} act=${async () => { await post(at`/flows/${name}/enable`); reload(); }}>Enable</${Act}>`}
-      ${current && info.is_enabled && can('disable_flow') && html`<button onClick=${disable}>Disable…</button>`}
-      ${current && info.is_enabled && can('start_flow') && html`<button class="do" onClick=${run}>Run…</button>`}
+      ${current && !info.is_enabled && can('flows.enable') && html`<${Act} act=${async () => { await post(at`/flows/${name}/enable`); reload(); }}>Enable</${Act}>`}
+      ${current && info.is_enabled && can('flows.disable') && html`<button onClick=${disable}>Disable…</button>`}
+      ${current && info.is_enabled && can('flows.start') && html`<button class="do" onClick=${run}>Run…</button>`}
     </${Head}>
     ${!info.is_enabled && info.why_disabled && html`<section class="panel why park"><p>It is ${info.why_disabled}.<small>It starts no runs, and its triggers rest. Runs under way go on.</small></p></section>`}
     <${Problem} error=${error.value} again=${reload} />
-    <nav class="tabs" aria-label="parts of the flow">${TABS.filter(([id]) => id !== 'draft' || info.draft || can('save_draft')).map(([id, label]) => html`<a key=${id} aria-current=${tab === id ? 'page' : undefined} href=${href(at`/flows/${name}`, { tab: id })}>${label}${id === 'versions' && html` <span class="soft">${revisions.length}</span>`}</a>`)}</nav>
+    <nav class="tabs" aria-label="parts of the flow">${TABS.filter(([id]) => id !== 'draft' || info.draft || can('flows.save_draft')).map(([id, label]) => html`<a key=${id} aria-current=${tab === id ? 'page' : undefined} href=${href(at`/flows/${name}`, { tab: id })}>${label}${id === 'versions' && html` <span class="soft">${revisions.length}</span>`}</a>`)}</nav>
     ${tab === 'document' && html`<${Published} key=${query.get('revision') ?? current?.hash} name=${name} revisions=${revisions} />`}
     ${tab === 'draft' && html`<${Draft} name=${name} info=${info} reload=${reload} />`}
     ${tab === 'versions' && html`<${Versions} name=${name} revisions=${revisions} current=${current} open=${(it) => { dialog.value = it; }} close=${close} />`}
@@ -85,7 +85,7 @@ function Versions({ name, revisions, current, open, close }) {
     { name: 'by', value: (it) => it.by },
     { name: 'hash', wide: true, value: (it) => it.hash, cell: (it) => html`<span class="mono">${it.hash}</span>` },
     { name: 'note', grow: true, wide: true, value: (it) => it.note },
-    { name: 'do', label: 'again', cell: (it) => it.number !== current?.number && can('rollback_flow') && html`<button class="quiet" onClick=${() => open(html`<${RollbackDialog} name=${name} to=${it} current=${current} close=${close} />`)}>Roll back…</button>` },
+    { name: 'do', label: 'again', cell: (it) => it.number !== current?.number && can('flows.rollback') && html`<button class="quiet" onClick=${() => open(html`<${RollbackDialog} name=${name} to=${it} current=${current} close=${close} />`)}>Roll back…</button>` },
   ];
   const pick = (label, value, set) => html`<label>${label} <select value=${String(value)} onChange=${(event) => set(event.target.value)}>${revisions.map((it) => html`<option key=${it.number} value=${it.number}>revision ${it.number}</option>`)}</select></label>`;
   return html`${revisions.length > 1 && html`<section class="panel"><header><h2>Side by side</h2><div class="filters">${pick('before', left, (value) => setQuery({ left: value }))}${pick('after', right, (value) => setQuery({ right: value }))}</div></header>

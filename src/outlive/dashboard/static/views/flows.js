@@ -24,9 +24,9 @@ export default function Flows() {
   const { data, error, reload } = useLoaded(async (signal) => (await get('/flows', {}, signal)).items, [], { every: 3000 });
   const rows = data.value;
   return html`<${Head} title="Flows" facts=${rows && [['published', rows.filter((it) => it.current).length], ['drafts', rows.filter((it) => it.draft).length], ['disabled', rows.filter((it) => !it.is_enabled).length]]}>
-      ${can('save_draft') && html`<a class="button" href=${href('/new-flow')}>New flow</a>`}
+      ${can('flows.save_draft') && html`<a class="button" href=${href('/new-flow')}>New flow</a>`}
     </${Head}>
     <${Problem} error=${error.value} again=${reload} />
     ${rows && html`<${Table} label="flows" rows=${rows} id=${(it) => it.name} href=${(it) => href(at`/flows/${it.name}`)} columns=${COLUMNS}
-      empty=${html`<${Empty} title="The library has no flow.">Publish a document: <code>outlive flows apply order.flow.yaml</code>${can('save_draft') && html`, or <a href=${href('/new-flow')}>write one here</a>`}.</${Empty}>`} />`}`;
+      empty=${html`<${Empty} title="The library has no flow.">Publish a document: <code>outlive flows apply order.flow.yaml</code>${can('flows.save_draft') && html`, or <a href=${href('/new-flow')}>write one here</a>`}.</${Empty}>`} />`}`;
 }

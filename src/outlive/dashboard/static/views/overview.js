@@ -73,6 +73,6 @@ function Waiting({ it }) {
     { name: 'paused', grow: true, value: (each) => each.paused, cell: (each) => each.paused && html`<span class="park">${each.paused}</span>` },
   ];
   return html`<section aria-labelledby="queues" class="stack"><h2 id="queues">Queues</h2>
-    <${Table} label="queues with runs" rows=${it.queues} id=${(each) => each.name} href=${can('get_queue') ? (each) => href(at`/queues/${each.name}`) : undefined} columns=${columns}
+    <${Table} label="queues with runs" rows=${it.queues} id=${(each) => each.name} href=${can('queues.get') ? (each) => href(at`/queues/${each.name}`) : undefined} columns=${columns}
       empty=${html`<${Empty} title="No queue has runs."><a href=${href('/queues')}>All queues</a></${Empty}>`} /></section>`;
 }

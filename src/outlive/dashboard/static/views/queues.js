@@ -67,10 +67,10 @@ function One({ name }) {
   const reset = async () => { await post(at`/queues/${name}/reset`); await reload(); };
   const keys = keysOf(it);
   return html`<${Head} title=${html`Queue <span class="mono">${name}</span>`} beside=${html`<${Status} of=${it.paused ? 'paused' : 'open'} kind=${it.paused ? 'park' : 'ok'} />`}>
-      ${can('set_queue') && html`<button onClick=${() => { doing.value = 'limits'; }}>Limits…</button>`}
-      ${can('reset_queue') && it.changed.length > 0 && html`<${Act} act=${reset}>Reset limits</${Act}>`}
-      ${!it.paused && can('pause_queue') && html`<button onClick=${() => { doing.value = 'pause'; }}>Pause…</button><button onClick=${() => { doing.value = 'drain'; }}>Drain…</button>`}
-      ${it.paused && can('resume_queue') && html`<${Act} kind="do" act=${resume}>Resume</${Act}>`}
+      ${can('queues.set') && html`<button onClick=${() => { doing.value = 'limits'; }}>Limits…</button>`}
+      ${can('queues.reset') && it.changed.length > 0 && html`<${Act} act=${reset}>Reset limits</${Act}>`}
+      ${!it.paused && can('queues.pause') && html`<button onClick=${() => { doing.value = 'pause'; }}>Pause…</button><button onClick=${() => { doing.value = 'drain'; }}>Drain…</button>`}
+      ${it.paused && can('queues.resume') && html`<${Act} kind="do" act=${resume}>Resume</${Act}>`}
     </${Head}>
     <${Problem} error=${error.value} again=${reload} />
     ${it.paused && html`<div class="panel why park-edge"><p><${Sentence} text=${it.paused} /><small>${it.running.count ? `${count(it.running)} ${it.running.count === 1 ? 'run holds' : 'runs hold'} a slot and ${it.running.count === 1 ? 'goes' : 'go'} on; no other gets one.` : 'It is drained: no run holds a slot.'}</small></p></div>`}

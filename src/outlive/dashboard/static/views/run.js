@@ -117,10 +117,10 @@ function Standing({ it, act, choose }) {
 
 function rowActs(row, run, followed, act) {
   const found = [];
-  if (row.kind === 'step' && row.number === 0 && !row.open && can('fork')) found.push(html`<button onClick=${() => act('fork', { row, of: row.key })}>Fork from here…</button>`);
-  if (row.kind === 'step' && row.open && run.status === 'parked' && can('skip_step')) found.push(html`<button onClick=${() => act('skip_step', { row, of: row.key })}>Skip…</button>`);
-  if (row.kind === 'signal' && !run.finished_at && can('signal')) found.push(html`<button onClick=${() => act('signal', { of: row.label.slice(7) })}>Send signal…</button>`);
-  if (row.kind === 'approval' && row.open && can('approve')) {
+  if (row.kind === 'step' && row.number === 0 && !row.open && can('runs.fork')) found.push(html`<button onClick=${() => act('fork', { row, of: row.key })}>Fork from here…</button>`);
+  if (row.kind === 'step' && row.open && run.status === 'parked' && can('runs.skip_step')) found.push(html`<button onClick=${() => act('skip_step', { row, of: row.key })}>Skip…</button>`);
+  if (row.kind === 'signal' && !run.finished_at && can('runs.signal')) found.push(html`<button onClick=${() => act('signal', { of: row.label.slice(7) })}>Send signal…</button>`);
+  if (row.kind === 'approval' && row.open && can('approvals.approve')) {
     const approval = followed.approvals.value.find((each) => each.status === 'pending' && each.id === row.approval) ?? followed.approvals.value.find((each) => each.status === 'pending');
     if (approval) found.push(html`<button onClick=${() => act('reject', { approval, of: approval.id })}>Reject…</button>`, html`<button class="do" onClick=${() => act('approve', { approval, of: approval.id })}>Approve…</button>`);
   }

@@ -53,12 +53,12 @@ export default function Runs() {
   const selection = useSignal(new Set());
   const doing = useSignal(null);
   const search = useRef(null);
-  const counted = useLoaded((signal) => get('/counts/runs', filters, signal), [wanted], { every: 10_000 });
+  const counted = useLoaded((signal) => get('/runs/count', filters, signal), [wanted], { every: 10_000 });
   useFollow((signal) => {
     selection.value = new Set();
     if (order !== '-created_at') { state.value = ''; return; }
     let isBack = false;
-    follow('/follow/runs', {
+    follow('/runs/follow', {
       query: { ...filters, limit: LIVE }, signal, state: (name) => { state.value = name; },
       on: {
         run: (run) => { if (isWithin(run, filters) && pages.isKnown && (pages.length === 0 || run.created_at >= (pages.at(0)?.created_at ?? '') || pages.has(run.id))) pages.put(run); },
@@ -76,7 +76,7 @@ export default function Runs() {
     </${Head}>
     <${Filters} filters=${filters} order=${order} search=${search} />
     <${Problem} error=${pages.error.value ?? counted.error.value} again=${() => pages.see(0, 60)} />
-    <${Table} label="runs" rows=${pages} columns=${COLUMNS} href=${(run) => href(at`/runs/${run.id}`)} selection=${can('cancel') ? selection : undefined}
+    <${Table} label="runs" rows=${pages} columns=${COLUMNS} href=${(run) => href(at`/runs/${run.id}`)} selection=${can('runs.cancel') ? selection : undefined}
       caption=${selection.value.size ? `${selection.value.size} chosen` : counted.data.value && `${count(counted.data.value)} ${counted.data.value.count === 1 ? 'run' : 'runs'}`}
       empty=${any ? html`<${Empty} title="No run fits."><a href=${href('/runs')}>Show all runs</a></${Empty}>` : html`<${Empty} title="There are no runs yet.">Start one: <code>outlive start NAME</code>, or <code>await engine.start(workflow, ...)</code> in your program.</${Empty}>`} />
     ${doing.value && html`<${Bulk} ...${doing.value} chosen=${selection.value} filters=${filters} close=${close} done=${done} />`}`;
@@ -157,17 +157,17 @@ function Saved() {
 // -- What can be done to many runs ----------------------------------------------------------------------------------
 
 const VERBS = [
-  { verb: 'cancel', label: 'Cancel', one: 'cancel', many: 'start_bulk', path: '/bulk/cancel', kind: 'no', says: 'asked to stop', for: ['pending', 'running', 'waiting', 'parked'] },
-  { verb: 'retry', label: 'Retry', one: 'retry', many: 'start_bulk', path: '/bulk/retry', kind: 'do', says: 'retried', for: ['failed', 'timed_out', 'cancelled'] },
-  { verb: 'resume', label: 'Resume', one: 'resume', many: 'start_bulk', path: '/recovery/resume', kind: 'do', says: 'resumed', for: ['parked'] },
+  { verb: 'cancel', label: 'Cancel', one: 'runs.cancel', many: 'bulk.start', path: '/bulk/cancel', kind: 'no', says: 'asked to stop', for: ['pending', 'running', 'waiting', 'parked'] },
+  { verb: 'retry', label: 'Retry', one: 'runs.retry', many: 'bulk.start', path: '/bulk/retry', kind: 'do', says: 'retried', for: ['failed', 'timed_out', 'cancelled'] },
+  { verb: 'resume', label: 'Resume', one: 'runs.resume', many: 'bulk.start', path: '/bulk/resume', kind: 'do', says: 'resumed', for: ['parked'] },
 ];
 
 function Actions({ chosen, any, statuses, purges, doing }) {
   const fits = (each) => chosen.size > 0 || (statuses.length ? statuses.some((status) => each.for.includes(status)) : each.verb !== 'resume');
   const verbs = VERBS.filter((each) => can(chosen.size ? each.one : each.many) && fits(each));
-  if (!chosen.size && !any) return can('cancel') && html`<span class="soft">Choose runs, or narrow the list, to act on many.</span>`;
+  if (!chosen.size && !any) return can('runs.cancel') && html`<span class="soft">Choose runs, or narrow the list, to act on many.</span>`;
   return html`${verbs.map((each) => html`<button key=${each.verb} class=${each.kind === 'no' ? 'no' : ''} onClick=${() => { doing.value = each; }}>${each.label} ${chosen.size ? `${chosen.size}…` : 'all that fit…'}</button>`)}
-    ${!chosen.size && can('purge_runs') && purges && statuses.every((status) => !VERBS[0].for.includes(status)) && html`<button class="no" onClick=${() => { doing.value = { verb: 'purge', label: 'Delete', kind: 'no', path: '/bulk/purge' }; }}>Delete all that fit…</button>`}`;
+    ${!chosen.size && can('bulk.purge') && purges && statuses.every((status) => !VERBS[0].for.includes(status)) && html`<button class="no" onClick=${() => { doing.value = { verb: 'purge', label: 'Delete', kind: 'no', path: '/bulk/purge' }; }}>Delete all that fit…</button>`}`;
 }
 
 /** The filters of the list as bulk operations take them: what the list shows is what they are for. Only those that know of child runs are
@@ -196,11 +196,11 @@ function Bulk({ verb, label, kind, path, says, chosen, filters, close, done }) {
   // Workers carry it out, and go on when this page is closed.
   const many = async () => {
     const { dry_run: _, limit: __, ...wanted } = body(false);
-    const { id } = await post('/operations', { ...wanted, verb });
-    let it = await get(at`/operations/${id}`);
+    const { id } = await post('/bulk/operations', { ...wanted, verb });
+    let it = await get(at`/bulk/operations/${id}`);
     for (let looks = 0; !it.finished_at && looks < OPERATION_LOOKS_MAX; looks += 1) {
       await new Promise((go) => { setTimeout(go, OPERATION_LOOK_MS); });
-      it = await get(at`/operations/${id}`);
+      it = await get(at`/bulk/operations/${id}`);
     }
     return { done: it.done, of: it.found, goesOn: it.finished_at ? '' : ` It goes on: operation ${id}.` };
   };

@@ -91,10 +91,10 @@ function One({ name }) {
   const runs = [...it.open, ...it.last.toReversed().filter((run) => !it.open.some((each) => each.id === run.id))];
   return html`<${Head} title=${html`Schedule <span class="mono">${name}</span>`} beside=${html`<${Status} of=${state} kind=${kind} />`}
       facts=${[['workflow', html`<a href=${href('/runs', { workflow: it.workflow })}>${it.workflow}</a>`], ['when', html`<span class="mono">${when(it)}</span>`], ['time zone', it.schedule?.tz], ['overlap', it.schedule?.overlap.replace('_', ' ')], it.schedule && span(it.schedule.jitter) > 0 && ['jitter', lasts(span(it.schedule.jitter))], ['failed in a row', it.failures], ['skipped', it.skipped], ['missed', it.missed]]}>
-      ${can('trigger_schedule') && html`<${Act} act=${trigger}>Trigger now</${Act}>`}
-      ${can('backfill_schedule') && html`<button onClick=${() => { doing.value = 'backfill'; }}>Backfill…</button>`}
-      ${!stopped && can('pause_schedule') && html`<button onClick=${() => { doing.value = 'pause'; }}>Pause…</button>`}
-      ${stopped && can('resume_schedule') && html`<${Act} kind="do" act=${resume}>Resume</${Act}>`}
+      ${can('schedules.trigger') && html`<${Act} act=${trigger}>Trigger now</${Act}>`}
+      ${can('schedules.backfill') && html`<button onClick=${() => { doing.value = 'backfill'; }}>Backfill…</button>`}
+      ${!stopped && can('schedules.pause') && html`<button onClick=${() => { doing.value = 'pause'; }}>Pause…</button>`}
+      ${stopped && can('schedules.resume') && html`<${Act} kind="do" act=${resume}>Resume</${Act}>`}
     </${Head}>
     <${Problem} error=${error.value} again=${reload} />
     ${it.why && html`<div class=${`panel why ${kind}-edge`}><p><${Sentence} text=${it.why} /></p></div>`}

@@ -30,15 +30,15 @@ export default function Workflow({ name }) {
   const own = versions.find((each) => each.version === wanted) ?? versions[0];
   const start = () => { dialog.value = html`<${StartDialog} title=${`Start ${name}@${own.version}`} parts=${[['arguments', own.arguments]]} close=${close}
     start=${(given, id) => post('/runs', { workflow: name, version: own.version, arguments: given.arguments ?? null, id })} />`; };
-  useCommands(own && can('start_run') ? [{ name: `Start ${name}`, act: start }] : []);
+  useCommands(own && can('runs.start') ? [{ name: `Start ${name}`, act: start }] : []);
   const pause = () => { dialog.value = html`<${PauseDialog} name=${name} close=${close} />`; };
   if (!own) return html`<${Head} title=${name} /><${Problem} error=${error.value} again=${reload} />${data.value === null && html`<div class="panel"><${Empty} title="It is a flow."><a href=${href(at`/flows/${name}`)}>See its document and its graph.</a></${Empty}></div>`}`;
   return html`<${Head} title=${name} beside=${html`<${Status} of=${own.workers ? 'live' : 'no worker'} kind=${own.workers ? 'ok' : 'off'} />`}
       facts=${[['version', versions.length > 1 ? html`<select aria-label="version" value=${String(own.version)} onChange=${(event) => setQuery({ version: event.target.value })}>${versions.map((each) => html`<option key=${each.version}>${each.version}</option>`)}</select>` : own.version], ['workers', own.workers], ['takes', html`<span class="mono">${takes(own.arguments)}</span>`]]}>
       <a class="button" href=${href('/runs', { workflow: name })}>Runs</a>
-      ${can('resume_workflow') && html`<${Act} act=${async () => { await post(at`/workflows/${name}/resume`); runs.reload(); }} title="Let its runs go on, if they are paused">Resume</${Act}>`}
-      ${can('pause_workflow') && html`<button onClick=${pause}>Pause…</button>`}
-      ${can('start_run') && html`<button class="do" onClick=${start}>Start…</button>`}
+      ${can('workflows.resume') && html`<${Act} act=${async () => { await post(at`/workflows/${name}/resume`); runs.reload(); }} title="Let its runs go on, if they are paused">Resume</${Act}>`}
+      ${can('workflows.pause') && html`<button onClick=${pause}>Pause…</button>`}
+      ${can('runs.start') && html`<button class="do" onClick=${start}>Start…</button>`}
     </${Head}>
     ${own.workers === 0 && html`<section class="panel why"><p>No live worker can run it.<small>A run that is started now waits for one: <code>outlive worker app.py</code></small></p></section>`}
     <${Problem} error=${error.value} again=${reload} />
@@ -46,7 +46,7 @@ export default function Workflow({ name }) {
       <section class="panel"><header><h2>Takes</h2></header>${own.arguments ? (takes(own.arguments) === 'nothing' ? html`<${Empty} title="Nothing." />` : html`<${Fields} schema=${own.arguments} />`) : html`<${Empty} title="Not described yet.">A worker describes it a moment after its start.</${Empty}>`}</section>
       <section class="panel"><header><h2>Gives</h2><span class="mono soft">${own.result ? typeOf(own.result) : 'anything'}</span></header>${own.result && html`<${Fields} schema=${own.result} />`}</section>
     </${States}>
-    ${runs.data.value && html`<${Table} label="last runs" caption="last runs" rows=${runs.data.value} columns=${RUNS} href=${(it) => href(at`/runs/${it.id}`)} empty=${html`<${Empty} title="No run of it.">${can('start_run') && 'Start one.'}</${Empty}>`} />`}
+    ${runs.data.value && html`<${Table} label="last runs" caption="last runs" rows=${runs.data.value} columns=${RUNS} href=${(it) => href(at`/runs/${it.id}`)} empty=${html`<${Empty} title="No run of it.">${can('runs.start') && 'Start one.'}</${Empty}>`} />`}
     ${dialog.value}`;
 }
 
