@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from outlive._journal.codec import nonce_in, open_journal, salt_of, seal
+from outlive._journal.event import Event, RunCreated, StepSucceeded
 from outlive.client.fsck import Kind, check_store
 from tests.fsck.conftest import Check
 from tests.fsck.world import SqliteWorld, World, open_at
@@ -63,6 +66,34 @@ async def test_a_damaged_journal_is_found_and_never_repaired(world: World, check
     assert not any(it.is_repaired for it in problems)
     assert before == world.execute("SELECT journal, seq, crc, body FROM {events} ORDER BY journal, seq")
     assert rows == world.execute("SELECT * FROM {runs} ORDER BY key")
+
+
+@every_store
+@pytest.mark.parametrize(
+    ("run_id", "kind"), [("tree", StepSucceeded), ("wheel", StepSucceeded), ("failed", RunCreated)]
+)
+async def test_an_end_that_another_journal_led_to_is_found(
+    world: World, check: Check, run_id: str, kind: type[Event]
+) -> None:
+    """Every event verifies, and the rows are what they tell: a worker that had another past in memory wrote the end."""
+    journal = world.journal(run_id)
+    rows = [
+        (int(seq), int(format_), int(crc), bytes(body))
+        for seq, format_, crc, body in world.execute(
+            "SELECT seq, format, crc, body FROM {events} WHERE journal = ? ORDER BY seq", journal
+        )
+    ]
+    nonce = nonce_in(rows[0])
+    assert nonce is not None
+    events = open_journal(rows, nonce=nonce, run_id=run_id)
+    place = max(number for number, event in enumerate(events) if isinstance(event, kind))
+    seq, _, crc, body = seal(replace(events[place], digest=77), salt=salt_of(nonce), seq=rows[place][0])
+    world.execute("UPDATE {events} SET crc = ?, body = ? WHERE journal = ? AND seq = ?", crc, body, journal, seq)
+
+    (problem,) = await check(repair=True)
+
+    assert (problem.run_id, problem.kind, problem.seq) == (run_id, Kind.EVENT, rows[-1][0])
+    assert "the worker had other events before it" in problem.what
 
 
 def row(column: str, value: str, run_id: str = "tree") -> str:

@@ -479,12 +479,18 @@ class RunSucceeded(Event, frozen=True, tag=True):
     """The workflow returned."""
 
     result: Payload
+    follows: int = 0
+    """Of a root: the digest of the rows before this one, as they were known to the worker whose code returned
+    (`outlive._journal.codec.next_digest`). So it can be proved that the result is that of this journal. 0 of a child,
+    in older journals, and where no replay was behind it."""
 
 
 class RunFailed(Event, frozen=True, tag=True):
     """The workflow raised."""
 
     failure: Failure
+    follows: int = 0
+    """As that of `RunSucceeded`."""
 
 
 class RunCancelled(Event, frozen=True, tag=True):

@@ -22,8 +22,8 @@ PAYLOAD_BYTES_MAX = 64 * 1024
 """Larger payloads are not in a page of a history; each can be asked for by itself."""
 SHOWN_CHARACTERS_MAX = 120
 """How much of a value is shown in the words of an event."""
-_SECRET_FIELDS = ("nonce", "seed", "digest", "at", "run")
-"""Fields of events that are not shown: what keys are made of, and what stands beside the fields."""
+_SECRET_FIELDS = ("nonce", "seed", "digest", "follows", "at", "run")
+"""Fields of events that are not shown: what keys and proofs are made of, and what stands beside the fields."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 
 

@@ -20,6 +20,8 @@ class Draft(msgspec.Struct, eq=False):
     """A change, and the effects that wait for it to be durable."""
 
     change: Change
+    digest: int = 0
+    """Of the journal before it. See `LiveTree.digest`."""
     runs: dict[int, Run] = {}
     """The latest row of each run that changed."""
     forgotten: list[Run] = []

@@ -164,15 +164,16 @@ def event_of_record(command: Record, *, at: int, payload: Payload | None) -> Any
 
 
 def event_of_end(
-    command: EndRun, *, at: int, result: Payload | None, interrupted: tuple[Interrupted, ...] = ()
+    command: EndRun, *, at: int, result: Payload | None, interrupted: tuple[Interrupted, ...] = (), follows: int = 0
 ) -> Ending:
-    """A run has ended; `interrupted` are the steps that were under way when it was asked to stop."""
+    """A run has ended; `interrupted` are the steps that were under way when it was asked to stop, `follows` is the
+    digest of the journal before."""
     if command.status is RunStatus.SUCCEEDED:
         assert result is not None
-        return RunSucceeded(at=at, run=command.run, result=result)
+        return RunSucceeded(at=at, run=command.run, result=result, follows=follows)
     if command.status is RunStatus.FAILED:
         assert command.failure is not None
-        return RunFailed(at=at, run=command.run, failure=command.failure)
+        return RunFailed(at=at, run=command.run, failure=command.failure, follows=follows)
     if command.status is RunStatus.CANCELLED:
         return RunCancelled(at=at, run=command.run, reason=command.reason, interrupted=interrupted)
     if command.status is RunStatus.CONTINUED:

@@ -19,7 +19,7 @@ from typing import assert_never
 
 import msgspec
 
-from outlive._journal.codec import salt_of, seal
+from outlive._journal.codec import BITS_32, NO_ROWS, ODD, next_digest, salt_of, seal
 from outlive._journal.event import (
     AnyEvent,
     AskAnswered,
@@ -103,6 +103,7 @@ class LiveTree:
         "clock",
         "crc",
         "deferred",
+        "digest",
         "draft",
         "execution",
         "failed",
@@ -132,8 +133,7 @@ class LiveTree:
         limits = environment.limits
         self.id = root_id
         self.clock = environment.clock
-        self.phase = TreePhase.MOVING
-        self.journal = journal
+        self.phase, self.journal = TreePhase.MOVING, journal
         """The store's handle; 0 until the tree is stored."""
         self.payloads = TreePayloads(root_id, nonce=nonce, packer=environment.packer)
         self.execution = Execution(
@@ -151,7 +151,8 @@ class LiveTree:
         self.seq = -1
         """The seq of the last event, durable or not."""
         self.crc: int | None = None
-        """The checksum of that event; None if there is none."""
+        self.digest = NO_ROWS
+        """The checksum of that event, None if there is none; and the digest of all, 0 while they are not in memory."""
         self.draft: Draft | None = None
         self.in_flight = 0
         """Changes handed to the committer and not answered."""
@@ -202,13 +203,13 @@ class LiveTree:
 
     def claimed(self, claim: Claim) -> None:
         """Claimed, and not in memory: its journal is to be replayed."""
-        self.seq, self.crc = claim.seq, claim.crc
+        self.seq, self.crc, self.digest = claim.seq, claim.crc, 0
         self.fold.runs[0] = claim.run
         self.phase = TreePhase.REPLAYING
 
     def reclaimed(self, claim: Claim) -> None:
         """Claimed again while it was still in memory."""
-        self.seq, self.crc = claim.seq, claim.crc
+        self.seq, self.crc, self.digest = claim.seq, claim.crc, self.digest and next_digest(self.digest, claim.crc)
         self.execution.events += 1
         self.fold.events += 1
         self.fold.runs[0] = claim.run
@@ -240,7 +241,7 @@ class LiveTree:
         if self.draft is None:
             forgets = self.execution.forgets
             change = Change(journal=self.journal, after=self.seq, prior=self.crc, rows=[], is_guarded=forgets)
-            self.draft = Draft(change)
+            self.draft = Draft(change, digest=self.digest)
         return self.draft
 
     def take_draft(self) -> Draft | None:
@@ -267,7 +268,7 @@ class LiveTree:
         draft = self.draft or self.open_draft()
         row = seal(event, salt=self._salt, seq=self.seq + 1)
         draft.change.rows.append(row)
-        self.seq, self.crc = row[0], row[2]
+        self.seq, self.crc, self.digest = row[0], row[2], self.digest and (self.digest * ODD + row[2]) & BITS_32
         if self.observers is not None:
             self.observers.note(event)
         if self.execution.has_items and (item := item_of(event, self.execution)) is not None:
@@ -320,7 +321,7 @@ class LiveTree:
     def reset_to(self, run: Run) -> None:
         """Undo what a replay did to the draft and to the row of the root: the next event is about that row alone."""
         if self.draft is not None:
-            self.seq, self.crc = self.draft.change.after, self.draft.change.prior
+            self.seq, self.crc, self.digest = self.draft.change.after, self.draft.change.prior, self.draft.digest
             self.draft = None
         self.fold.runs[0] = run
 
@@ -538,8 +539,7 @@ class LiveTree:
     @property
     def is_late(self) -> bool:
         """Whether the time of a roll-back is over, and nothing of it may begin any more."""
-        now_at = self.clock.now()
-        return any(deadline.due_at <= now_at for deadline in self.execution.undo_deadlines)
+        return any(deadline.due_at <= self.clock.now() for deadline in self.execution.undo_deadlines)
 
     def park_if_moving(self, reason: str) -> None:
         """Park it where it cannot go on. What was recorded so far stays in the draft."""

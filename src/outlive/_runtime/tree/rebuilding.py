@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Generator, Iterator
 from itertools import chain, islice
 
-from outlive._journal.codec import Row, open_rows
-from outlive._journal.event import AnyEvent, RunClaimed, RunReleased
+from outlive._journal.codec import NO_ROWS, Row, next_digest, open_rows
+from outlive._journal.event import AnyEvent, RunClaimed, RunReleased, SnapshotTaken
 from outlive._journal.fold import Fold
 from outlive._journal.history import blobs_of
 from outlive._model import Run
@@ -87,9 +87,12 @@ class Replay:
             # Asked before anything of the journal is parsed. See `resume_policy`.
             reason = self._reason_to_park(self.claim, self.rows, mail)
             if not reason:
-                for event in open_rows(self.rows, nonce=run.nonce, run_id=run.id):
+                digest = NO_ROWS
+                for row, event in zip(self.rows, open_rows(self.rows, nonce=run.nonce, run_id=run.id), strict=True):
+                    digest = next_digest(NO_ROWS if isinstance(event, SnapshotTaken) else digest, row[2])
                     self._events.append(event)
                     yield
+                live.digest = digest
                 park = yield from self._feed(emitted)
                 live.enter(TreePhase.MOVING)
                 self._listen(park, is_skipped=bool(skip_requests))

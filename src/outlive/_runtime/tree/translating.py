@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from outlive._define.middleware import RunTracer
+from outlive._journal.codec import NO_ROWS
 from outlive._journal.event import (
     AnyEvent,
     ApprovalEscalated,
@@ -55,6 +56,7 @@ class Writing(Protocol):
     """A tree while the next change of its journal is written: what the translations below need of it."""
 
     clock: Clock
+    digest: int
     execution: Execution
     fold: Fold
     interrupted: tuple[Interrupted, ...]
@@ -110,6 +112,7 @@ def _snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken:
     # A replay from here has no other clock, and the time of the run may be ahead of this worker's.
     at = max(live.clock.now(), live.execution.loop.now_at)
     payload = live.pack(command.data, "a snapshot")
+    live.digest = NO_ROWS  # The journal begins with the snapshot now.
     return SnapshotTaken(
         at=at,
         created=created,
@@ -187,7 +190,8 @@ def _end(live: Writing, command: EndRun) -> AnyEvent:
     run = live.fold.runs[command.run]
     result = None if command.result is None else live.pack(command.result, f"the result of run {run.id}")
     interrupted = live.interrupted and tuple(each for each in live.interrupted if command.run in (0, each.run))
-    event = event_of_end(command, at=live.clock.now(), result=result, interrupted=interrupted)
+    follows = 0 if command.run else live.digest
+    event = event_of_end(command, at=live.clock.now(), result=result, interrupted=interrupted, follows=follows)
     if command.successor is not None:
         _continue_as(live, command.successor, event)
     message = message_to_starter(run, event, retried=live.execution.retried) if command.run == 0 else None

@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from outlive._define.batch import OF_STEP, OF_WORKFLOW
-from outlive._journal.codec import Row, open_row, salt_of, stands_for_all
+from outlive._journal.codec import NO_ROWS, Row, next_digest, open_row, salt_of, stands_for_all
 from outlive._journal.event import (
     AnyEvent,
     AskAnswered,
@@ -57,6 +57,7 @@ class Reading:
         outcome is not in the journal word by word."""
         self._salt = salt_of(nonce)
         self._expected = 0
+        self._digest = NO_ROWS
         self._epoch = 0
         self._done: dict[int, int] = {}
         """Calls that have ended, as hashes, each with the event that says so."""
@@ -80,6 +81,7 @@ class Reading:
         self._note(event, seq)
         if self.is_sound:
             self._apply(event, seq)
+        self._digest = next_digest(NO_ROWS if isinstance(event, SnapshotTaken) else self._digest, row[2])
 
     def end(self, tail: int) -> None:
         """There are no more rows."""
@@ -122,6 +124,8 @@ class Reading:
             if event.epoch != self._epoch + 1:
                 self._say(f"claimed as epoch {event.epoch} after epoch {self._epoch}", seq)
             self._epoch = event.epoch
+        if isinstance(event, RunSucceeded | RunFailed) and event.follows not in (0, self._digest):
+            self._say(f"{kind} is that of another journal: the worker had other events before it", seq)
         if isinstance(event, StepSucceeded | StepFailed):
             call = hash((event.run, event.call))
             if call in self._done:
