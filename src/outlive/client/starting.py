@@ -366,11 +366,10 @@ class Starter:
         self._look = None
         if commits is None:
             return
-        due_at = loop.time() - seconds
         for done, (since, run_id, nonce) in self._creating.items():
-            silent_since = max(since, commits.answered_at)
-            if silent_since > due_at:
-                self._look = loop.call_at(silent_since + seconds, self._give_up_late, context=Context())
+            due_at = max(since, commits.answered_at) + seconds
+            if due_at > loop.time():  # The very sum that the timer gets: another one may differ in its last bit.
+                self._look = loop.call_at(due_at, self._give_up_late, context=Context())
                 return
             if not done.done():
                 done.set_exception(_late(run_id, seconds, is_known=commits.withdraw(nonce)))

@@ -87,7 +87,7 @@ class Replays:
             reason_to_park=partial(self._resume_policy.reason_to_park, stalls=found.stalls, last_word=last_word),
             worker=self._worker,
         )
-        is_read = journal in found.journals
+        is_read = bool(replay.rows)
         if is_read and replay.advance(is_over):
             self._end(replay)
             return
@@ -127,6 +127,9 @@ class Replays:
             async with self._places:
                 if not is_read:
                     await self._read(replay)
+                    if not replay.rows:
+                        self._fail(live)  # The run was deleted since it was claimed.
+                        return
                 is_complete = False
                 while not is_complete:
                     if replay.lacking:
