@@ -110,12 +110,12 @@ fuzz: $(DEV) ## Try N=100000 random expressions and documents of flows: none may
 schema: $(DEV) ## Send N=100 requests of each kind to every operation of the HTTP API; no answer may miss in its document.
 	.venv/bin/python -m proof.http.schema --store $(STORE) --examples $(if $(filter command line environment,$(origin N)),$(N),100) --seed $(SEED) $(ARGS)
 
-verbs: $(DEV) ## Kill the server of the HTTP API in every operation, KILLS=10 times; the request sent again has the same answer.
-	.venv/bin/python -m proof.http.verbs --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),10) --seed $(SEED) $(ARGS)
+verbs: $(DEV) ## Kill the server of the HTTP API in every operation, KILLS=10 times; the request sent again has the same answer. Also STORE=postgres.
+	.venv/bin/python -m proof.http.verbs --store $(STORE) --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),10) --seed $(SEED) $(ARGS)
 
-malformed: $(DEV) ## Send N=10000 malformed, oversized, slow and truncated requests to a server, beside clients that behave; then measure what hostile ones cost.
-	.venv/bin/python -m proof.http.malformed --requests $(if $(filter command line environment,$(origin N)),$(N),10000) --seed $(SEED) $(ARGS)
-	.venv/bin/python -m proof.http.costs
+malformed: $(DEV) ## Send N=10000 malformed, oversized, slow and truncated requests to a server, beside clients that behave; then measure what hostile ones cost. Also STORE=postgres.
+	.venv/bin/python -m proof.http.malformed --store $(STORE) --requests $(if $(filter command line environment,$(origin N)),$(N),10000) --seed $(SEED) $(ARGS)
+	.venv/bin/python -m proof.http.costs --store $(STORE)
 
 bench: $(BENCH) ## Measure, and compare with others. ARGS=--help lists the measurements.
 	.venv-bench/bin/python -m bench $(ARGS)

@@ -13,10 +13,8 @@ import argparse
 import asyncio
 import http.client
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +24,7 @@ from outlive.engine import Engine
 from outlive.http.operation import EVENT_STREAM, OPERATIONS, Operation
 from proof.http import program
 from proof.http.hostile_documents import KINDS, document
+from proof.http.place import add_store, new_store
 from proof.http.requests import WANTED, Wanted
 from proof.http.victim import server_of
 
@@ -200,19 +199,20 @@ async def measure(url: str, names: list[str], *, length: int) -> list[Cost]:
     return costs
 
 
-def prove(names: list[str] | None = None, *, length: int = LENGTH) -> list[Cost]:
+def prove(names: list[str] | None = None, *, length: int = LENGTH, store: str = "sqlite") -> list[Cost]:
     """The costs of hostile requests to operations, all of them unless named."""
-    with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(measure(f"sqlite:{Path(folder) / 'costs.db'}", names or sorted(OPERATIONS), length=length))
+    with new_store(store) as url:
+        return asyncio.run(measure(url, names or sorted(OPERATIONS), length=length))
 
 
 def main() -> int:
     """Send the requests, and print what is too dear and what is dearest."""
     parser = argparse.ArgumentParser(prog="python -m proof.http.costs", description=__doc__)
     parser.add_argument("--length", type=int, default=LENGTH, help="bytes of a hostile body")
+    add_store(parser)
     parser.add_argument("operations", nargs="*", help="only these")
     given = parser.parse_args()
-    costs = prove(given.operations, length=given.length)
+    costs = prove(given.operations, length=given.length, store=given.store)
     bad = [each for each in costs if not each.is_fit]
     for each in bad:
         print(each)
@@ -224,7 +224,8 @@ def main() -> int:
     total = sum(each.seconds for each in costs)
     size = sum(each.size for each in costs)
     print(
-        f"{len(costs):,} requests to {len({each.operation for each in costs})} operations, {size / 1e6:.0f} MB: "
+        f"{given.store}: {len(costs):,} requests to {len({each.operation for each in costs})} operations, "
+        f"{size / 1e6:.0f} MB: "
         f"{total:.1f} s of the server, {total / max(size, 1) * 1e9:,.0f} ns a byte; {len(bad)} findings"
     )
     return 1 if bad else 0

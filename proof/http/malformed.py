@@ -1,10 +1,10 @@
 """`make malformed`: bad requests by the thousand, beside clients that behave.
 
-A server of its own (`outlive serve`, on SQLite) gets requests that are malformed, oversized or cut off, 150 a second by
-plain sockets, while 200 connections send bodies byte by byte. Each has to be answered with a status from 400 to 499,
-or with nothing if its sender went away first; none with one from 500 on. What reaches the app says what is wrong; what
-is not HTTP is refused by uvicorn, with its own words. (Slow heads, and heads without an end, are limited by a reverse
-proxy, and are not sent.)
+A server of its own (`outlive serve`, on either store) gets requests that are malformed, oversized or cut off, 150 a
+second by plain sockets, while 200 connections send bodies byte by byte. Each has to be answered with a status from 400
+to 499, or with nothing if its sender went away first; none with one from 500 on. What reaches the app says what is
+wrong; what is not HTTP is refused by uvicorn, with its own words. (Slow heads, and heads without an end, are limited by
+a reverse proxy, and are not sent.)
 
 Clients that behave, in a process of their own (`good_clients`), ask for a page of runs 200 times a second over ten
 connections: first alone, then beside the bad requests. They have to get 90 % of the answers a second that they got
@@ -31,6 +31,7 @@ import msgspec
 
 from proof.http.bad_requests import BadRequest, bad_request, slow_request
 from proof.http.good_clients import GoodClients, Served
+from proof.http.place import add_store, new_store
 
 BAD_RATE = 150.0
 """Bad requests a second, without those that are slow."""
@@ -76,9 +77,9 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[tuple[int, int]]:
-    """A server on a store of its own: its port, and the id of its process."""
-    command = [sys.executable, "-m", "outlive.cli", "serve", "--port", "0", "--store", f"sqlite:{folder / 'runs.db'}"]
+def server(url: str, folder: Path) -> Iterator[tuple[int, int]]:
+    """A server on a store, which writes its log into a folder: its port, and the id of its process."""
+    command = [sys.executable, "-m", "outlive.cli", "serve", "--port", "0", "--store", url]
     with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log) as process:
         assert process.stdout is not None
         try:
@@ -245,9 +246,9 @@ def _shortcomings(report: Report) -> list[str]:
     return found
 
 
-def prove(*, requests: int, seed: int) -> Report:
-    """The same, with a server of its own."""
-    with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as (port, pid):
+def prove(*, requests: int, seed: int, store: str = "sqlite") -> Report:
+    """The same, with a server and a store of its own."""
+    with tempfile.TemporaryDirectory() as folder, new_store(store) as url, server(url, Path(folder)) as (port, pid):
         return asyncio.run(storm(port, pid, requests=requests, seed=seed))
 
 
@@ -256,15 +257,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m proof.http.malformed", description=__doc__)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    add_store(parser)
     given = parser.parse_args()
-    report = prove(requests=given.requests, seed=given.seed)
+    report = prove(requests=given.requests, seed=given.seed, store=given.store)
     for line in report.findings[:50]:
         print(line)
     answers = ", ".join(f"{count:,} {name}" for name, count in report.answers.items())
     calm, beside, verdict = report.calm, report.beside, "kept" if report.is_rate_kept else "NOT KEPT"
     first, middle, last = report.memory_mb
     print(
-        f"{report.requests:,} bad requests at {BAD_RATE:g}/s, and {report.slow:,} slow ones, {SLOW_AT_ONCE} at a time: "
+        f"{given.store}: {report.requests:,} bad requests at {BAD_RATE:g}/s, and {report.slow:,} slow ones, "
+        f"{SLOW_AT_ONCE} at a time: "
         f"{len(report.findings)} findings ({answers})\n"
         f"good clients: {calm.rate:.1f}/s alone {_shown(calm)}, "
         f"{beside.rate:.1f}/s beside them {_shown(beside)}: "

@@ -13,11 +13,9 @@ import argparse
 import asyncio
 import logging
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -38,8 +36,8 @@ from schemathesis.specs.openapi.checks import (
 from outlive.http import Api, ApiLimits
 from outlive.http.operations.document import document_bytes
 from outlive.testing import TestEngine
-from outlive.testing.postgres import PostgresServer
 from proof.http.asgi import ask
+from proof.http.place import add_store, new_store
 from proof.http.scene import Scene
 
 CHECKS = [
@@ -191,17 +189,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m proof.http.schema", description=__doc__)
     parser.add_argument("--examples", type=int, default=100, help="of each kind, for each operation")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--store", choices=["memory", "sqlite", "postgres"], default="sqlite")
+    add_store(parser, of_processes=False)
     parser.add_argument("operations", nargs="*", help="only these")
     given = parser.parse_args()
     logging.getLogger("outlive").setLevel(logging.CRITICAL)
-    with ExitStack() as stack:
-        if given.store == "postgres":
-            server = stack.enter_context(PostgresServer(fsync=False))
-            url = server.store_url(server.create_database())
-        else:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            url = "memory:" if given.store == "memory" else f"sqlite:{folder / 'schema.db'}"
+    with new_store(given.store) as url:
         explorer = explore(url, examples=given.examples, first=given.seed, names=given.operations)
     for line in lines(explorer.findings):
         print(line)

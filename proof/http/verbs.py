@@ -14,12 +14,10 @@ import http.client
 import json
 import random
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +25,7 @@ import msgspec
 
 from outlive.engine import Engine
 from outlive.http.operation import OPERATIONS, Operation
+from proof.http.place import add_store, new_store
 from proof.http.requests import NOT_REPEATED, WANTED, Wanted, unproved
 from proof.http.victim import server_of
 
@@ -151,17 +150,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m proof.http.verbs", description=__doc__)
     parser.add_argument("--kills", type=int, default=10, help="kills at random instants for each operation")
     parser.add_argument("--seed", type=int, default=0)
+    add_store(parser)
     parser.add_argument("operations", nargs="*", help="only these")
     given = parser.parse_args()
     if missing := unproved():
         print(f"operations that are in no table of proof/http/requests.py: {', '.join(missing)}")
         return 1
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:{Path(folder) / 'verbs.db'}"
+    with new_store(given.store) as url:
         names = given.operations or sorted(WANTED)
         found = asyncio.run(prove(url, names, random_kills=given.kills, seed=given.seed))
     bad = [verdict for verdict in found if verdict.problem]
-    print(f"{len(found)} kills in {len(names)} operations: {len(bad)} findings")
+    print(f"{len(found)} kills in {len(names)} operations on {given.store}: {len(bad)} findings")
     for name, reason in NOT_REPEATED.items():
         print(f"not tried: {name}: {reason}")
     return 1 if bad else 0
