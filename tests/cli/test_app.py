@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ from click.testing import CliRunner, Result
 from outlive.cli import main
 from outlive.cli.app import load
 from outlive.cli.edge import Mistake
+from outlive.cli.worker import SIGNALS
 from tests.engine.inside import worker_settings_of
 
+IN_TIME = 10.0
 WORKFLOW = "import outlive\n\n@outlive.workflow\nasync def {name}() -> None: ...\n"
 
 
@@ -148,6 +152,21 @@ def test_a_place_that_is_no_store_is_exit_code_1() -> None:
 
     assert 1 == result.exit_code
     assert "is not an Outlive database" in result.output
+
+
+@pytest.mark.parametrize("command", ["worker", "serve"])
+def test_a_service_that_has_ended_hears_no_signal_of_its_process(command: str) -> None:
+    """A program may give commands in its own process: the second Ctrl-C of its later life ended it."""
+    Path("other.db").write_text("something else entirely, and long enough to be looked at" * 10)
+    before = [signal.getsignal(number) for number in SIGNALS]
+    args = [write("late_app.py", WORKFLOW.format(name="late_one"))] if command == "worker" else []
+
+    result = CliRunner().invoke(main, [command, *args, "--store", "sqlite:other.db"])
+
+    assert (1, before) == (result.exit_code, [signal.getsignal(number) for number in SIGNALS])
+    for thread in [each for each in threading.enumerate() if each.name == "outlive-signals"]:
+        thread.join(IN_TIME)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("made", ["outlive.Engine('sqlite:x.db', {})", "lambda: outlive.Engine('sqlite:x.db', {})"])

@@ -112,8 +112,8 @@ def dev(
 
     async def work() -> None:
         stop = Stop("everything stops")
-        stop.listen()
-        await Session(wanted, say=_say, on_serve=serve).run(stop.wait)
+        with stop.listening():
+            await Session(wanted, say=_say, on_serve=serve).run(stop.wait)
 
     run(work(), is_service=True)
 

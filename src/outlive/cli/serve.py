@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -182,22 +183,24 @@ def _door(engine: Engine, settings: Settings) -> Any:
 
 
 async def _serve(engine: Engine, app: Any, server: Any, stop: Stop) -> None:
-    from outlive.engine.url import shown
     from outlive.http import server as serving
 
-    stop.listen()
-    if not await enter(engine, stop):
-        return
-    asked = asyncio.ensure_future(_stop_when_asked(app, server, stop))
-    try:
-        await serving.serve(
-            server,
-            ready=lambda place: click.echo(f"ready: {place}/api/v1 serves {shown(engine.url)}, dashboard at {place}/"),
-        )
-    finally:
-        asked.cancel()
-        await engine.__aexit__(None, None, None)
-        leave_soon()
+    with stop.listening():
+        if not await enter(engine, stop):
+            return
+        asked = asyncio.ensure_future(_stop_when_asked(app, server, stop))
+        try:
+            await serving.serve(server, ready=partial(_say_ready, engine))
+        finally:
+            asked.cancel()
+            await engine.__aexit__(None, None, None)
+            leave_soon()
+
+
+def _say_ready(engine: Engine, place: str) -> None:
+    from outlive.engine.url import shown
+
+    click.echo(f"ready: {place}/api/v1 serves {shown(engine.url)}, dashboard at {place}/")
 
 
 async def _stop_when_asked(app: Any, server: Any, stop: Stop) -> None:

@@ -17,7 +17,8 @@ import os
 import signal
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -262,16 +263,23 @@ class Stop:
         self._promise = promise
         """What happens when the first signal comes, for the log."""
 
-    def listen(self) -> None:
-        """Hear signals from now on; called on the event loop, in the main thread."""
-        heard, self._told = socket.socketpair()  # Windows takes no pipe here.
-        self._told.setblocking(False)
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear signals meanwhile; entered on the event loop, in the main thread."""
+        heard, told = socket.socketpair()  # Windows takes no pipe here.
+        told.setblocking(False)
         # The interpreter writes the number of every signal there that has a handler, from whichever thread gets it.
-        signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
-        for number in SIGNALS:
-            signal.signal(number, lambda number, frame: None)
+        told_before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+        before = {number: signal.signal(number, lambda number, frame: None) for number in SIGNALS}
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._hear, args=(heard, loop), name="outlive-signals", daemon=True).start()
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(told_before)
+            told.close()  # Ends the thread.
 
     async def wait(self) -> None:
         """Wait for the first one."""
@@ -279,15 +287,16 @@ class Stop:
 
     def _hear(self, heard: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         is_asked = False
-        while True:
-            for number in heard.recv(64):
-                if number not in SIGNALS:
-                    continue
-                if is_asked:
-                    os._exit(128 + number)
-                is_asked = True
-                with suppress(RuntimeError):  # The loop has ended, and the process is about to.
-                    loop.call_soon_threadsafe(self._ask, number)
+        with heard:
+            while numbers := heard.recv(64):
+                for number in numbers:
+                    if number not in SIGNALS:
+                        continue
+                    if is_asked:
+                        os._exit(128 + number)
+                    is_asked = True
+                    with suppress(RuntimeError):  # The loop has ended, and the process is about to.
+                        loop.call_soon_threadsafe(self._ask, number)
 
     def _ask(self, number: int) -> None:
         log.info("%s: %s; once more ends it at once", signal.Signals(number).name, self._promise)
@@ -306,22 +315,22 @@ async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = 
     """Run what is due until it is time to stop; serve metrics at this host and port meanwhile."""
     from outlive.metrics.serving import MetricsServer
 
-    stop.listen()
-    server = MetricsServer(engine)
-    if metrics is not None:
-        # First: a probe must see that a worker lives that waits for its store.
-        log.info("metrics are served at %s", await server.start(metrics[1], host=metrics[0]))
-    if not await enter(engine, stop):
-        return
-    try:
-        if engine._describer is not None:
-            await engine._describer.hurry()  # Those who see the next line start runs by name.
-        click.echo(f"ready: {_described(engine)}")
-        await stop.wait()
-    finally:
-        await engine.__aexit__(None, None, None)
-        server.close()
-        leave_soon()
+    with stop.listening():
+        server = MetricsServer(engine)
+        if metrics is not None:
+            # First: a probe must see that a worker lives that waits for its store.
+            log.info("metrics are served at %s", await server.start(metrics[1], host=metrics[0]))
+        if not await enter(engine, stop):
+            return
+        try:
+            if engine._describer is not None:
+                await engine._describer.hurry()  # Those who see the next line start runs by name.
+            click.echo(f"ready: {_described(engine)}")
+            await stop.wait()
+        finally:
+            await engine.__aexit__(None, None, None)
+            server.close()
+            leave_soon()
     log.info("this worker has stopped; %s ended here", counted(engine.counters.runs_ended, "run"))
 
 
