@@ -259,7 +259,7 @@ def test_completions_are_commands_options_and_values() -> None:
     }
 
     assert names == ["reject", "retry", "resume"]
-    assert options == ["--status", "--store"]
+    assert options == ["--status", "--stuck", "--store"]
     assert values == ["parked"]
     assert set(map(tuple, files.values())) == {("file",)}, files
 

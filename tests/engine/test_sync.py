@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import pytest
 
 import outlive
-from outlive._model import RunStatus
 from outlive.client.handle import RunHandle
 from outlive.engine.sync import Blocking, Bridge, Host, SyncEngine
 from outlive.errors import (
@@ -83,7 +82,7 @@ async def test_a_thread_can_do_everything(engine: outlive.Engine) -> None:
 
     *told, why, listed = await on_thread(work)
 
-    assert told == ["Hello, world!", "gone", RunStatus.SUCCEEDED, "run-1", 3, "greeting"]
+    assert told == ["Hello, world!", "gone", "succeeded", "run-1", 3, "greeting"]
     assert "succeeded" in why
     assert listed == ["run-2"]
 
