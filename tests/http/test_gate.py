@@ -352,7 +352,7 @@ async def test_a_failure_of_ours_shows_nothing(engine: TestEngine, monkeypatch: 
         async def fail(raised: Exception = error) -> None:
             raise raised
 
-        monkeypatch.setattr(engine, "workflows", fail)
+        monkeypatch.setattr(engine.workflows, "list", fail)
         answer = await Caller(Api(engine)).get("/api/v1/workflows")
         assert expected == (answer.status, answer.error)
         assert b"secret" not in answer.body

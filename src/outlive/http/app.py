@@ -23,7 +23,7 @@ from outlive.http import operations  # noqa: F401  (importing it declares them)
 from outlive.http.aside import Aside
 from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
-from outlive.http.exchange import SECURITY, Gone, Receive, Refused, Request, Scope, Send, Unread, in_time, live
+from outlive.http.exchange import SECURITY, Gone, Receive, Request, Scope, Send, Unread, in_time, live
 from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
 from outlive.http.limits import ApiLimits, BodyBudgets, Places, stranger_at
 from outlive.http.live import LivePages
@@ -47,8 +47,6 @@ REDACTED_BYTES_MAX = 64 * 1024
 TOO_LONG_TO_SHOW = "what was sent is too long to say what is wrong with it without what is redacted; `error` names it"
 _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", MEDIA.encode())
-_NAMES = {413: "TooLarge", 503: "TooBusy"}
-"""What a body is refused as that is not malformed."""
 
 
 class Api:
@@ -243,20 +241,7 @@ class Api:
         budget = self._budgets.strangers if operation.is_open else self._budgets.known
         own = "" if principal.may_use("admin", "store") else principal.id
         sender = stranger_at(request.address) if operation.is_open else own
-        try:
-            return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget, sender=sender)
-        except TimeoutError:
-            raise Problem(
-                408,
-                "TooSlow",
-                f"the body has not arrived within {self._limits.body_seconds:g} s",
-                "Send the request again.",
-                {"connection": "close"},
-            ) from None
-        except Refused as refused:
-            name = _NAMES.get(refused.status, "Malformed")
-            advice = "Send the request again later." if refused.headers else "Send less, or send where the data lies."
-            raise Problem(refused.status, name, refused.error, advice, refused.headers) from None
+        return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget, sender=sender)
 
     async def _within(self, call: Call, operation: Operation, arguments: dict[str, Any], receive: Receive) -> Any:
         """What an operation returns; one that waits is given up when its caller has gone, or has no right to it any

@@ -12,6 +12,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from outlive.http.problem import Problem, refusal
+
 DIGITS_MAX = 18
 """Of a number in a header: longer ones are none that mean something, and reading them takes time."""
 UNREAD_BYTES_MAX = 16 * 1024 * 1024
@@ -39,14 +41,6 @@ SECURITY = [
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-
-class Refused(Exception):
-    """A request that is answered with an error."""
-
-    def __init__(self, status: int, error: str, headers: Mapping[str, str] | None = None) -> None:
-        self.status, self.error, self.headers = status, error, headers or {}
-        super().__init__(error)
 
 
 class Gone(Exception):
@@ -130,12 +124,16 @@ class Request:
         they arrive until `close`.
 
         Raises:
-            Refused: it is larger than that, or than what the budget has left. Gone: the sender has closed the
-                connection. TimeoutError: it has not arrived within so many seconds.
+            Problem: it is larger than that, or than what the budget has left, or has not arrived within so many
+                seconds. Gone: the sender has closed the connection.
         """
         self._budget, self._sender = budget, sender
-        async with asyncio.timeout(seconds):
-            return await self._whole(bytes_max)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._whole(bytes_max)
+        except TimeoutError:
+            late = f"the body has not arrived within {seconds:g} s"
+            raise refusal(408, late, {"connection": "close"}) from None
 
     @property
     def size(self) -> int:
@@ -178,7 +176,7 @@ class Request:
     async def _whole(self, bytes_max: int) -> bytes:
         length = self.headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal():
-            raise Refused(400, "the header Content-Length is no number")
+            raise refusal(400, "the header Content-Length is no number")
         if len(length) > DIGITS_MAX or int(length) > bytes_max:
             raise _too_large(bytes_max)
         # No list of parts: many small ones would take twenty times the bytes that are counted.
@@ -195,7 +193,7 @@ class Request:
                 break
         if not body and not self._has_none and "upgrade" in self.headers:
             # A parser that hears of another protocol takes what follows for that one.
-            raise Refused(400, "the body behind a header Upgrade cannot be read; leave that header out")
+            raise refusal(400, "the body behind a header Upgrade cannot be read; leave that header out")
         return bytes(body)
 
     def _take(self, count: int) -> None:
@@ -205,15 +203,15 @@ class Request:
             self._taken += count
 
 
-def _too_large(bytes_max: int) -> Refused:
+def _too_large(bytes_max: int) -> Problem:
     # Not a name in the function that raises it: the error, its traceback and that frame would refer to each other, and
     # the parts that have arrived would stay until the garbage collector comes by.
-    return Refused(413, f"the body is larger than {bytes_max:,} bytes")
+    return refusal(413, f"the body is larger than {bytes_max:,} bytes")
 
 
-def _too_busy() -> Refused:
+def _too_busy() -> Problem:
     detail = "the requests under way have as many bytes together as this server takes; send it again later"
-    return Refused(503, detail, {"retry-after": str(BUSY_SECONDS)})
+    return refusal(503, detail, {"retry-after": str(BUSY_SECONDS)})
 
 
 def in_time(send: Send, seconds: float) -> Send:

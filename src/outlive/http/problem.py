@@ -184,6 +184,18 @@ def _detail_of(error: Exception) -> str:
     return str(error)
 
 
+_NAMES = {400: "Malformed", 401: "Unauthenticated", 408: "TooSlow", 413: "TooLarge", 429: "RateLimited", 503: "TooBusy"}
+_SMALLER = "Send less, or send where the data lies."
+_AGAIN = "Send the same request again later."
+
+
+def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Problem:
+    """A request that is refused by what it is; its status says what to do."""
+    is_for_later = status in (408, 429) or status >= 500
+    then = _SMALLER if status == 413 else _AGAIN if is_for_later else _CORRECT
+    return Problem(status, _NAMES.get(status) or title_of(status).replace(" ", ""), detail, then, headers)
+
+
 def malformed(detail: str) -> Problem:
     """The request cannot be read."""
     return Problem(400, "Malformed", detail, "Correct the request; GET /api/v1/openapi.json says what is read.")

@@ -25,12 +25,12 @@ from outlive.client.events.signing import (
     signatures,
     signed_headers,
 )
-from outlive.http.exchange import DIGITS_MAX, Refused
+from outlive.http.exchange import DIGITS_MAX
+from outlive.http.problem import refusal
 
 __all__ = [
     "ID",
     "WINDOW_SECONDS",
-    "Refused",
     "check_signature",
     "check_signed",
     "check_token",
@@ -54,28 +54,28 @@ def check_token(secret: str, headers: Mapping[str, str]) -> None:
     """See that a request has the token.
 
     Raises:
-        Refused: it has none, or another one.
+        Problem: it has none, or another one.
     """
     given = token_in(headers)
     if not given:
-        raise Refused(401, f"give the token: Authorization: Bearer ..., or {TOKEN}")
+        raise refusal(401, f"give the token: Authorization: Bearer ..., or {TOKEN}")
     fits = [hmac.compare_digest(given.encode("latin-1", "replace"), own.encode()) for own in keys_in(secret)]
     if not any(fits):
-        raise Refused(401, "the token is not right")
+        raise refusal(401, "the token is not right")
 
 
 def check_signed(headers: Mapping[str, str], *, now_seconds: float, layout: Layout = "standard") -> None:
     """See that a request has a signature in this layout, of this time. Whether it fits, only the body tells.
 
     Raises:
-        Refused: it has none, or one that was made too long ago.
+        Problem: it has none, or one that was made too long ago.
     """
     own, other = (SIGNATURE, GITHUB_SIGNATURE) if layout == "standard" else (GITHUB_SIGNATURE, SIGNATURE)
     if own not in headers:
         more = (
             f" ({other} is of another layout: who takes the request says which one counts)" if other in headers else ""
         )
-        raise Refused(401, f"the request is not signed: it has no {own}{more}")
+        raise refusal(401, f"the request is not signed: it has no {own}{more}")
     if layout == "standard":
         _check_time(headers, now_seconds)
 
@@ -86,7 +86,7 @@ def check_signature(
     """See that the body was signed with the key in this layout; an id that is covered by the signature.
 
     Raises:
-        Refused: it was not, or too long ago.
+        Problem: it was not, or too long ago.
     """
     check_signed(headers, now_seconds=now_seconds, layout=layout)
     if layout == "standard":
@@ -97,9 +97,9 @@ def check_signature(
 def _check_time(headers: Mapping[str, str], now_seconds: float) -> None:
     delivery, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
     if not delivery or not (timestamp.isascii() and timestamp.isdecimal()) or len(timestamp) > DIGITS_MAX:
-        raise Refused(401, f"a signed request has the headers {ID} and {TIMESTAMP}, whole seconds since 1970")
+        raise refusal(401, f"a signed request has the headers {ID} and {TIMESTAMP}, whole seconds since 1970")
     if abs(now_seconds - int(timestamp)) > WINDOW_SECONDS:
-        raise Refused(401, f"the time of the signature is more than {WINDOW_SECONDS // 60} minutes away")
+        raise refusal(401, f"the time of the signature is more than {WINDOW_SECONDS // 60} minutes away")
 
 
 def _check_standard(secret: str, headers: Mapping[str, str], body: bytes) -> str:
@@ -120,4 +120,4 @@ def _check_github(secret: str, signature: str, body: bytes) -> str:
 def _check_any(given: list[str], own: list[bytes]) -> None:
     fits = [hmac.compare_digest(each.encode("latin-1", "replace"), key) for each in given[:KEYS_MAX] for key in own]
     if not any(fits):
-        raise Refused(401, "the signature does not fit the body and the key")
+        raise refusal(401, "the signature does not fit the body and the key")

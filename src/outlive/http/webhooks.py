@@ -8,7 +8,7 @@ durable, and a request that is sent again gets the same run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -28,11 +28,11 @@ from outlive.errors import (
     SecretError,
     StoreUnavailableError,
 )
-from outlive.http.exchange import Gone, Receive, Refused, Request, Scope, Send, answer, live
+from outlive.http.exchange import Gone, Receive, Request, Scope, Send, answer, live
 from outlive.http.guesses import Guesses
 from outlive.http.limits import ApiLimits, BodyBudgets, stranger_at
 from outlive.http.nesting import CONTAINERS_MAX, DEPTH_MAX, holds_more, is_deeper
-from outlive.http.problem import MEDIA, Problem, title_of
+from outlive.http.problem import MEDIA, Problem, refusal
 from outlive.http.signature import ID, check_signature, check_signed, check_token, token_in
 from outlive.telemetry import log
 
@@ -95,18 +95,19 @@ class Webhooks:
             sent = await self._take(request)
         except Gone:
             return
-        except Refused as refused:
-            await _refuse(send, request, refused.status, refused.error, refused.headers)
+        except Problem as refused:
+            await _refuse(send, request, refused)
         except QuotaExceededError:
             again = "there is no room for more runs now; send the same request again later"
-            await _refuse(send, request, 429, again, {"retry-after": "5"})
+            await _refuse(send, request, refusal(429, again, {"retry-after": "5"}))
         except (StoreUnavailableError, CommitUnknownError, EngineClosedError) as error:
             log.warning("webhook %s was not answered: %s", request.path, error)
             again = "the store is away; send the same request again"
-            await _refuse(send, request, 503, again, {"retry-after": "5"})
+            await _refuse(send, request, refusal(503, again, {"retry-after": "5"}))
         except OutliveError as error:
             log.exception("webhook %s failed", request.path)
-            await _refuse(send, request, 500, f"it failed here, and nothing was started: {type(error).__name__}")
+            failed = f"it failed here, and nothing was started: {type(error).__name__}"
+            await _refuse(send, request, refusal(500, failed))
         else:
             first = {"run_id": sent.runs[0].run_id} if sent.runs else {}
             data = {"id": sent.id, **first, "runs": sent.runs}
@@ -116,9 +117,9 @@ class Webhooks:
         """Check a request and create its runs."""
         webhooks = await self._engine.events.webhooks(request.path)
         if not webhooks:
-            raise Refused(404, f"no flow has a webhook at {request.path}")
+            raise refusal(404, f"no flow has a webhook at {request.path}")
         if request.method != "POST":
-            raise Refused(405, "a webhook takes POST", {"allow": "POST"})
+            raise refusal(405, "a webhook takes POST", {"allow": "POST"})
         read = _reader_of(request.headers.get("content-type", ""))
         let_in = self._check_tokens(webhooks, request)
         body = await self._body(request, let_in)
@@ -139,7 +140,7 @@ class Webhooks:
             if arguments is not None:
                 matches.append(Match(each.workflow, each.triggers, arguments))
         if refused and not matches:
-            raise Refused(422, "; ".join(f"{each.workflow}: {each.reason}" for each in refused))
+            raise refusal(422, "; ".join(f"{each.workflow}: {each.reason}" for each in refused))
         return await self._engine.events.take(event, matches, refused)
 
     async def _body(self, request: Request, webhooks: list[Webhook]) -> bytes:
@@ -151,18 +152,14 @@ class Webhooks:
         budget, sender = self._budgets.strangers, stranger_at(request.address)
         if is_known:
             budget, sender = self._budgets.known, request.path
-        try:
-            return await request.body(bytes_max=size, seconds=limits.body_seconds, budget=budget, sender=sender)
-        except TimeoutError:
-            late = f"the body has not arrived within {limits.body_seconds:g} s"
-            raise Refused(408, late, {"connection": "close"}) from None
+        return await request.body(bytes_max=size, seconds=limits.body_seconds, budget=budget, sender=sender)
 
     def _check_tokens(self, webhooks: list[Webhook], request: Request) -> list[Webhook]:
         """The webhooks whose token the sender has, if they want one, and which it has signed for, if they want that;
         before its body is read. An address that tries tokens is slowed down. (A signature cannot be guessed.)
 
         Raises:
-            Refused: it may use none of them, or has tried too many tokens.
+            Problem: it may use none of them, or has tried too many tokens.
         """
         token = token_in(request.headers)
         if not token:
@@ -170,10 +167,10 @@ class Webhooks:
         key = f"{request.path} {token}"
         if wait := self._guesses.wait(key, request.address):
             again = {"retry-after": str(int(wait) + 1)}
-            raise Refused(429, "too many wrong tokens came from this address; send it again later", again)
+            raise refusal(429, "too many wrong tokens came from this address; send it again later", again)
         try:
             found = self._let_in(webhooks, request)
-        except Refused as refused:
+        except Problem as refused:
             if refused.status == 401:
                 self._guesses.note_wrong(key, request.address)
             raise
@@ -182,12 +179,12 @@ class Webhooks:
 
     def _let_in(self, webhooks: list[Webhook], request: Request) -> list[Webhook]:
         found: list[Webhook] = []
-        refusals: list[Refused] = []
+        refusals: list[Problem] = []
         for each in webhooks:
             try:
                 self._check_head(each, request)
                 found.append(each)
-            except Refused as refused:
+            except Problem as refused:
                 refusals.append(refused)
         if not found:
             raise refusals[0]
@@ -199,7 +196,7 @@ class Webhooks:
             check_token(self._value_of(webhook, trigger.token), request.headers)
         if trigger.hmac is not None:
             if _reader_of(request.headers.get("content-type", "")) is _read_form:
-                raise Refused(415, _SIGNED_FORM)
+                raise refusal(415, _SIGNED_FORM)
             now = self._engine.events.now() / _MICROSECONDS
             check_signed(request.headers, now_seconds=now, layout=trigger.layout)
 
@@ -207,22 +204,22 @@ class Webhooks:
         """The webhooks that the sender may use, and which delivery it is.
 
         Raises:
-            Refused: it may use none of them.
+            Problem: it may use none of them.
         """
         allowed: list[Webhook] = []
         ids: list[str] = []
-        refusals: list[Refused] = []
+        refusals: list[Problem] = []
         for each in webhooks:
             try:
                 ids.append(self._check_one(each, request, body))
                 allowed.append(each)
-            except Refused as refused:
+            except Problem as refused:
                 refusals.append(refused)
         if not allowed:
             raise refusals[0]
         delivery = next(filter(None, ids), "") or next(filter(None, map(request.headers.get, _IDS)), "")
         if len(delivery) > ID_CHARACTERS_MAX or not delivery.isprintable():
-            raise Refused(400, f"the id of the delivery has to be at most {ID_CHARACTERS_MAX} printable characters")
+            raise refusal(400, f"the id of the delivery has to be at most {ID_CHARACTERS_MAX} printable characters")
         return allowed, delivery or self._engine.events.new_id()
 
     def _check_one(self, webhook: Webhook, request: Request, body: bytes) -> str:
@@ -242,7 +239,7 @@ class Webhooks:
             return value
         except SecretError as error:
             log.error("the webhook %s of flow %s is closed: %s", webhook.trigger.path, webhook.workflow, error)
-            raise Refused(503, "this webhook is not set up yet: its secret is missing") from None
+            raise refusal(503, "this webhook is not set up yet: its secret is missing") from None
 
 
 def _find_secret(name: str, env: str | None) -> str:
@@ -273,7 +270,7 @@ def _reader_of(content_type: str) -> Callable[[bytes], Any]:
     """What reads a body of this type.
 
     Raises:
-        Refused: nothing does.
+        Problem: nothing does.
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
@@ -282,38 +279,33 @@ def _reader_of(content_type: str) -> Callable[[bytes], Any]:
         return _read_form
     if not kind:
         return _read_nothing
-    raise Refused(415, f"{kind} cannot be read; send application/json or application/x-www-form-urlencoded")
+    raise refusal(415, f"{kind} cannot be read; send application/json or application/x-www-form-urlencoded")
 
 
 def _read_json(body: bytes) -> Any:
     if is_deeper(body, DEPTH_MAX):
-        raise Refused(400, f"the body is nested more than {DEPTH_MAX} levels deep")
+        raise refusal(400, f"the body is nested more than {DEPTH_MAX} levels deep")
     if holds_more(body, CONTAINERS_MAX):
-        raise Refused(400, f"the body holds more than {CONTAINERS_MAX:,} maps and lists")
+        raise refusal(400, f"the body holds more than {CONTAINERS_MAX:,} maps and lists")
     try:
         with collection_paused():
             return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(400, f"the body is no JSON: {error}") from None
+        raise refusal(400, f"the body is no JSON: {error}") from None
 
 
 def _read_form(body: bytes) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=1_000))
     except ValueError as error:
-        raise Refused(400, f"the body is no form: {error}") from None
+        raise refusal(400, f"the body is no form: {error}") from None
 
 
 def _read_nothing(body: bytes) -> None:
     if body:
-        raise Refused(415, "the request has a body and no Content-Type; send application/json")
+        raise refusal(415, "the request has a body and no Content-Type; send application/json")
 
 
-async def _refuse(
-    send: Send, request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
-) -> None:
+async def _refuse(send: Send, request: Request, problem: Problem) -> None:
     """Answer with a problem, as the API does."""
-    is_for_later = status in (408, 429) or status >= 500
-    then = "Send the same request again later." if is_for_later else "Correct what `detail` names and send it again."
-    body = Problem(status, title_of(status).replace(" ", ""), detail, then).body
-    await answer(send, request, status, body, {"content-type": MEDIA, **(headers or {})})
+    await answer(send, request, problem.status, problem.body, {"content-type": MEDIA, **problem.headers})
