@@ -14,6 +14,7 @@ from outlive.errors import (
     CommitUnknownError,
     EngineClosedError,
     InvalidArgumentError,
+    RunParkedError,
     ServerError,
     StoreUnavailableError,
     UnreachableError,
@@ -73,6 +74,12 @@ async def first_item(remote: Remote) -> Any:
     async for item in remote.get("order-7").stream("n"):
         return item
     return None
+
+
+async def drained(items: AsyncIterator[Any], seen: list[Any]) -> None:
+    """Take all that comes."""
+    async for each in items:
+        seen.append(each)  # noqa: PERF401 (what came before an error counts)
 
 
 Verb = Callable[[Remote], Any]
@@ -171,6 +178,31 @@ async def test_a_stream_goes_on_when_a_proxy_has_its_server_again() -> None:
 
     assert items == [outlive.types.StreamItem(position=1, value=7, call="", attempt=1, epoch=2)]
     assert "last-event-id: 0.-1;n=1" in odd.heads[2]
+
+
+def item(index: int) -> bytes:
+    """One item of a batch."""
+    return f'event: item\ndata: {{"index":{index},"status":"succeeded","result":{index},"error":null}}\n\n'.encode()
+
+
+async def test_items_of_a_batch_come_once_though_the_stream_breaks() -> None:
+    """The server begins anew after a break; which items there were is remembered here, in whatever order they came."""
+    first, second = b"".join(map(item, (0, 3, 1))), b"".join(map(item, (0, 1, 2, 3)))
+    parked = b'event: batch\ndata: {"parked":"b~1","reason":"the code changed"}\n\n'
+    going = b'event: batch\ndata: {"parked":null,"reason":""}\n\n'
+    seen: list[Any] = []
+    async with connected(Odd(OPEN_STREAM + going + first, OPEN_STREAM + second + parked)) as remote:
+        with pytest.raises(RunParkedError, match="the code changed"):
+            await drained(remote.batches.get("b").items(), seen)
+
+    assert [each.index for each in seen] == [0, 3, 1, 2]
+
+
+async def test_server_that_leaves_a_stream_and_stays_away_is_named() -> None:
+    """After as long as any other request is tried."""
+    async with outlive.connect("http://127.0.0.1:9", timeout=0.1) as remote:
+        with pytest.raises(UnreachableError, match="broke off and stays away"):
+            await first_item(remote)
 
 
 async def test_a_stream_is_asked_for_again_when_the_server_says_so() -> None:

@@ -1,0 +1,200 @@
+"""What each verb of a connection asks the server for, and what it makes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import outlive
+from outlive.errors import (
+    AskTimeoutError,
+    ConfigurationError,
+    InvalidArgumentError,
+    RunFailedError,
+    RunParkedError,
+    RunTimedOutError,
+)
+from outlive.http.wire.runs import NotEnded, ResultView
+from outlive.remote import Remote
+from tests.remote.test_remote import promise_parcel, served
+from tests.remote.test_servers import drained
+
+
+class Asked:
+    """A connection whose server is the test: it has the answers, and notes the requests."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.remote = outlive.connect("http://127.0.0.1:9")
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self._answers = list(answers)
+        self.remote.operate = self._operate  # type: ignore[method-assign]
+
+    async def _operate(self, operation: str, **parts: Any) -> Any:
+        self.requests.append((operation, parts))
+        return self._answers.pop(0) if self._answers else None
+
+
+def ended(run_id: str, result: Any = None) -> ResultView:
+    """What a server says of a run that has succeeded."""
+    return ResultView(run_id, "succeeded", result, None, "")
+
+
+Verb = Callable[[Remote], Awaitable[Any]]
+
+
+@pytest.mark.parametrize(
+    ("verb", "operation", "parts"),
+    [
+        (lambda it: it.get("o").retry(reason="again"), "retry", {"body": {"reason": "again"}, "run_id": "o"}),
+        (lambda it: it.get("o").pause(reason="rain"), "pause", {"body": {"reason": "rain"}, "run_id": "o"}),
+        (lambda it: it.get("o").resume(), "resume", {"body": None, "run_id": "o"}),
+        (lambda it: it.get("o").cancel(reason="no"), "cancel", {"body": {"reason": "no"}, "run_id": "o"}),
+        (lambda it: it.get("o").skip_step(), "skip_step", {"body": {}, "run_id": "o"}),
+        (
+            lambda it: it.get("o").skip_step("pay#1", result=None),
+            "skip_step",
+            {"body": {"call": "pay#1", "result": None}, "run_id": "o"},
+        ),
+        (lambda it: it.batches.get("b").cancel(reason="no"), "cancel", {"body": {"reason": "no"}, "run_id": "b"}),
+        (lambda it: it.bulk.get("x").cancel(reason="no"), "cancel", {"body": {"reason": "no"}, "run_id": "x"}),
+        (lambda it: it.bulk.get("x").progress(), "get_bulk", {"operation_id": "x"}),
+        (lambda it: it.queues.reset("mail"), "reset_queue", {"name": "mail"}),
+        (
+            lambda it: it.queues.pause("mail", reason="rain"),
+            "pause_queue",
+            {"body": {"reason": "rain"}, "name": "mail"},
+        ),
+        (lambda it: it.queues.resume("mail"), "resume_queue", {"name": "mail"}),
+        (lambda it: it.pause(queue="mail"), "pause_queue", {"body": {"reason": ""}, "name": "mail"}),
+        (lambda it: it.resume(workflow="order"), "resume_workflow", {"body": None, "name": "order"}),
+        (lambda it: it.resume(all=True), "unpause_all", {"body": None}),
+        (lambda it: it.schedules.resume("digest"), "resume_schedule", {"name": "digest"}),
+    ],
+)
+async def test_verb_sends_one_request(verb: Verb, operation: str, parts: dict[str, Any]) -> None:
+    """With what the caller gave, and nothing else."""
+    asked = Asked()
+    await verb(asked.remote)
+    assert [(operation, parts)] == asked.requests
+
+
+async def test_runs_of_a_deleted_flow_are_purged_until_there_are_none() -> None:
+    """If the caller wants that: a thousand in a request."""
+    asked = Asked(None, SimpleNamespace(deleted=1000), SimpleNamespace(deleted=3), SimpleNamespace(deleted=0))
+    await asked.remote.flows.delete("mail", runs=True, note="old")
+    kept = Asked()
+    await kept.remote.flows.delete("mail")
+
+    purge = ("purge_runs", {"body": {"workflow": "mail", "older_than": 0, "limit": 1000}})
+    assert asked.requests == [
+        ("delete_flow", {"body": {"force": False, "note": "old"}, "name": "mail"}),
+        *[purge] * 3,
+    ]
+    assert ["delete_flow"] == [name for name, _ in kept.requests]
+
+
+async def test_operation_on_many_runs_is_waited_for_and_told() -> None:
+    """Purging is an operation of its own, as other people may do it."""
+    asked = Asked(SimpleNamespace(id="x"), SimpleNamespace(id="y"), ended("x"), "how far it came")
+    operation = await asked.remote.bulk.start("cancel", workflow="order", reason="sold out", id="x")
+    await asked.remote.bulk.start("purge", workflow="order", older_than=86_400)
+
+    assert await operation.result(timeout=1) == "how far it came"
+    assert asked.requests[:2] == [
+        ("start_bulk", {"body": {"workflow": "order", "id": "x", "reason": "sold out", "verb": "cancel"}}),
+        ("start_purge", {"body": {"workflow": "order", "reason": "", "older_than": 86400.0}}),
+    ]
+    assert ["result", "get_bulk"] == [name for name, _ in asked.requests[2:]]
+
+
+async def test_result_of_a_run_that_is_parked_is_not_waited_for() -> None:
+    """It is if the run is only paused, which is a matter of time."""
+    parked = NotEnded("o", "parked", "the code has changed")
+    stopped = Asked(parked, SimpleNamespace(is_stopped=True))
+    paused = Asked(parked, SimpleNamespace(is_stopped=False), ended("o", 7))
+
+    with pytest.raises(RunParkedError, match="the code has changed"):
+        await stopped.remote.result("o")
+    assert await paused.remote.result("o") == 7
+
+
+async def test_end_without_a_result_is_raised() -> None:
+    """Also one that this release does not know better."""
+    late, continued = [replace(ended("o"), status=status, reason="1 h") for status in ("timed_out", "continued")]
+
+    with pytest.raises(RunTimedOutError, match="1 h"):
+        await Asked(late).remote.result("o")
+    with pytest.raises(RunFailedError, match="ended as continued"):
+        await Asked(continued).remote.result("o")
+
+
+async def test_check_of_the_audit_log_is_that_of_the_server() -> None:
+    """It has its own key: none is sent to it."""
+    async with outlive.Engine("memory:", worker=False) as engine, served(engine) as url, outlive.connect(url) as remote:
+        await remote.queues.set("mail", concurrency=7)
+
+        assert await remote.audit.verify() == await engine.audit.verify()
+        assert (await remote.audit.verify()).is_whole
+        with pytest.raises(InvalidArgumentError, match="sent to no server"):
+            await remote.audit.verify(key=b"k" * 32)
+
+
+@outlive.step
+async def give_back_parcel(parcel: str) -> None:
+    """Cannot."""
+    raise ValueError(f"{parcel} is gone")
+
+
+@outlive.step(undo=give_back_parcel)
+async def take_parcel() -> str:
+    """It cannot be given back."""
+    return "parcel"
+
+
+@outlive.workflow
+async def lose_parcel() -> None:
+    """Fails after a signal, and its undo does too."""
+    async with outlive.saga():
+        await take_parcel()
+        await outlive.wait_for_signal("go")
+        raise ValueError("no truck")
+
+
+async def test_events_of_a_run_are_followed_as_they_come() -> None:
+    """First those that there are; and a run that is parked says so, as nothing more comes."""
+    seen: list[Any] = []
+    async with outlive.Engine("memory:") as engine, served(engine) as url, outlive.connect(url) as remote:
+        run = await remote.start(lose_parcel)
+        events = run.follow()
+        seen.append(await anext(events))
+        await run.pause()
+        while seen[-1].type != "RunParked":
+            seen.append(await anext(events))
+        await run.resume()
+        await run.signal("go")
+        with pytest.raises(RunParkedError, match="give_back_parcel"):
+            await drained(events, seen)
+
+        assert seen == await run.history()
+        assert [event.type for event in seen].count("RunParked") == 2
+
+
+async def test_answer_that_does_not_come_in_time_is_asked_for_later() -> None:
+    """The ask goes on; how long a caller waits is its own matter."""
+    async with outlive.Engine("memory:") as engine, served(engine) as url, outlive.connect(url) as remote:
+        run = await remote.start(promise_parcel)
+        with pytest.raises(AskTimeoutError, match="price"):
+            await run.ask("price", 1, key="k", timeout=0.01)
+        with pytest.raises(AskTimeoutError, match="price"):
+            await run.answer("price", "k", timeout=0)
+
+
+async def test_open_connection_is_not_opened_again() -> None:
+    """Its requests would be on threads that the first one ends."""
+    async with outlive.connect("http://127.0.0.1:9") as remote:
+        with pytest.raises(ConfigurationError, match="open already"):
+            await remote.__aenter__()
