@@ -85,7 +85,7 @@ class Backfill(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class BackfillView(Struct, frozen=True):
-    """How many ticks there are."""
+    """How many ticks of the range had no run."""
 
     ticks: int
 
@@ -164,7 +164,10 @@ async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None 
 
 @operation("schedules.backfill", "POST", "/schedules/{name}/backfill", scope="operator", raises=MISSING)
 async def backfill_schedule(call: Call, name: Name, body: Backfill) -> BackfillView:
-    """Start the runs of the ticks of a past range that have none."""
+    """Start the runs of the ticks of a past range that have none.
+
+    Sent again it starts nothing twice, and says how many have none by then.
+    """
     return BackfillView(await call.engine.schedules.backfill(name, body.start, body.end, overlap=body.overlap))
 
 
