@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,3 +162,60 @@ async def test_a_sender_without_an_address_is_not_a_program_of_this_machine(engi
     }
     await Api(engine)(scope, receive, send)
     assert sent[0]["status"] == 401
+
+
+BESIDE_DJANGO = """
+import asyncio
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+from django.http import HttpResponse
+from django.urls import re_path
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from outlive.http import Api
+from outlive.testing import TestEngine
+from tests.http.caller import Caller
+
+def guard(get_response):
+    def answer(request):
+        return get_response(request) if "x-user" in request.headers else HttpResponse("sign in", status=401)
+
+    return answer
+
+settings.configure(
+    ROOT_URLCONF=__name__, ALLOWED_HOSTS=["shop.example"], MIDDLEWARE=[f"{__name__}.guard"], SECRET_KEY="x" * 50
+)
+urlpatterns = [re_path("", lambda request: HttpResponse(f"django has {request.path}"))]
+
+async def main():
+    async with TestEngine(worker=False) as engine:
+        app = Starlette(routes=[Mount("/outlive", Api(engine, auth="keys")), Mount("/", get_asgi_application())])
+        key = await engine.keys.create("ann")
+        runs = "/outlive/api/v1/runs"
+        for caller in (Caller(app), Caller(app, key=key.secret)):
+            for path in ("/orders", runs, "/outlive%2Fapi/v1/runs", "//outlive/api/v1/runs", "/x/..%2foutlive/api"):
+                for headers in ({}, {"x-user": "ann"}, {"host": "shop.example", "x-user": "ann"}):
+                    print(path, *headers, (await caller.get(path, headers=headers)).status)
+
+asyncio.run(main())
+"""
+
+
+def test_django_beside_the_api_guards_its_own_paths_and_no_others() -> None:
+    """Django has no mounts, so both are mounted in another application: its middleware and its hosts say nothing of the
+    API, the key of the API opens nothing of Django, and no spelling of a path of the API is one of it there. [S2 S3]"""
+    place = str(Path(__file__).parents[2])
+    script = [sys.executable, "-c", BESIDE_DJANGO]
+    done = subprocess.run(script, capture_output=True, text=True, cwd=place, env=os.environ | {"PYTHONPATH": place})
+    said = [line.rpartition(" ") for line in done.stdout.splitlines()]
+
+    assert done.returncode == 0, done.stderr
+    by_key = len(said) // 2
+    without, with_key = ({asked: status for asked, _, status in part} for part in (said[:by_key], said[by_key:]))
+    own = [asked for asked in without if asked.partition(" ")[0] == RUNS]
+    assert [without[asked] for asked in own] == ["401", "401", "403"]
+    assert [with_key[asked] for asked in own] == ["200", "200", "403"]
+    others = without.keys() - own
+    assert {asked: with_key[asked] for asked in others} == {asked: without[asked] for asked in others}
+    assert without["/orders host x-user"] == "200"
+    assert {without[asked] for asked in others if "x-user" not in asked} <= {"401", "404"}
