@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
+from outlive._runtime.wakeup import Wakeup
 from outlive.errors import (
     AskTimeoutError,
     ConfigurationError,
@@ -20,6 +21,7 @@ from outlive.errors import (
 )
 from outlive.http.wire.runs import NotEnded, ResultView
 from outlive.remote import Remote
+from outlive.remote.operating import LOOK_SECONDS
 from tests.remote.test_remote import promise_parcel, served
 from tests.remote.test_servers import drained
 
@@ -49,30 +51,30 @@ Verb = Callable[[Remote], Awaitable[Any]]
 @pytest.mark.parametrize(
     ("verb", "operation", "parts"),
     [
-        (lambda it: it.get("o").retry(reason="again"), "retry", {"body": {"reason": "again"}, "run_id": "o"}),
-        (lambda it: it.get("o").pause(reason="rain"), "pause", {"body": {"reason": "rain"}, "run_id": "o"}),
-        (lambda it: it.get("o").resume(), "resume", {"body": None, "run_id": "o"}),
-        (lambda it: it.get("o").cancel(reason="no"), "cancel", {"body": {"reason": "no"}, "run_id": "o"}),
-        (lambda it: it.get("o").skip_step(), "skip_step", {"body": {}, "run_id": "o"}),
+        (lambda it: it.get("o").retry(reason="again"), "runs.retry", {"body": {"reason": "again"}, "run_id": "o"}),
+        (lambda it: it.get("o").pause(reason="rain"), "runs.pause", {"body": {"reason": "rain"}, "run_id": "o"}),
+        (lambda it: it.get("o").resume(), "runs.resume", {"body": None, "run_id": "o"}),
+        (lambda it: it.get("o").cancel(reason="no"), "runs.cancel", {"body": {"reason": "no"}, "run_id": "o"}),
+        (lambda it: it.get("o").skip_step(), "runs.skip_step", {"body": {}, "run_id": "o"}),
         (
             lambda it: it.get("o").skip_step("pay#1", result=None),
-            "skip_step",
+            "runs.skip_step",
             {"body": {"call": "pay#1", "result": None}, "run_id": "o"},
         ),
-        (lambda it: it.batches.get("b").cancel(reason="no"), "cancel", {"body": {"reason": "no"}, "run_id": "b"}),
-        (lambda it: it.bulk.get("x").cancel(reason="no"), "cancel", {"body": {"reason": "no"}, "run_id": "x"}),
-        (lambda it: it.bulk.get("x").progress(), "get_bulk", {"operation_id": "x"}),
-        (lambda it: it.queues.reset("mail"), "reset_queue", {"name": "mail"}),
+        (lambda it: it.batches.get("b").cancel(reason="no"), "runs.cancel", {"body": {"reason": "no"}, "run_id": "b"}),
+        (lambda it: it.bulk.get("x").cancel(reason="no"), "runs.cancel", {"body": {"reason": "no"}, "run_id": "x"}),
+        (lambda it: it.bulk.get("x").progress(), "bulk.get", {"operation_id": "x"}),
+        (lambda it: it.queues.reset("mail"), "queues.reset", {"name": "mail"}),
         (
             lambda it: it.queues.pause("mail", reason="rain"),
-            "pause_queue",
+            "queues.pause",
             {"body": {"reason": "rain"}, "name": "mail"},
         ),
-        (lambda it: it.queues.resume("mail"), "resume_queue", {"name": "mail"}),
-        (lambda it: it.pause(queue="mail"), "pause_queue", {"body": {"reason": ""}, "name": "mail"}),
-        (lambda it: it.resume(workflow="order"), "resume_workflow", {"body": None, "name": "order"}),
-        (lambda it: it.resume(all=True), "unpause_all", {"body": None}),
-        (lambda it: it.schedules.resume("digest"), "resume_schedule", {"name": "digest"}),
+        (lambda it: it.queues.resume("mail"), "queues.resume", {"name": "mail"}),
+        (lambda it: it.pause(queue="mail"), "queues.pause", {"body": {"reason": ""}, "name": "mail"}),
+        (lambda it: it.resume(workflow="order"), "workflows.resume", {"body": None, "name": "order"}),
+        (lambda it: it.resume(all=True), "store.resume", {"body": None}),
+        (lambda it: it.schedules.resume("digest"), "schedules.resume", {"name": "digest"}),
     ],
 )
 async def test_verb_sends_one_request(verb: Verb, operation: str, parts: dict[str, Any]) -> None:
@@ -89,15 +91,31 @@ async def test_runs_of_a_deleted_flow_are_purged_until_there_are_none() -> None:
     kept = Asked()
     await kept.remote.flows.delete("mail")
 
-    purge = ("purge_runs", {"body": {"workflow": "mail", "older_than": 0, "limit": 1000}})
+    purge = ("bulk.purge", {"body": {"workflow": "mail", "older_than": 0, "limit": 1000}})
     assert asked.requests == [
-        ("delete_flow", {"body": {"force": False, "note": "old"}, "name": "mail"}),
+        ("flows.delete", {"query": {"force": False, "note": "old", "expected": None}, "name": "mail"}),
         *[purge] * 3,
     ]
-    assert ["delete_flow"] == [name for name, _ in kept.requests]
+    assert ["flows.delete"] == [name for name, _ in kept.requests]
 
 
-async def test_operation_on_many_runs_is_waited_for_and_told() -> None:
+async def test_drained_queue_is_paused_and_looked_at_until_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not more often than some times a second."""
+    pauses: list[float] = []
+
+    async def sleep(_: Wakeup, seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(Wakeup, "sleep", sleep)
+    asked = Asked(None, SimpleNamespace(running=2), SimpleNamespace(running=1), SimpleNamespace(running=0))
+    await asked.remote.queues.drain("mail")
+
+    look = ("queues.get", {"name": "mail"})
+    assert asked.requests == [("queues.pause", {"body": {"reason": "draining"}, "name": "mail"}), *[look] * 3]
+    assert pauses == [LOOK_SECONDS] * 2
+
+
+async def test_bulk_operation_is_waited_for_and_says_how_far_it_came() -> None:
     """Purging is an operation of its own, as other people may do it."""
     asked = Asked(SimpleNamespace(id="x"), SimpleNamespace(id="y"), ended("x"), "how far it came")
     operation = await asked.remote.bulk.start("cancel", workflow="order", reason="sold out", id="x")
@@ -105,10 +123,10 @@ async def test_operation_on_many_runs_is_waited_for_and_told() -> None:
 
     assert await operation.result(timeout=1) == "how far it came"
     assert asked.requests[:2] == [
-        ("start_bulk", {"body": {"workflow": "order", "id": "x", "reason": "sold out", "verb": "cancel"}}),
-        ("start_purge", {"body": {"workflow": "order", "reason": "", "older_than": 86400.0}}),
+        ("bulk.start", {"body": {"workflow": "order", "id": "x", "reason": "sold out", "verb": "cancel"}}),
+        ("bulk.start_purge", {"body": {"workflow": "order", "reason": "", "older_than": 86400.0}}),
     ]
-    assert ["result", "get_bulk"] == [name for name, _ in asked.requests[2:]]
+    assert ["runs.result", "bulk.get"] == [name for name, _ in asked.requests[2:]]
 
 
 async def test_result_of_a_run_that_is_parked_is_not_waited_for() -> None:

@@ -113,9 +113,11 @@ async def test_an_answer_that_is_none_of_the_api_is_named(verb: Verb, answer: by
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 async def test_a_proxy_whose_server_stays_away_is_asked_for_so_long(verb: Verb) -> None:
     """It says nothing of when to come again; that is no reason to ask for ever."""
-    async with connected(Odd(reply("502 Bad Gateway", b"<html>")), timeout=0.2) as remote:
+    odd = Odd(reply("502 Bad Gateway", b"<html>"))
+    async with connected(odd, timeout=0.2) as remote:
         with pytest.raises(ServerError, match=r"502: <html>; Try again later: a proxy answers"):
             await verb(remote)
+    assert len(odd.heads) < 8  # Each pause is longer than the one before.
 
 
 def refusal(error: str, *headers: str) -> bytes:
