@@ -21,7 +21,7 @@ from invoices import settings
 from invoices.checkout import checkout
 from invoices.models import Order, Row, Settlement
 from invoices.workflows import import_row, imports
-from outlive.http.signature import Refused, check_signature
+from outlive.http.signature import Problem, check_signature
 
 engine = outlive.Engine.configured(worker=False)  # OUTLIVE_STORE says where
 
@@ -79,7 +79,7 @@ async def hear_from_bank(request: Request) -> dict[str, int]:
     body = await request.body()
     try:
         event_id = check_signature(settings.HOOK_KEY, request.headers, body, now_seconds=time.time())
-    except Refused as error:
+    except Problem as error:
         raise HTTPException(error.status, str(error)) from error
     settlement = Settlement(**json.loads(body))
     sent = await engine.events.send("payment.settled", settlement, id=event_id, source="bank")

@@ -13,7 +13,7 @@ import pytest
 import outlive
 from outlive._define.flow import settings
 from outlive.errors import InvalidArgumentError
-from outlive.http.exchange import Refused
+from outlive.http.problem import Problem
 from outlive.http.signature import check_signature
 from outlive.testing import TestEngine
 from tests.engine.dying import deaths
@@ -82,7 +82,7 @@ async def test_an_event_is_delivered_signed_and_once(receiver: Receiver, monkeyp
         assert event.items() <= msgspec.json.decode(body).items()
         now = engine.clock.now() / 1_000_000
         assert headers["webhook-id"] == check_signature(KEY, headers, body, now_seconds=now)
-        with pytest.raises(Refused):
+        with pytest.raises(Problem):
             check_signature("another key", headers, body, now_seconds=now)
 
 

@@ -26,11 +26,12 @@ from outlive.client.events.signing import (
     signed_headers,
 )
 from outlive.http.exchange import DIGITS_MAX
-from outlive.http.problem import refusal
+from outlive.http.problem import Problem, refusal
 
 __all__ = [
     "ID",
     "WINDOW_SECONDS",
+    "Problem",
     "check_signature",
     "check_signed",
     "check_token",
