@@ -16,6 +16,7 @@ from outlive._model.limit import TokenBucket
 from outlive.dashboard.files import pages
 from outlive.errors import ConfigurationError, OutliveError, StoreUnavailableError
 from outlive.http import Api, ApiLimits, Asking, FixedKeys, Principal, first_of, loopback
+from outlive.http.guesses import Guesses, Meter
 from outlive.http.operation import OPERATIONS, Call, Operation, operation
 from outlive.http.principal import WITHIN_WORKFLOWS, is_loopback
 from outlive.http.problem import TABLE, problem_of
@@ -357,6 +358,42 @@ async def test_a_failure_of_ours_shows_nothing(engine: TestEngine, monkeypatch: 
         assert expected == (answer.status, answer.error)
         assert b"secret" not in answer.body
         assert b"SELECT" not in answer.body
+
+
+def test_only_the_senders_of_late_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood of addresses takes no memory: the one that has not asked for the longest time is forgotten."""
+    monkeypatch.setattr("outlive.http.guesses.COUNTED_MAX", 2)
+    now = [0.0]
+    meter, guesses = Meter(TokenBucket(rate=1, burst=1), lambda: now[0]), Guesses(lambda: now[0])
+    for sender in ("a", "b", "a", "c"):
+        meter.count(sender)
+    for key in ("k-1", "k-2", "k-1", "k-3"):
+        guesses.note_right(key)
+    for _ in range(20):
+        guesses.note_wrong("k-0", "192.0.2.1")
+
+    assert [True, False, True] == [meter.wait(sender) > 0 for sender in ("a", "b", "c")]
+    assert [False, True, False] == [guesses.wait(f"k-{number}", "192.0.2.1") > 0 for number in (1, 2, 3)]
+    assert 2 == meter.wait("a")
+    now[0] = 2.0
+    assert [0, 0] == [meter.wait(sender) for sender in ("a", "c")]
+    for _ in range(20):
+        guesses.note_wrong("k-1", "192.0.2.1")
+    assert guesses.wait("k-1", "192.0.2.1") > 0
+
+
+async def test_what_an_operation_does_not_take_is_refused(engine: TestEngine) -> None:
+    """A parameter with a wrong name would be ignored, and a body too."""
+    api = Caller(Api(engine))
+    pause = "/api/v1/store/resume"
+
+    for answer, said in (
+        (await api.post(f"{pause}?queue=mail"), "store.resume takes no parameter 'queue'"),
+        (await api.post(pause, {"queue": "mail"}), "store.resume takes no body"),
+    ):
+        assert (400, "Malformed") == (answer.status, answer.error)
+        assert said in answer.data["detail"]
+    assert [200, 200] == [(await api.post(f"{pause}?")).status, (await api.send("POST", pause, body=b" \n")).status]
 
 
 def test_every_error_that_a_verb_says_it_raises_has_a_row() -> None:

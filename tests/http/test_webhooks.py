@@ -6,14 +6,22 @@ import base64
 import hashlib
 import hmac
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
 from outlive import flow
-from outlive.http import ApiLimits, Webhooks
+from outlive.errors import (
+    CommitUnknownError,
+    EngineClosedError,
+    OutliveError,
+    QuotaExceededError,
+    StoreUnavailableError,
+)
+from outlive.http import Api, ApiLimits, Webhooks
+from outlive.http.nesting import CONTAINERS_MAX
 from outlive.http.signature import WINDOW_SECONDS, signed_headers
 from outlive.testing import TestEngine
 
@@ -160,7 +168,7 @@ async def test_what_is_no_webhook_is_refused(engine: TestEngine) -> None:
 
 
 async def test_a_sender_that_hangs_up_gets_no_answer(engine: TestEngine) -> None:
-    """And starts nothing; a server that starts and ends is answered."""
+    """And starts nothing."""
     said: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -178,13 +186,74 @@ async def test_a_sender_that_hangs_up_gets_no_answer(engine: TestEngine) -> None
     }
     await app(scope, hang_up, send)
     assert ([], []) == (said, await engine.list())
+
+
+@pytest.mark.parametrize("make", [Api, Webhooks])
+async def test_app_answers_the_start_of_its_server_and_no_websocket(
+    engine: TestEngine, make: Callable[[TestEngine], Any]
+) -> None:
+    """There is nothing to do at the start and the end, and a websocket is closed before it is open."""
+    said: list[str] = []
     phases = iter(["lifespan.startup", "lifespan.shutdown"])
 
     async def receive() -> Any:
         return {"type": next(phases)}
 
-    await app({"type": "lifespan"}, receive, send)
-    assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == [message["type"] for message in said]
+    async def send(message: Any) -> None:
+        said.append(message["type"])
+
+    await make(engine)({"type": "lifespan"}, receive, send)
+    await make(engine)({"type": "websocket"}, receive, send)
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (StoreUnavailableError("the store", "it is down"), 503, "send the same request again"),
+        (CommitUnknownError("the store", "SELECT"), 503, "send the same request again"),
+        (EngineClosedError("sending an event"), 503, "send the same request again"),
+        (QuotaExceededError("shop", "starts"), 429, "send the same request again later"),
+        (OutliveError("SELECT"), 500, "nothing was started: OutliveError"),
+    ],
+)
+async def test_delivery_that_failed_here_says_whether_to_send_it_again(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
+) -> None:
+    """And nothing of what went wrong, which is in the log."""
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(engine.events, "take", fail)
+    answer = await post(Webhooks(engine), "/hooks/open")
+
+    assert (answer.status, answer.headers.get("retry-after")) == (status, None if status == 500 else "5")
+    assert said in repr(answer.data)
+    assert "SELECT" not in repr(answer.data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("application/json", b"[" + b"[]," * CONTAINERS_MAX + b"1]", "more than 250,000 maps and lists"),
+        ("application/json", b'{"order": "\xff"}', "is no JSON"),
+        ("application/x-www-form-urlencoded", "order=7&name=Zoë".encode(), "is no form"),
+        ("application/x-www-form-urlencoded", b"&".join([b"a=1"] * 1_001), "is no form"),
+        ("", b"x", "no Content-Type"),
+        ("text/plain", b"x", "text/plain cannot be read"),
+    ],
+)
+async def test_body_that_cannot_be_read_is_refused_with_the_reason(
+    engine: TestEngine, kind: str, body: bytes, said: str
+) -> None:
+    """Before anything starts."""
+    app = Webhooks(engine, limits=ApiLimits(open_body_bytes_max=1_000_000))
+    answer = await post(app, "/hooks/open", body, {"content-type": kind})
+
+    assert answer.status in (400, 415)
+    assert said in repr(answer.data)
+    assert [] == await engine.list()
 
 
 async def test_a_token_lets_the_sender_in(engine: TestEngine) -> None:
