@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from outlive._values.queue import Holder, QueueInfo, WaitingKey
     from outlive._values.run import Run, Wait
     from outlive._values.schedule import ScheduledRun, ScheduleInfo
+    from outlive._values.worker import Worker
     from outlive.client.batch import Batch, BatchItem
     from outlive.client.handle import RunHandle
     from outlive.client.purging import Purge
@@ -67,6 +68,7 @@ __all__ = [
     "Tx",
     "Wait",
     "WaitingKey",
+    "Worker",
     "Workflow",
 ]
 
@@ -103,6 +105,7 @@ _HOMES = {
     "Tx": "outlive._store.handle",
     "Wait": "outlive._values.run",
     "WaitingKey": "outlive._values.queue",
+    "Worker": "outlive._values.worker",
     "Workflow": "outlive._define.workflow",
 }
 

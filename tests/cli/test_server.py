@@ -130,7 +130,7 @@ async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
             if entry.type == "RunParked":
                 break
         (worker,) = await both("workers", "list")
-        assert (worker["name"], worker["state"], "cli_served@1" in worker["definitions"]) == ("anvil", "live", True)
+        assert (worker["name"], worker["status"], "cli_served@1" in worker["definitions"]) == ("anvil", "live", True)
         assert await say("queues", "set", "mail", "--concurrency", "7") == "queue mail: concurrency 7\n"
         # Code of other tests in this process declares queues as well.
         (queue,) = [it for it in await both("queues", "list") if it["name"] == "mail"]

@@ -231,7 +231,7 @@ async def test_workers_and_metrics_are_shown(api: Caller, engine: TestEngine) ->
     workers = await api.get("/api/v1/workers")
     metrics = await api.get("/metrics")
 
-    assert [True] == [it["is_live"] for it in workers.data["items"]]
+    assert ["live"] == [it["status"] for it in workers.data["items"]]
     assert "api_order@1" in workers.data["items"][0]["definitions"]
     assert b"# TYPE outlive_" in metrics.body
     assert metrics.headers["content-type"].startswith("text/plain")

@@ -110,6 +110,7 @@ WAYS = {
     ),
     "queue": Way(lambda it: it.queues.stats("values-mail"), "/queues/values-mail", "queues resume values-mail"),
     "queues": Way(lambda it: it.queues.list(), "/queues", "queues list"),
+    "workers": Way(lambda it: it.workers.list(), "/workers", "workers list"),
     "schedule": Way(lambda it: it.schedules.get("morning"), "/schedules/morning", "schedules resume morning"),
     "schedules": Way(lambda it: it.schedules.list(), "/schedules", "schedules list"),
 }

@@ -25,6 +25,7 @@ from outlive.client.promises import Promises
 from outlive.client.queues import Queues
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.tasks import Tasks
+from outlive.client.workers import Workers
 from outlive.engine import Engine
 from outlive.remote import Remote, RemoteBatch, RemoteRun, connect
 from outlive.remote.operating import RemoteBulkOperation
@@ -46,6 +47,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     BulkOperations: dict.fromkeys(("apply", "page", "progress"), "for the engine itself"),
     BulkOperation: {},
     Queues: {},
+    Workers: {},
     Schedules: {},
     Tasks: {},
     Approvals: {"links": "an attribute there"},
@@ -78,6 +80,7 @@ PAIRS: list[tuple[type, Any]] = [
     (BulkOperations, type(HERE.bulk)),
     (BulkOperation, RemoteBulkOperation),
     (Queues, type(HERE.queues)),
+    (Workers, type(HERE.workers)),
     (Schedules, type(HERE.schedules)),
     (Tasks, type(HERE.tasks)),
     (Approvals, type(HERE.approvals)),

@@ -8,8 +8,8 @@ import click
 
 from outlive.cli import completing as complete
 from outlive.cli.edge import Group, Mistake, ask, by_option, json_option, place_option, print_json, print_table, say
+from outlive.cli.paint import span
 from outlive.cli.values import seconds_of
-from outlive.cli.workers import span
 
 if TYPE_CHECKING:
     from outlive._model.limit import FixedWindow, TokenBucket

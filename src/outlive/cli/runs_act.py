@@ -19,7 +19,6 @@ import click
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
 from outlive.cli.edge import (
-    HTTP,
     REFUSED,
     Mistake,
     ask,
@@ -129,7 +128,7 @@ async def _act(choice: Choice, act: Act) -> int:
     async with open_engine(choice.url) as engine:
         if choice.run_ids:
             return await _do_all(engine, list(choice.run_ids), act, as_json=choice.as_json)
-        if choice.is_certain and act.operation and await _has_worker(engine, choice.url):
+        if choice.is_certain and act.operation and await _has_worker(engine):
             return await _do_in_background(engine, choice, act)
         found = await _find(engine, choice, act)
         if not choice.is_certain:
@@ -160,14 +159,13 @@ def _preview(found: list[Run], choice: Choice, act: Act) -> None:
     click.echo(f"{counted(len(found), 'run')} would be {act.done}{more}; say --yes to do it", err=True)
 
 
-async def _has_worker(engine: Engine, url: str) -> bool:
-    """Whether a live worker can carry out an operation. A server does not say which built-in workflows a worker has."""
+async def _has_worker(engine: Engine) -> bool:
+    """Whether a live worker can carry out an operation."""
     from outlive._define.bulk import BULK
     from outlive._model import definition_key
 
-    workers, _ = await engine.view.workers()
     needed = definition_key(BULK.name, BULK.version)
-    return any(worker.is_live and (url.startswith(HTTP) or needed in worker.definitions) for worker in workers)
+    return any(worker.status == "live" and needed in worker.built_in for worker in await engine.workers.list())
 
 
 async def _do_in_background(engine: Engine, choice: Choice, act: Act) -> int:

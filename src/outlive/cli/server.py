@@ -8,15 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from outlive._model.approval import Approval
-from outlive._model.instant import microseconds_of
-from outlive._store.contract import WorkerInfo
 from outlive._values.failure import Failure
 from outlive._values.run import Run
 from outlive.client.finding import Page
 from outlive.client.view import ITEMS_PAGE
 from outlive.errors import OutliveError, ServerError
 from outlive.remote import Remote, connect
-from outlive.remote.operating import worker_of
 from outlive.remote.values import DecideOptions
 
 UNAUTHENTICATED = 401
@@ -50,7 +47,7 @@ class Server:
         self.cancel, self.retry = remote.cancel, remote.retry
         self.signal, self.ask = remote.signal, remote.ask
         self.skip_step, self.fork = remote.skip_step, remote.fork
-        self.workflows, self.batches = remote.workflows, remote.batches
+        self.workflows, self.workers, self.batches = remote.workflows, remote.workers, remote.batches
         self.approvals = ServerApprovals(remote, has_key=has_key)
         self.queues, self.schedules, self.events = remote.queues, remote.schedules, remote.events
         self.audit, self.keys, self.flows, self.bulk = remote.audit, remote.keys, remote.flows, remote.bulk
@@ -130,8 +127,3 @@ class ServerView:
     async def runs(self, **options: Any) -> Page[Run]:
         """A page of runs. See `View.runs`."""
         return await self._remote.list(**options)
-
-    async def workers(self) -> tuple[list[WorkerInfo], int]:
-        """See `View.workers`."""
-        found = await self._remote.operate("workers.list")
-        return [worker_of(view) for view in found.items], microseconds_of(found.now)

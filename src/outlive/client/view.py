@@ -16,7 +16,7 @@ from outlive._journal.event import AnyEvent, RunForked
 from outlive._journal.readable import public_value
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._model.bounds import Bounds
-from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, WorkerInfo
+from outlive._store.contract import PAGE_SIZE_MAX, ItemResult
 from outlive._values.failure import Failure as ShownFailure
 from outlive._values.failure import failure_of
 from outlive._values.run import Run as ShownRun
@@ -117,10 +117,6 @@ class View:
             place = page[-1].created_at, page[-1].id
         rows = await self._client.shown.runs(sorted(found, key=lambda it: it.number)[:TREE_RUNS_MAX])
         return [run_of(row, with_traceback=False) for row in rows]
-
-    async def workers(self) -> tuple[list[WorkerInfo], int]:
-        """Sessions of workers that are live or still own runs, and the time by which their leases count."""
-        return await self._access.store.list_workers(), self.now()
 
     # -- The journal -----------------------------------------------------------------------------------------
 

@@ -79,6 +79,7 @@ from outlive.client.schedules.verbs import Schedules
 from outlive.client.starting import OnConflict
 from outlive.client.tasks import Tasks
 from outlive.client.waiters import Waiters
+from outlive.client.workers import Workers
 from outlive.engine.configured import Configured
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
@@ -977,6 +978,11 @@ class Engine(Served, Configured):
     def queues(self) -> Queues:
         """Where runs wait for their turn: list, stats, set, reset, pause, resume, drain."""
         return Queues(self._verbs)
+
+    @property
+    def workers(self) -> Workers:
+        """Which processes work on the store: list."""
+        return Workers(self._verbs.access)
 
     @property
     def quotas(self) -> Quotas:

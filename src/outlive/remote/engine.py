@@ -52,6 +52,7 @@ from outlive.remote.operating import (
     RemoteKeys,
     RemoteQueues,
     RemoteSchedules,
+    RemoteWorkers,
     RemoteWorkflows,
 )
 from outlive.remote.refusal import raise_refusal
@@ -95,6 +96,7 @@ class RemoteVerbs:
         self.tasks, self.bulk, self.batches = RemoteTasks(self), RemoteBulk(self), RemoteBatches(self)
         self.approvals, self.promises, self.asks = RemoteApprovals(self), RemotePromises(self), RemoteAsks(self)
         self.dead_letters, self.workflows = RemoteDeadLetters(self), RemoteWorkflows(self)
+        self.workers = RemoteWorkers(self)
         self.url = transport.origin
 
     async def __aenter__(self) -> Self:

@@ -15,14 +15,14 @@ import msgspec
 from outlive._define.bulk import BulkVerb
 from outlive._define.workflow import Workflow
 from outlive._model import given
-from outlive._model.instant import instant_of, microseconds_of
+from outlive._model.instant import instant_of
 from outlive._model.schedule import Schedule
 from outlive._model.trigger import Sent, TriggerInfo
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
-from outlive._store.contract import WorkerInfo
 from outlive._values.queue import QueueInfo
 from outlive._values.schedule import ScheduleInfo
+from outlive._values.worker import Worker
 from outlive.client.audit_chain import AuditCheck, AuditEntry
 from outlive.client.bulk import TreeFilters
 from outlive.client.bulk_operations import BulkProgress
@@ -34,7 +34,6 @@ from outlive.errors import InvalidArgumentError
 from outlive.http.operations.audit import ActionView
 from outlive.http.operations.events import SinkView
 from outlive.http.operations.keys import KeyView
-from outlive.http.operations.workers import WorkerView
 from outlive.http.operations.workflows import WorkflowView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, plain_filters, seconds_of
@@ -81,6 +80,18 @@ class RemoteQueues:
         await self.pause(queue, reason=reason)
         while (await self.stats(queue)).running:
             await Wakeup().sleep(LOOK_SECONDS)
+
+
+class RemoteWorkers:
+    """`engine.workers`."""
+
+    def __init__(self, remote: Connection) -> None:
+        self._remote = remote
+
+    async def list(self) -> builtins.list[Worker]:
+        """See `Workers`."""
+        items: builtins.list[Worker] = (await self._remote.operate("workers.list")).items
+        return items
 
 
 class RemoteSchedules:
@@ -241,22 +252,6 @@ class RemoteKeys:
 
 
 # -- From the wire -----------------------------------------------------------------------------------------------------
-
-
-def worker_of(view: WorkerView) -> WorkerInfo:
-    """A worker as a store has it."""
-    return WorkerInfo(
-        id=view.id,
-        name=view.name,
-        definitions=tuple(view.definitions),
-        started_at=microseconds_of(view.started_at),
-        expires_at=microseconds_of(view.expires_at),
-        is_live=view.is_live,
-        process=view.process,
-        lease="" if view.lease == "store" else view.lease,
-        runs=view.runs,
-        fault=view.fault,
-    )
 
 
 def _action_of(view: ActionView) -> AuditEntry:

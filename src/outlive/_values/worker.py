@@ -1,0 +1,37 @@
+"""Workers as people and programs see them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of a worker, and its lease."""
+
+    id: str
+    name: str
+    status: Literal["live", "gone"]
+    """`gone`: it has ended, or its lease has run out; others take over what it owns."""
+    started_at: datetime
+    expires_at: datetime | None
+    """When its lease runs out if it is not renewed; None if it has no end."""
+    expires_in: timedelta | None
+    """The same, counted from when this was read, by the clock of the store."""
+    lease: str
+    """What keeps its lease: `store`, `none`, or the place of an etcd."""
+    process: str
+    """The process it lives in, as its machine knows it; empty if there is no telling."""
+    runs: int
+    """Trees of runs that it owns."""
+    definitions: tuple[str, ...]
+    """What it can run, as `workflow@version`."""
+    built_in: tuple[str, ...]
+    """What it can run of Outlive itself, such as the workflow of verbs for many runs."""
+    fault: str
+    """What is wrong with its row, if that is damaged."""
+
+    def __repr__(self) -> str:
+        return f"<Worker {self.name}: {self.status}, {self.runs} runs>"
