@@ -296,5 +296,5 @@ async def test_the_library_of_flows_is_kept_over_http(tmp_path: Path, monkeypatc
         assert name in await both("list")
         assert "is run by this command" in (await say("run", "2.yaml", code=2)).stderr
         assert f"flow {name} is deleted" in (await say("delete", name, "--runs")).stdout
-        assert (await engine.count(), (await say("list")).stdout) == (0, await both("list"))
+        assert (int(await engine.count()), (await say("list")).stdout) == (0, await both("list"))
         assert f"there is no flow {name}" in (await say("history", name, code=1)).stderr

@@ -240,7 +240,7 @@ async def test_one_at_a_time(limits: dict[str, Any], place: Place) -> None:
         assert await ends(first, second) == ["first", "second"]
         info = await engine.queues.stats(queue)
 
-    assert (info.in_line, info.running) == (0, 0)
+    assert (int(info.in_line), int(info.running)) == (0, 0)
 
 
 async def test_concurrency_that_is_raised_lets_more_begin() -> None:
@@ -265,7 +265,7 @@ async def test_limits_of_a_worker_and_of_all_hold_together(place: Place) -> None
             await stage.gate().reached()
         await turns_of_the_loop(50)
         info = await engine.queues.stats(queue)
-        assert (info.running, info.in_line, len(stage.calls)) == (3, 2, 3)
+        assert (int(info.running), int(info.in_line), len(stage.calls)) == (3, 2, 3)
         assert sorted(worker.counters.runs_claimed for worker in (engine, other)) == [1, 2]
         stage.gate().open()
         assert await ends(*runs) == ["0", "1", "2", "3", "4"]

@@ -466,7 +466,7 @@ async def test_limits_can_be_set_at_run_time(place: Place) -> None:
         first, second = [await engine.start(queued_wait, name, queue=single, id=name) for name in ("one", "two")]
         await in_time(waits(first))
         info = await engine.queues.stats("single")
-        assert (info.in_line, info.running, info.limits.concurrency, info.changed) == (1, 1, 1, ())
+        assert (int(info.in_line), int(info.running), info.limits.concurrency, info.changed) == (1, 1, 1, ())
         assert [(holder.id, holder.worker) for holder in info.holders] == [("one", "")]
         assert info.waiting is not None
 
@@ -474,7 +474,7 @@ async def test_limits_can_be_set_at_run_time(place: Place) -> None:
         await in_time(waits(second))
 
         info = await engine.queues.stats(single)
-        assert (info.in_line, info.running, info.limits.concurrency) == (0, 2, 2)
+        assert (int(info.in_line), int(info.running), info.limits.concurrency) == (0, 2, 2)
         assert info.changed == ("concurrency", "rate")
         await engine.queues.reset("single")
         assert (await engine.queues.stats("single")).limits.concurrency == 1

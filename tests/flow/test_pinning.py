@@ -145,7 +145,7 @@ async def test_overrides_that_do_not_fit_start_no_run(overrides: dict[str, objec
         with pytest.raises(flow.FlowError) as caught:
             await engine.start(parsed.bind({}, overrides=overrides))
 
-        assert (says in str(caught.value), await engine.count()) == (True, 0), str(caught.value)
+        assert (says in str(caught.value), int(await engine.count())) == (True, 0), str(caught.value)
 
 
 async def test_a_variable_of_the_environment_is_fixed_when_the_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:

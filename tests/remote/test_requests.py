@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 import outlive
 from outlive._runtime.wakeup import Wakeup
+from outlive.client.bulk_operations import BulkProgress
 from outlive.errors import (
     AskTimeoutError,
     ConfigurationError,
@@ -33,7 +34,7 @@ class Asked:
         self.remote = outlive.connect("http://127.0.0.1:9")
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self._answers = list(answers)
-        self.remote.operate = self._operate  # type: ignore[method-assign]
+        self.remote.operate = self._operate  # type: ignore[method-assign, assignment]
 
     async def _operate(self, operation: str, **parts: Any) -> Any:
         self.requests.append((operation, parts))
@@ -117,11 +118,16 @@ async def test_drained_queue_is_paused_and_looked_at_until_nothing_runs(monkeypa
 
 async def test_bulk_operation_is_waited_for_and_says_how_far_it_came() -> None:
     """Purging is an operation of its own, as other people may do it."""
-    asked = Asked(SimpleNamespace(id="x"), SimpleNamespace(id="y"), ended("x"), "how far it came")
+    asked = Asked(
+        SimpleNamespace(id="x"),
+        SimpleNamespace(id="y"),
+        ended("x"),
+        progress := cast(BulkProgress, SimpleNamespace(done=1)),
+    )
     operation = await asked.remote.bulk.start("cancel", workflow="order", reason="sold out", id="x")
     await asked.remote.bulk.start("purge", workflow="order", older_than=86_400)
 
-    assert await operation.result(timeout=1) == "how far it came"
+    assert await operation.result(timeout=1) is progress
     assert asked.requests[:2] == [
         ("bulk.start", {"body": {"workflow": "order", "id": "x", "reason": "sold out", "verb": "cancel"}}),
         ("bulk.start_purge", {"body": {"workflow": "order", "reason": "", "older_than": 86400.0}}),

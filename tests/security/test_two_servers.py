@@ -109,7 +109,7 @@ async def test_a_request_that_is_sent_to_both_servers_is_done_once(servers: list
     await servers[0].start(two_servers_wait, "x", id="origin")
     await servers[0].start(two_servers_wait, "x", id="other", tags={"t": "1"})
     key = await servers[0].keys.create("a", scope="admin")
-    before = await servers[0].count()
+    before = int(await servers[0].count())
     path, body = {
         "runs": (RUNS, {"workflow": "two_servers_wait", "arguments": ["x"]}),
         "batches": (f"{API}/batches", {"workflow": "two_servers_wait", "rows": ["x"]}),

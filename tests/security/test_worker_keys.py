@@ -98,7 +98,7 @@ async def test_the_session_of_a_task_ends_with_it(engine: TestEngine) -> None:
     for _ in range(2):
         await owner.post(f"{TASKS}/{task['id']}/complete", {"lease": task["lease"], "output": 7})
 
-    assert not [it for it in (await engine.view.workers())[0] if it.name.startswith("remote ")]
+    assert not [it for it in await engine.workers.list() if it.name.startswith("remote ")]
 
 
 async def test_a_key_for_some_queues_claims_from_no_other(engine: TestEngine) -> None:

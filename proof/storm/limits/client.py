@@ -28,7 +28,7 @@ async def fill(engine: outlive.Engine, acks: AckLog) -> None:
         for name in QUEUES:
             wanted = IN_LINE * (len(KEYS) if name == "keys" else 1)
             waiting = (await insist(partial(engine.queues.stats, QUEUES[name]))).in_line
-            for _ in range(wanted - waiting):
+            for _ in range(wanted - int(waiting)):
                 await insist(partial(start, engine, name, following[name]))
                 following[name] += 1
         if following["one"] == IN_LINE:
