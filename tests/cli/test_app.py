@@ -155,7 +155,7 @@ def test_a_place_that_is_no_store_is_exit_code_1() -> None:
 
 
 @pytest.mark.parametrize("command", ["worker", "serve"])
-def test_a_service_that_has_ended_hears_no_signal_of_its_process(command: str) -> None:
+def test_service_that_has_ended_leaves_signals_to_its_process(command: str) -> None:
     """A program may give commands in its own process: the second Ctrl-C of its later life ended it."""
     Path("other.db").write_text("something else entirely, and long enough to be looked at" * 10)
     before = [signal.getsignal(number) for number in SIGNALS]

@@ -266,29 +266,29 @@ class Stop:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Hear signals meanwhile; entered on the event loop, in the main thread."""
-        heard, told = socket.socketpair()  # Windows takes no pipe here.
-        told.setblocking(False)
+        reader, writer = socket.socketpair()  # Windows takes no pipe here.
+        writer.setblocking(False)
         # The interpreter writes the number of every signal there that has a handler, from whichever thread gets it.
-        told_before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+        earlier = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         before = {number: signal.signal(number, lambda number, frame: None) for number in SIGNALS}
         loop = asyncio.get_running_loop()
-        threading.Thread(target=self._hear, args=(heard, loop), name="outlive-signals", daemon=True).start()
+        threading.Thread(target=self._hear, args=(reader, loop), name="outlive-signals", daemon=True).start()
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-            signal.set_wakeup_fd(told_before)
-            told.close()  # Ends the thread.
+            signal.set_wakeup_fd(earlier)
+            writer.close()  # Ends the thread.
 
     async def wait(self) -> None:
         """Wait for the first one."""
         await self._asked.wait()
 
-    def _hear(self, heard: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+    def _hear(self, reader: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         is_asked = False
-        with heard:
-            while numbers := heard.recv(64):
+        with reader:
+            while numbers := reader.recv(64):
                 for number in numbers:
                     if number not in SIGNALS:
                         continue
