@@ -197,7 +197,7 @@ async def test_the_agent_asks_before_it_sends_a_letter(
     async with TestEngine() as engine:
         run = await engine.start(agent.write_letter, "i-1", id="letter-i-1")
         await engine.settle()
-        await getattr(engine, decision)(run.id, "send_letter", by="eve")
+        await getattr(engine.approvals, decision)(run.id, "send_letter", by="eve")
         output = await run.result()
         words = [word async for word in run.stream("tokens", str)]
 
