@@ -35,6 +35,7 @@ REFUSALS_SHOWN = 20
 """While it goes on."""
 _AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))
 """As long as it is the store that is away."""
+OWN = "it says what was done to which runs, in the name of the person who asked for it"
 
 
 class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -169,7 +170,7 @@ async def _apply(request: BulkRequest, run_ids: list[str]) -> list[Refusal]:
 
 
 def _step(name: str, fn: Any) -> StepSpec:
-    options = StepOptions(retry=_AGAIN)
+    options = StepOptions(retry=_AGAIN, unsettable=OWN)
     return StepSpec(name=name, fn=fn, signature=Signature(fn, name), is_async=True, options=options)
 
 

@@ -127,7 +127,7 @@ _STEP = StepSpec(
     fn=_carry_out,
     signature=Signature(_carry_out, "outlive.intervene"),
     is_async=True,
-    options=StepOptions(retry=_AGAIN),
+    options=StepOptions(retry=_AGAIN, unsettable="it says what became of another run"),
 )
 _SIGNATURE = Signature(_intervene, "outlive.intervention")
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.batch import BATCH
+from outlive._define.bulk import BULK
 from outlive._define.intervention import OF_RUN, Intervention
 from outlive._define.middleware import around_workflow
 from outlive._journal.codec import Row, open_journal, salt_of, seal
@@ -73,6 +74,9 @@ class Forker:
             raise RunNotForkableError(run_id, "it is a batch, or a chunk of one; start another batch")
         if origin.workflow.startswith(OF_RUN):
             raise RunNotForkableError(run_id, "it is a request to retry or fork another run; ask for that again")
+        if origin.workflow == BULK.name:
+            # Its steps act in the name of the person who asked, who may have been allowed more than this one is.
+            raise RunNotForkableError(run_id, "it is a verb for many runs; ask for that again")
         store = self._access.store
         number = origin.version if version is None else version
         if not own_bounds().is_open:
