@@ -63,6 +63,11 @@ async def changed_while_watched() -> None:
 
 PYTHON = sys.executable
 UVICORN = (PYTHON, "-m", "uvicorn", "--timeout-graceful-shutdown", "2", "--port", "{port}")
+HYPERCORN = (PYTHON, "-m", "hypercorn", "--graceful-timeout", "2", "--bind", "127.0.0.1:{port}")
+GUNICORN = (
+    *(PYTHON, "-m", "gunicorn", "--workers", "2", "--worker-class", "gunicorn_worker.Worker"),
+    *("--graceful-timeout", "10", "--bind", "127.0.0.1:{port}"),
+)
 OUTLIVE = (PYTHON, "-m", "outlive.cli")
 MANAGE = (PYTHON, "manage.py")
 STORE = ("--port", "{port}", "--store", "sqlite:shop.db")
@@ -87,6 +92,8 @@ WAYS = (
     Way("FastAPI", (*UVICORN, "web:app"), "/orders/1"),
     Way("FastAPI, two processes", (*UVICORN, "web:app", "--workers", "2"), "/orders/1"),
     Way("FastAPI, reloading", (*UVICORN, "web:app", "--reload"), "/orders/1", reloads=True),
+    Way("FastAPI, hypercorn", (*HYPERCORN, "web:app"), "/orders/1"),
+    Way("FastAPI, gunicorn", (*GUNICORN, "web:app"), "/orders/1"),
     Way("Starlette", (*UVICORN, "web_starlette:app"), "/outlive/health/live"),
     Way("Litestar", (*UVICORN, "web_litestar:app"), "/outlive/health/live"),
     Way("Flask", (PYTHON, "-m", "flask", "--app", "flask_shop", "run", "--port", "{port}"), "/orders/1", None),
@@ -247,7 +254,8 @@ def running(way: Way, folder: Path, database_url: str) -> Iterator[Running]:
         if first.endswith(".py") and not way.name.startswith("Django"):
             (folder / first.removeprefix("# ")).write_text(block.text, "utf-8")
             shutil.rmtree(folder / "shop", ignore_errors=True)  # The app of Django has the name of the module.
-    environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1"}
+    # gunicorn makes a socket in the folder of its user.
+    environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1", "HOME": str(folder)}
     if way.api is not None:
         subprocess.run([PYTHON, "-c", START_WATCHED], cwd=folder, env=environment, check=True)
     if way.name == "Django":
