@@ -102,7 +102,7 @@ def _comparable(answer: Answer) -> str:
     """An answer without what tells the time, and how many ticks of a range have no run yet: a worker starts them."""
     status, body = answer
     if isinstance(body, dict):
-        body = {name: value for name, value in body.items() if name not in ("next_fires", "last_used", "ticks")}
+        body = {name: value for name, value in body.items() if name not in ("next_fires", "last_used_at", "ticks")}
     return f"{status} {json.dumps(body, sort_keys=True)}"
 
 

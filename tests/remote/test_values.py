@@ -76,6 +76,10 @@ async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
             await engine.start(values_mail, key, id=f"mail-{number}", key=key)
         await engine.settle()
         await engine.schedules.set("morning", MORNING, values_refund)
+        await engine.keys.create(
+            "shop", scope="operator", workflows=["values_refund", "values_mail"], tags={"team": "a"}
+        )
+        await engine.keys.create("machine", scope="worker", queues=["values-mail"], expires=3600)
         yield engine
 
 
@@ -112,6 +116,9 @@ WAYS = {
     "queues": Way(lambda it: it.queues.list(), "/queues", "queues list"),
     "workers": Way(lambda it: it.workers.list(), "/workers", "workers list"),
     "schedule": Way(lambda it: it.schedules.get("morning"), "/schedules/morning", "schedules resume morning"),
+    "keys": Way(lambda it: it.keys.list(), "/keys", "keys list"),
+    "audit": Way(lambda it: it.audit.list(), "/audit", "audit list"),
+    "audit check": Way(lambda it: it.audit.verify(), "/audit/verify", "audit verify"),
     "schedules": Way(lambda it: it.schedules.list(), "/schedules", "schedules list"),
 }
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import outlive
 from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._store.audit import AuditRow
-from outlive.client.audit_chain import AuditCheck
+from outlive._values.audit import AuditCheck
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunExistsError, RunNotFoundError
 from outlive.retention import KeepAudit
 from outlive.testing import TestEngine

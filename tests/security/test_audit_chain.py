@@ -15,8 +15,8 @@ import outlive
 from outlive._runtime.services.audit_pruner import AuditPruner
 from outlive._runtime.services.audit_sealer import AuditSealer
 from outlive._store.audit import NO_HASH, Action, AuditRow, body_of, decode_action, hash_of, pruned, sealed
+from outlive._values.audit import AuditCheck
 from outlive.cli import main
-from outlive.client.audit_chain import AuditCheck
 from outlive.errors import ConfigurationError, InvalidArgumentError
 from outlive.retention import KeepAudit
 from outlive.testing import TestEngine

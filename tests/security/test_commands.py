@@ -30,13 +30,14 @@ def outlive_cli(*words: str, code: int = 0) -> str:
 
 def test_keys_are_made_listed_and_revoked_by_a_person(url: str) -> None:
     """And the audit log says who that was; a row that is changed is noticed."""
-    made = json.loads(
+    new = json.loads(
         outlive_cli("keys", "create", "ci", "--scope", "operator", "--expires", "90d", "--store", url, "--json")
     )
-    assert made["secret"].startswith(f"olv_{made['id']}_")
+    made = new["key"]
+    assert new["secret"].startswith(f"olv_{made['id']}_")
     assert "its secret is not kept" in outlive_cli("keys", "create", "ann", "--workflow", "order", "--store", url)
     listed = outlive_cli("keys", "list", "--store", url)
-    assert made["secret"] not in listed
+    assert new["secret"] not in listed
     assert ["order" in line for line in listed.splitlines()] == [False, True, False]
     assert f"key {made['id']} of ci is revoked" in outlive_cli("keys", "revoke", made["id"], "--store", url)
     assert "there is no key x" in outlive_cli("keys", "revoke", "x", "--store", url, code=1)

@@ -28,7 +28,7 @@ async def test_a_key_is_found_by_its_secret_and_by_nothing_else(engine: TestEngi
 
     key = await engine.keys.find(made.secret)
     assert key is not None
-    assert (key.name, key.scope, key.workflows) == ("ci", "operator", frozenset({"order", "bill"}))
+    assert (key.name, key.scope, key.workflows) == ("ci", "operator", ("bill", "order"))
     prefix, key_id, secret = made.secret.split("_", 2)
     assert (prefix, key_id, len(secret)) == ("olv", key.id, 43)
     held = await store_of(engine).read_cell(f"outlive.key/{key.id}")
@@ -59,7 +59,7 @@ async def test_a_revoked_key_is_refused_from_then_on(engine: TestEngine) -> None
 
     assert await engine.keys.find(made.secret) is None
     assert await engine.keys.find(kept.secret) is not None
-    assert (await engine.keys.revoke(made.key.id)).revoked == first.revoked
+    assert (await engine.keys.revoke(made.key.id)).revoked_at == first.revoked_at
     assert {key.name: key.status for key in await engine.keys.list()} == {"ci": "revoked", "kept": "active"}
     with pytest.raises(KeyNotFoundError, match="there is no key nothing"):
         await engine.keys.revoke("nothing")
@@ -104,26 +104,26 @@ async def test_a_use_that_is_noted_late_does_not_undo_a_revocation(engine: TestE
     await engine.keys.find(made.secret)
 
     (key,) = await engine.keys.list()
-    assert (key.status, key.last_used is not None) == ("revoked", True)
+    assert (key.status, key.last_used_at is not None) == ("revoked", True)
     assert await engine.keys.find(made.secret) is None
 
 
 async def test_the_last_use_of_a_key_is_known_to_the_minute(engine: TestEngine) -> None:
     """Not every request writes."""
     made = await engine.keys.create("ci")
-    assert made.key.last_used is None
+    assert made.key.last_used_at is None
     await engine.keys.find(made.secret)
     (first,) = await engine.keys.list()
     await engine.skip(timedelta(seconds=USE_SECONDS - 1))
     await engine.keys.find(made.secret)
-    assert (await engine.keys.list())[0].last_used == first.last_used is not None
+    assert (await engine.keys.list())[0].last_used_at == first.last_used_at is not None
     await engine.skip(timedelta(seconds=1))
     await engine.keys.find(made.secret)
 
-    last = (await engine.keys.list())[0].last_used
+    last = (await engine.keys.list())[0].last_used_at
     assert last is not None
-    assert first.last_used is not None
-    assert last - first.last_used == timedelta(seconds=USE_SECONDS)
+    assert first.last_used_at is not None
+    assert last - first.last_used_at == timedelta(seconds=USE_SECONDS)
 
 
 @pytest.mark.parametrize(

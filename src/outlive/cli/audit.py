@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from outlive.cli.edge import (
 from outlive.cli.values import seconds_of
 
 if TYPE_CHECKING:
-    from outlive.client.audit_chain import AuditCheck, AuditEntry
+    from outlive._values.audit import AuditCheck
     from outlive.engine import Engine
 
 
@@ -48,7 +47,7 @@ def list_actions(*, url: str, as_json: bool, **wanted: Any) -> None:
     """Show actions, the newest first."""
     found = ask(url, lambda engine: engine.audit.list(**wanted))
     if as_json:
-        print_json([_plain(entry) for entry in found])
+        print_json(found)
         return
     if not found:
         click.echo("the audit log has no such row")
@@ -94,7 +93,7 @@ def verify(*, url: str, as_json: bool, since: str | None, keep: str | None, key_
     else:
         check = ask(url, partial(_verify, since=since, keep=span, key_file=key_file))
     if as_json:
-        print_json({field.name: getattr(check, field.name) for field in fields(check)})
+        print_json(check)
     else:
         if check.pruned:
             at = "" if check.pruned_at is None else f", the last of them at {check.pruned_at:%Y-%m-%d %H:%M} UTC"
@@ -121,19 +120,3 @@ async def _verify(engine: Engine, *, since: str | None, keep: int | None, key_fi
         keep=settings["retention.audit"] if keep is None else keep,
         key=None if file is None else read_audit_key(file),
     )
-
-
-def _plain(entry: AuditEntry) -> dict[str, Any]:
-    return {
-        "number": entry.number,
-        "at": entry.at,
-        "actor": entry.actor,
-        "verb": entry.verb,
-        "target": entry.target,
-        "reason": entry.reason,
-        "key": entry.key,
-        "via": entry.via,
-        "address": entry.address,
-        "denied": entry.is_denied,
-        "hash": entry.hash,
-    }

@@ -12,7 +12,7 @@ from outlive.cli.filters import tag_of
 from outlive.cli.values import checked_span
 
 if TYPE_CHECKING:
-    from outlive.client.keys import ApiKey
+    from outlive._values.key import ApiKey
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -63,7 +63,7 @@ def create(
     bounds: dict[str, Any] = {"workflows": workflows or None, "tags": marks or None, "queues": queues or None}
     made = ask(url, lambda engine: engine.keys.create(name, scope=scope, expires=span, **bounds))
     if as_json:
-        print_json({**_plain(made.key), "secret": made.secret})
+        print_json(made)
         return
     click.echo(made.secret)
     click.echo(f"key {made.key.id} for {name} ({scope}); its secret is not kept, and cannot be shown again", err=True)
@@ -76,7 +76,7 @@ def list_keys(*, url: str, as_json: bool) -> None:
     """Show all keys, the newest first; what they are made of cannot be shown."""
     found = ask(url, lambda engine: engine.keys.list())
     if as_json:
-        print_json([_plain(key) for key in found])
+        print_json(found)
         return
     if not found:
         click.echo("this store has no keys; `outlive keys create NAME` makes one")
@@ -88,8 +88,8 @@ def list_keys(*, url: str, as_json: bool) -> None:
             key.scope,
             key.status,
             _bounds(key),
-            _day(key.expires) or "never",
-            _day(key.last_used) or "never",
+            _day(key.expires_at) or "never",
+            _day(key.last_used_at) or "never",
         ]
         for key in found
     ]
@@ -104,7 +104,7 @@ def list_keys(*, url: str, as_json: bool) -> None:
 def revoke(*, url: str, key_id: str, reason: str, as_json: bool) -> None:
     """Let a key be valid no longer, on all servers and at once."""
     key = ask(url, lambda engine: engine.keys.revoke(key_id, reason=reason))
-    say(f"key {key.id} of {key.name} is revoked", _plain(key), as_json=as_json)
+    say(f"key {key.id} of {key.name} is revoked", key, as_json=as_json)
 
 
 def seconds_in(text: str) -> int:
@@ -122,26 +122,10 @@ def seconds_in(text: str) -> int:
 def _bounds(key: ApiKey) -> str:
     """The workflows, tags or queues that it is for."""
     if key.queues is not None:
-        return "queues " + ", ".join(sorted(key.queues))
+        return "queues " + ", ".join(key.queues)
     marks = [f"{name}={value}" for name, value in key.tags.items()]
-    return ", ".join([*sorted(key.workflows or ()), *marks]) or "all"
+    return ", ".join([*(key.workflows or ()), *marks]) or "all"
 
 
 def _day(at: Any) -> str:
     return "" if at is None else at.strftime("%Y-%m-%d %H:%M")
-
-
-def _plain(key: ApiKey) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scope": key.scope,
-        "workflows": None if key.workflows is None else sorted(key.workflows),
-        "tags": key.tags,
-        "queues": None if key.queues is None else sorted(key.queues),
-        "status": key.status,
-        "created": key.created,
-        "expires": key.expires,
-        "revoked": key.revoked,
-        "last_used": key.last_used,
-    }

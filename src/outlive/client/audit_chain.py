@@ -14,8 +14,6 @@ from __future__ import annotations
 import hmac
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +21,7 @@ import msgspec
 from outlive._model.instant import instant_of
 from outlive._model.retention import KeepAudit
 from outlive._store.audit import NO_HASH, PRUNED, SEALED, STORE, Action, AuditRow, decode_action, hash_of, proof_of
+from outlive._values.audit import AuditCheck, AuditEntry
 from outlive.errors import InvalidArgumentError
 
 PROBLEMS_MAX = 100
@@ -32,53 +31,6 @@ SKEW_MAX = 60 * 1_000_000
 """How much the clocks of a worker and of the store may differ, in microseconds."""
 UNSEALED_SPAN_MAX = 86_400 * 1_000_000
 """How old a row may be, in microseconds, when it is sealed: workers do it every ten minutes."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One action."""
-
-    number: int
-    at: datetime
-    """By the clock of the store."""
-    actor: str
-    verb: str
-    target: str
-    """What it was done to: a run, a workflow, a schedule, a queue, a flow, a key."""
-    reason: str
-    key: str
-    """The id of the API key that was used."""
-    via: str
-    """The way in: `http`, `cli` or `code`."""
-    address: str
-    is_denied: bool
-    """Whether it was refused: then nothing was done."""
-    hash: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditCheck:
-    """What a check of the log has found."""
-
-    rows: int
-    first: int
-    """The number of the first row; 0 if there is none."""
-    head: str
-    """What the log is now: keep it elsewhere, and give it to a later check."""
-    problems: tuple[str, ...]
-    pruned: int = 0
-    """How many rows have gone from the beginning, as the log says."""
-    pruned_at: datetime | None = None
-    """When the last of them went."""
-    pruned_since: int = 0
-    """How many of them went after the earlier check."""
-    sealed: int = 0
-    """The number of the last row that is proven by the key; 0 without a key."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
 
 
 _HEAD = re.compile(r"(\d{1,18}):(.{64})(?::(\d{1,18}):(\d{1,18}))?", re.ASCII)

@@ -11,9 +11,10 @@ from outlive._model import given
 from outlive._model.retention import KeepAudit
 from outlive._store.audit import Action, AuditFilter, AuditRow, decode_action
 from outlive._store.contract import PAGE_SIZE_MAX
+from outlive._values.audit import AuditCheck, AuditEntry
 from outlive.client.access import Access
 from outlive.client.acting import ACTING, acting
-from outlive.client.audit_chain import AuditCheck, AuditEntry, Chain, Head, entry_of
+from outlive.client.audit_chain import Chain, Head, entry_of
 from outlive.client.finding import Page
 from outlive.errors import InvalidArgumentError
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -22,6 +20,8 @@ from outlive._model.instant import instant_of
 from outlive._model.key import SCOPES, Scope
 from outlive._model.queue import DEFAULT
 from outlive._store.contract import PAGE_SIZE_MAX
+from outlive._values.key import ApiKey, NewKey
+from outlive._values.run import when
 from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, KEY_CELLS, doing
 from outlive.client.placing import queue_names
@@ -31,10 +31,9 @@ from outlive.telemetry import log
 
 PREFIX = "olv"
 USE_SECONDS = 60
-"""How exact `last_used` is: it is written at most once in so long."""
+"""How exact `last_used_at` is: it is written at most once in so long."""
 _MICROSECONDS = 1_000_000
 _NO_HASH = "0" * 64
-KeyStatus = Literal["active", "expired", "revoked"]
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -53,38 +52,6 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
 
 _decode = msgspec.json.Decoder(KeyRecord).decode
-
-
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """A key as people see it; what it is made of cannot be seen again."""
-
-    id: str
-    name: str
-    """Whose it is: the actor of what is done with it."""
-    scope: Scope
-    workflows: frozenset[str] | None
-    """The only workflows that it may see and use; None for all."""
-    tags: dict[str, str]
-    """It may see and use only runs with all of these tags, and what it starts has them; empty for all runs."""
-    queues: frozenset[str] | None
-    """The only queues that a worker may claim tasks from; None for all."""
-    status: KeyStatus
-    created: datetime
-    expires: datetime | None
-    revoked: datetime | None
-    last_used: datetime | None
-    """To the minute."""
-
-
-class NewKey(msgspec.Struct, frozen=True):
-    """A key that was just made. Its secret is here and nowhere else."""
-
-    key: ApiKey
-    secret: str
-
-    def __repr__(self) -> str:
-        return f"NewKey(key={self.key!r}, secret='...')"
 
 
 class Keys:
@@ -146,12 +113,12 @@ class Keys:
             names = await store.examiner.list_cells(after=after, limit=PAGE_SIZE_MAX)
             for cell in names:
                 if not cell.startswith(KEY_CELLS):
-                    return sorted(found, key=lambda key: (key.created, key.id), reverse=True)
+                    return sorted(found, key=lambda key: (key.created_at, key.id), reverse=True)
                 record = self._read(cell, await store.read_cell(cell))
                 if record is not None:
                     found.append(_shown(cell[len(KEY_CELLS) :], record, store.now()))
             if not names:
-                return sorted(found, key=lambda key: (key.created, key.id), reverse=True)
+                return sorted(found, key=lambda key: (key.created_at, key.id), reverse=True)
             after = names[-1]
 
     async def revoke(self, key_id: str, *, reason: str = "") -> ApiKey:
@@ -275,21 +242,16 @@ def _expires_at(where: str, expires: Span | datetime, now_at: int) -> int:
 
 def _shown(key_id: str, record: KeyRecord, now_at: int) -> ApiKey:
     is_expired = record.expires_at is not None and record.expires_at <= now_at
-    status: KeyStatus = "revoked" if record.revoked_at is not None else "expired" if is_expired else "active"
     return ApiKey(
         id=key_id,
         name=record.name,
         scope=record.scope,
-        workflows=None if record.workflows is None else frozenset(record.workflows),
+        workflows=record.workflows,
         tags=dict(record.tags),
-        queues=None if record.queues is None else frozenset(record.queues),
-        status=status,
-        created=instant_of(record.created_at),
-        expires=_instant(record.expires_at),
-        revoked=_instant(record.revoked_at),
-        last_used=_instant(record.last_used_at),
+        queues=record.queues,
+        status="revoked" if record.revoked_at is not None else "expired" if is_expired else "active",
+        created_at=instant_of(record.created_at),
+        expires_at=when(record.expires_at),
+        revoked_at=when(record.revoked_at),
+        last_used_at=when(record.last_used_at),
     )
-
-
-def _instant(at: int | None) -> datetime | None:
-    return None if at is None else instant_of(at)

@@ -35,8 +35,9 @@ class StoredKeys:
         key = await self._engine.keys.find(asking.bearer)
         if key is None:
             return None
-        scopes = frozenset({key.scope})
-        return Principal(key.name, scopes, key.workflows, key=key.id, queues=key.queues, tags=key.tags)
+        workflows = None if key.workflows is None else frozenset(key.workflows)
+        queues = None if key.queues is None else frozenset(key.queues)
+        return Principal(key.name, frozenset({key.scope}), workflows, key=key.id, queues=queues, tags=key.tags)
 
 
 class Proxies:

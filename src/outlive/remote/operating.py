@@ -20,20 +20,18 @@ from outlive._model.schedule import Schedule
 from outlive._model.trigger import Sent, TriggerInfo
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
+from outlive._values.audit import AuditCheck, AuditEntry
+from outlive._values.key import ApiKey, NewKey
 from outlive._values.queue import QueueInfo
 from outlive._values.schedule import ScheduleInfo
 from outlive._values.worker import Worker
-from outlive.client.audit_chain import AuditCheck, AuditEntry
 from outlive.client.bulk import TreeFilters
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.events.sinks import Sink
 from outlive.client.finding import Page
-from outlive.client.keys import ApiKey, NewKey
 from outlive.client.queues import changeable_limits
 from outlive.errors import InvalidArgumentError
-from outlive.http.operations.audit import ActionView
 from outlive.http.operations.events import SinkView
-from outlive.http.operations.keys import KeyView
 from outlive.http.operations.workflows import WorkflowView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, plain_filters, seconds_of
@@ -196,7 +194,7 @@ class RemoteAudit:
     async def list(self, **options: Any) -> Page[AuditEntry]:
         """See `AuditLog`."""
         found = await self._remote.operate("audit.list", query=options)
-        return Page([_action_of(view) for view in found.items], next=found.next)
+        return Page(found.items, next=found.next)
 
     async def verify(
         self, *, since: str | None = None, keep: given.Span | None = None, key: bytes | None = None
@@ -207,11 +205,8 @@ class RemoteAudit:
             wanted = "it is sent to no server: leave it out, and the server uses its own; or verify the store itself"
             raise InvalidArgumentError(where, "key", "...", wanted)
         seconds = given.some_seconds(where, "keep", keep)
-        found = await self._remote.operate("audit.verify", query={"since": since, "keep": seconds})
-        return AuditCheck(
-            **{name: getattr(found, name) for name in found.__struct_fields__ if name != "problems"},
-            problems=tuple(found.problems),
-        )
+        found: AuditCheck = await self._remote.operate("audit.verify", query={"since": since, "keep": seconds})
+        return found
 
 
 class RemoteKeys:
@@ -239,27 +234,18 @@ class RemoteKeys:
         lines = None if queues is None else given.texts("engine.keys.create", "queues", queues, like="gpu")
         marks = None if tags is None else given.tags("engine.keys.create", tags)
         body = {"name": name, "scope": scope, "workflows": names, "tags": marks, "queues": lines, "expires": until}
-        found = await self._remote.operate("keys.create", body=body)
-        return NewKey(_key_of(found.key), found.secret)
+        found: NewKey = await self._remote.operate("keys.create", body=body)
+        return found
 
-    async def list(self) -> list[ApiKey]:
+    async def list(self) -> builtins.list[ApiKey]:
         """See `Keys`."""
-        return [_key_of(view) for view in (await self._remote.operate("keys.list")).items]
+        items: builtins.list[ApiKey] = (await self._remote.operate("keys.list")).items
+        return items
 
     async def revoke(self, key_id: str, *, reason: str = "") -> ApiKey:
         """See `Keys`."""
-        return _key_of(await self._remote.operate("keys.revoke", body={"reason": reason}, key_id=key_id))
-
-
-# -- From the wire -----------------------------------------------------------------------------------------------------
-
-
-def _action_of(view: ActionView) -> AuditEntry:
-    return msgspec.convert(view, AuditEntry, from_attributes=True)
-
-
-def _key_of(view: KeyView) -> ApiKey:
-    return msgspec.convert(view, ApiKey, from_attributes=True)
+        found: ApiKey = await self._remote.operate("keys.revoke", body={"reason": reason}, key_id=key_id)
+        return found
 
 
 class RemoteBulkOperation:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from outlive._values.audit import AuditCheck, AuditEntry
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Instant, Key, Limit, Name
 
@@ -25,29 +25,10 @@ class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`next` of the page before."""
 
 
-class ActionView(Struct, frozen=True, kw_only=True):
-    """One action."""
-
-    number: int
-    at: datetime
-    actor: str
-    verb: str
-    target: str
-    reason: str
-    key: str
-    """The id of the API key that was used."""
-    via: str
-    address: str
-    is_denied: bool
-    """Whether it was refused: then nothing was done."""
-    hash: str
-    """Over this row and the one before it."""
-
-
 class ActionsPage(Struct, frozen=True):
     """Actions, the newest first."""
 
-    items: list[ActionView]
+    items: list[AuditEntry]
     next: str | None
 
 
@@ -58,24 +39,6 @@ class AuditCheckQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """`head` of an earlier check: rows that were cut off or pruned since are noticed."""
     keep: Annotated[float, Meta(gt=0)] | None = None
     """How many seconds rows are kept; as the server's settings say unless given."""
-
-
-class AuditCheckView(Struct, frozen=True, kw_only=True):
-    """What a check of the log has found."""
-
-    rows: int
-    first: int
-    head: str
-    """Keep it elsewhere, and give it as `since` to a later check."""
-    problems: list[str]
-    pruned: int
-    """How many rows have gone from the beginning, as the log says."""
-    pruned_at: datetime | None
-    """When the last of them went."""
-    pruned_since: int
-    """How many of them went after the earlier check."""
-    sealed: int
-    """The number of the last row that is proven by a key; 0 without a key."""
 
 
 @operation("audit.list", "GET", "/audit", scope="admin")
@@ -90,36 +53,10 @@ async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
         limit=query.limit,
         after=query.after,
     )
-    items = [
-        ActionView(
-            number=entry.number,
-            at=entry.at,
-            actor=entry.actor,
-            verb=entry.verb,
-            target=entry.target,
-            reason=entry.reason,
-            key=entry.key,
-            via=entry.via,
-            address=entry.address,
-            is_denied=entry.is_denied,
-            hash=entry.hash,
-        )
-        for entry in page
-    ]
-    return ActionsPage(items, page.next)
+    return ActionsPage(page, page.next)
 
 
 @operation("audit.verify", "GET", "/audit/verify", scope="admin", waits=True)
-async def verify_audit(call: Call, query: AuditCheckQuery) -> AuditCheckView:
+async def verify_audit(call: Call, query: AuditCheckQuery) -> AuditCheck:
     """Check every row of the log against the one before it, and what was pruned against what is to be kept."""
-    check = await call.engine.audit.verify(since=query.since, keep=query.keep)
-    return AuditCheckView(
-        rows=check.rows,
-        first=check.first,
-        head=check.head,
-        problems=list(check.problems),
-        pruned=check.pruned,
-        pruned_at=check.pruned_at,
-        pruned_since=check.pruned_since,
-        sealed=check.sealed,
-    )
+    return await call.engine.audit.verify(since=query.since, keep=query.keep)
