@@ -211,11 +211,14 @@ def test_an_engine_of_the_program_brings_its_store(command: Begin, tmp_path: Pat
 
 
 def test_without_a_program_it_is_the_dashboard_of_a_store(command: Begin) -> None:
-    """It starts no worker."""
+    """It starts no worker. It answers this machine without a key, and is a proxy for no program of it. [S1 S2]"""
     dev = command("dev", "--store", "sqlite:shop.db", "--port", "0")
     place = place_in(dev)
 
     assert [] == json.load(urlopen(f"{place}/api/v1/workers", timeout=20))["items"]
+    with socket.create_connection(("127.0.0.1", int(place.rpartition(":")[2])), timeout=20) as proxied:
+        proxied.sendall(b"GET http://evil.example/api/v1/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        assert proxied.recv(100).startswith(b"HTTP/1.1 404 ")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,10 @@ def test_a_request_that_names_a_server_in_its_first_line_is_refused(
 
 async def test_a_head_has_a_limit_where_other_machines_can_send_one(engine: TestEngine) -> None:
     """h11 has such a setting, and httptools, which is faster, has none: it is for programs of this machine. [S35]"""
-    parsers = {each: new_server(None, address=each, has_keys=True).config.http for each in ("127.0.0.1", "0.0.0.0")}
+    parsers = {
+        each: new_server(None, address=each, has_keys=True, is_counted=True).config.http
+        for each in ("127.0.0.1", "0.0.0.0")
+    }
     async with served(Api(engine), http=parsers["0.0.0.0"]) as port:
         found = await said(port, GET + b"x: " + b"y" * 2 * HEAD_BYTES_MAX)
 
@@ -102,7 +105,18 @@ def test_a_server_without_httptools_parses_with_h11(monkeypatch: pytest.MonkeyPa
     """Where it cannot be installed."""
     monkeypatch.setattr("outlive.http.server.find_spec", lambda name: None)
 
-    assert new_server(None).config.http == "h11"
+    assert new_server(None, is_counted=True).config.http == "h11"
+
+
+async def test_a_server_on_another_loop_refuses_a_request_that_names_a_server(engine: TestEngine) -> None:
+    """`outlive dev` and `outlive demo` have such a loop: none of ours sees the first line there. [S1 S2]"""
+    parser = new_server(None).config.http
+    async with served(Api(engine), http=parser) as port:
+        found = await said(
+            port, b"GET http://localhost/api/v1/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        )
+
+    assert (parser, found[:13]) == ("h11", b"HTTP/1.1 404 ")
 
 
 async def test_requests_ahead_of_their_answers_are_answered_in_turn(engine: TestEngine, parser: str) -> None:

@@ -108,6 +108,32 @@ async def test_a_forged_prune_row_is_found(engine: TestEngine, monkeypatch: pyte
         assert any("was not written with this key" in each for each in check.problems), key
 
 
+async def test_no_row_of_a_person_says_that_rows_were_pruned(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code of a program may write any verb into the log, under the name of its user. [S37]"""
+    await write(engine, 3)
+    rows = await rows_of(engine)
+    forged = with_row(rows, replace(pruned(rows[1]), actor="ann"))[2:]
+
+    check = await checked(engine, forged, monkeypatch, keep=DAY)
+    assert check.problems == ("the rows before 3 are missing, and no row says that they were pruned",)
+
+
+async def test_a_log_that_was_written_again_has_another_head(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All hashes were made again, and there is no key: the row of the head shows it. [S37]"""
+    await write(engine, 3)
+    head, rows = (await engine.audit.verify()).head, await rows_of(engine)
+    rows[0] = replace(rows[0], body=body_of(Action(actor="bob", verb="look")))
+    forged = chained(rows)
+
+    assert (await checked(engine, forged, monkeypatch)).is_whole
+    check = await checked(engine, forged, monkeypatch, since=head)
+    assert check.problems == ("row 3 has another hash than it had at the earlier check",)
+
+
 async def test_what_was_pruned_is_shown(engine: TestEngine) -> None:
     """How many rows, when, and how many since the earlier check; retention that did what it should is whole. [S37]"""
     prune = AuditPruner(store_of(engine), KeepAudit(timedelta(days=30), KEY)).run_once

@@ -14,6 +14,7 @@ from outlive.http.exchange import Request
 from outlive.http.operation import OPERATIONS
 from outlive.http.problem import Problem
 from outlive.testing import TestEngine
+from tests.engine.support import until
 from tests.http.caller import Caller
 
 FAR = "192.0.2.7"
@@ -107,6 +108,22 @@ async def test_strangers_hide_no_attempt_and_fill_no_store(engine: TestEngine) -
     assert counted + len(single) == refusals
     assert "from 5 addresses" in entries[0].reason
     assert (await engine.audit.list(limit=10, actor="eve"))[0].verb == "keys.create"
+
+
+async def test_a_count_is_written_although_nothing_more_is_refused(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer does that, once for all that were counted. [S37]"""
+    monkeypatch.setattr("outlive.http.denials.COUNT_SECONDS", 0.0)
+    denials = Denials(engine, now=Clock())
+    for _ in range(STRANGERS_ROWS.burst + 3):
+        await denials.note(request(), WRONG, None, None)
+
+    async def is_written() -> bool:
+        return bool(await engine.audit.list(verb=REFUSALS))
+
+    await until(is_written)
+    assert [it.reason for it in await engine.audit.list(verb=REFUSALS)] == ["3 more were not written, from 1 addresses"]
 
 
 async def test_a_flood_of_attempts_is_counted(engine: TestEngine) -> None:

@@ -16,6 +16,7 @@ from outlive.http.doors import StoredKeys
 from outlive.http.operation import OPERATIONS
 from outlive.http.principal import Asking, Principal
 from outlive.testing import TestEngine
+from tests.engine.inside import store_of
 from tests.http.caller import Answer, Caller
 
 API = "/api/v1"
@@ -48,7 +49,7 @@ async def asked() -> None:
 class Door:
     """Keys in the store. One is revoked as soon as it has opened the door so many times."""
 
-    def __init__(self, engine: TestEngine, key: str, *, times: int = 1) -> None:
+    def __init__(self, engine: outlive.Engine, key: str, *, times: int = 1) -> None:
         self._engine, self._keys = engine, StoredKeys(engine)
         self._key, self._times = key, times
         self.was_closed = asyncio.Event()
@@ -133,31 +134,45 @@ async def test_a_key_that_is_revoked_gets_nothing_that_it_waits_for(engine: Test
     assert SECRET.encode() not in given.body
 
 
-async def test_a_key_that_is_revoked_waits_no_longer(engine: TestEngine) -> None:
-    """Also if no answer comes. [S3]"""
-    key = await engine.keys.create("eve")
-    app = Api(engine, auth=Door(engine, key.key.id), limits=ApiLimits(check_again_seconds=0.0))
-    await engine.start(patient, id="p-1")
-    await engine.settle()
+async def test_a_key_that_is_revoked_waits_no_longer() -> None:
+    """Also if no answer comes: it is not in this time that its wait would end. [S3]"""
+    async with outlive.Engine("memory:") as engine:
+        key = await engine.keys.create("eve")
+        limits = ApiLimits(check_again_seconds=0.0, wait_seconds_max=3600.0)
+        app = Api(engine, auth=Door(engine, key.key.id), limits=limits)
+        await engine.start(patient, id="p-1")
 
-    assert (await asyncio.wait_for(result(engine, Caller(app, key=key.secret)), 20)).status == 401
+        waiting = Caller(app, key=key.secret).get(f"{API}/runs/p-1/result?wait=3600")
+        assert (await asyncio.wait_for(waiting, 20)).status == 401
 
 
-@pytest.mark.parametrize(("is_there", "claims"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize(("begins", "claims"), [("before", 2), ("meanwhile", 1), ("after", 1)])
 async def test_a_task_that_a_revoked_key_waited_for_is_for_others_at_once(
-    engine: TestEngine, claims: int, *, is_there: bool
+    engine: TestEngine, begins: str, claims: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a wait the key is looked at before a claim is written. One that was written before is taken back, so that
     the next program gets the task without waiting for the lease. [S3]"""
     eve, bob = [await engine.keys.create(name, scope="worker") for name in ("eve", "bob")]
     app = Api(engine, auth=Door(engine, eve.key.id), limits=END)
-    if is_there:
-        await engine.start(clipped, SECRET, id="t-1")
-        await engine.settle()
+    claim, is_first = store_of(engine).claim_runs, True
+
+    async def begin(when: str) -> None:
+        if begins == when:
+            await engine.start(clipped, SECRET, id="t-1")
+            await engine.settle()
+
+    async def claim_runs(session: str, *args: Any, **options: Any) -> Any:
+        nonlocal is_first
+        found = await claim(session, *args, **options)
+        if session.startswith("remote ") and is_first:
+            is_first = False
+            await begin("meanwhile")
+        return found
+
+    monkeypatch.setattr(store_of(engine), "claim_runs", claim_runs)
+    await begin("before")
     refused = await asyncio.wait_for(claim_task(engine, Caller(app, key=eve.secret)), 20)
-    if not is_there:
-        await engine.start(clipped, SECRET, id="t-1")
-        await engine.settle()
+    await begin("after")
     found = await Caller(Api(engine, auth="keys"), key=bob.secret).post(f"{API}/tasks/claim", {**CLAIM, "wait": 0})
 
     assert refused.status == 401

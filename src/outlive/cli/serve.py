@@ -113,6 +113,7 @@ def serve(
             address=settings["server.host"],
             port=settings["server.port"],
             has_keys=settings["auth.mode"] == "keys",
+            is_counted=True,
             is_proxy=Proxies(settings["auth.proxies"]),
             **{name: settings[f"server.{name}"] for name in CONNECTION_LIMITS},
         )

@@ -178,8 +178,6 @@ class Chain:
         said = f"row {gone.by} says that rows up to {until} were pruned"
         if self._keep is None:
             self._found(f"{said}, and this check does not know how long rows are kept (keep)")
-        elif self._keep.span is None and self._key is None:
-            self._found(f"{said}, and all rows are to be kept")
         if self._key is not None and not _is_proven(self._key, PRUNED, str(until), gone.hash, gone.proof):
             self._found(f"{said}, and was not written with this key")
 

@@ -69,11 +69,13 @@ def new_server(
     connections_max: int = CONNECTIONS_MAX,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     is_proxy: Callable[[str], bool] = lambda address: False,
+    is_counted: bool = False,
 ) -> Any:
     """A uvicorn server of an app, with limits; `serve` serves it until `server.should_exit` is set.
 
     Args:
         is_proxy: whether the requests of many senders come from an address: it may have all connections.
+        is_counted: whether it is served on a loop of `new_loop`, which counts its connections and sees first lines.
 
     Raises:
         ConfigurationError: see `check_address`. MissingExtraError: uvicorn is not installed.
@@ -89,7 +91,7 @@ def new_server(
         WatchedApp(app, connections),
         host=address,
         port=port,
-        http=_parser_for(address),
+        http=_parser_for(address, is_counted=is_counted),
         lifespan="off",
         access_log=False,
         log_config=None,
@@ -106,10 +108,11 @@ def new_server(
     return uvicorn.Server(config)
 
 
-def _parser_for(address: str) -> str:
-    """httptools is twice as fast, and h11 limits how large a head may be: others than this machine get that one."""
+def _parser_for(address: str, *, is_counted: bool) -> str:
+    """httptools is twice as fast. h11 limits how large a head may be, so others than this machine get that one; and it
+    keeps the server that a first line names, which httptools leaves out and only a loop of ours sees then."""
     is_own = address == "localhost" or is_loopback(address)
-    return "httptools" if is_own and find_spec("httptools") is not None else "h11"
+    return "httptools" if is_own and is_counted and find_spec("httptools") is not None else "h11"
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
