@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -14,12 +15,19 @@ from fastapi import Depends, FastAPI, HTTPException
 from fastapi.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
+import outlive
 from outlive.http import Api, Asking, Principal
 from outlive.testing import TestEngine
 from tests.http.caller import Caller
 
 RUNS = "/outlive/api/v1/runs"
 ELSEWHERE = {"origin": "https://evil.example"}
+
+
+@outlive.workflow
+async def mounted_patient() -> None:
+    """Waits."""
+    await outlive.wait_for_signal("go")
 
 
 @pytest.fixture
@@ -140,6 +148,43 @@ async def test_a_cookie_of_the_application_counts_only_from_its_own_pages(engine
     assert await cancel(origin="null") == "OriginRefused"
     assert await cancel(sec_fetch_site="same-site") == "OriginRefused"
     assert (await caller.get(RUNS)).error == "Unauthenticated"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/runs/run-1/result?wait=60", "/api/v1/runs/run-1/cancel", "/webhooks/orders"])
+async def test_a_caller_that_goes_away_is_no_failure_of_the_application(path: str) -> None:
+    """Middleware of FastAPI takes a request without an answer for a failure, and logs a page about each: any caller
+    could fill the log, and set off the alarm of who watches it. [S35]"""
+    async with outlive.Engine("memory:") as engine:
+        await engine.start(mounted_patient, id="run-1")
+        await engine.flows.apply(
+            "name: o\ntriggers: [{ webhook: /orders }]\nsteps: { s: { use: sleep, with: { seconds: 1 } } }"
+        )
+        app = FastAPI()
+        app.mount("/outlive", Api(engine, auth=everyone))
+        seen = list[str]()
+
+        @app.middleware("http")
+        async def timed(request: Any, call_next: Any) -> Any:
+            answer = await call_next(request)
+            seen.append(request.url.path)
+            return answer
+
+        async def receive() -> Any:
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            """The connection is closed."""
+
+        place, _, query = path.partition("?")
+        scope = {
+            "type": "http",
+            "method": "GET" if query else "POST",
+            "path": f"/outlive{place}",
+            "query_string": query.encode(),
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"2")],
+        }
+        await asyncio.wait_for(app(scope, receive, send), 20)
+        assert seen == [f"/outlive{place}"]
 
 
 @pytest.mark.parametrize("client", [None, ("", 0), ("unix:", 0), ("localhost", 1)])

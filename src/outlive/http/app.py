@@ -23,7 +23,7 @@ from outlive.http import operations  # noqa: F401  (importing it declares them)
 from outlive.http.aside import Aside
 from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
-from outlive.http.exchange import SECURITY, Gone, Receive, Request, Scope, Send, Unread, in_time, live
+from outlive.http.exchange import SECURITY, Gone, Receive, Request, Scope, Send, Unread, in_time, live, send_to_gone
 from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
 from outlive.http.limits import ApiLimits, BodyBudgets, Places, stranger_at
 from outlive.http.live import LivePages
@@ -125,7 +125,7 @@ class Api:
         try:
             await self._respond(scope, request, receive, in_time(send, self._limits.read_seconds))
         except Gone:
-            return
+            await send_to_gone(send)
         except Unread:
             log.info("%s ends: its answer was not read for %g s", request.path, self._limits.read_seconds)
         finally:

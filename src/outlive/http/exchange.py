@@ -23,6 +23,9 @@ UNREAD_SECONDS = 10.0
 BUSY_SECONDS = 5
 """When a request may come again for which there was no room."""
 
+GONE = 499
+"""The status, in logs of applications around us, of a request whose sender has gone; nginx calls it so."""
+
 SECURITY = [
     (b"cache-control", b"no-store"),
     (
@@ -236,6 +239,14 @@ async def answer(
     lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own.items()]
     await send({"type": "http.response.start", "status": status, "headers": [*SECURITY, *lines]})
     await request.answer(send, body)
+
+
+async def send_to_gone(send: Send) -> None:
+    """Answer a request whose sender has gone. No one reads it, but middleware of an application around us takes a
+    request without an answer for a failure of ours."""
+    with suppress(OSError):  # What some servers raise for a connection that is closed.
+        await send({"type": "http.response.start", "status": GONE, "headers": [*SECURITY, (b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
 
 
 async def live(receive: Receive, send: Send) -> None:

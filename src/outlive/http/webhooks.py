@@ -28,7 +28,7 @@ from outlive.errors import (
     SecretError,
     StoreUnavailableError,
 )
-from outlive.http.exchange import Gone, Receive, Request, Scope, Send, answer, live
+from outlive.http.exchange import Gone, Receive, Request, Scope, Send, answer, live, send_to_gone
 from outlive.http.guesses import Guesses
 from outlive.http.limits import ApiLimits, BodyBudgets, stranger_at
 from outlive.http.nesting import CONTAINERS_MAX, DEPTH_MAX, holds_more, is_deeper
@@ -94,7 +94,7 @@ class Webhooks:
         try:
             sent = await self._take(request)
         except Gone:
-            return
+            await send_to_gone(send)
         except Problem as refused:
             await _refuse(send, request, refused)
         except QuotaExceededError:
