@@ -7,11 +7,21 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
 import outlive
 from outlive import Retry
-from outlive._model.under_way import BYTES_MAX, CELLS, STEPS_MAX, StepUnderWay
+from outlive._model import Payload
+from outlive._model.under_way import (
+    BYTES_MAX,
+    CELLS,
+    STEPS_MAX,
+    STEPS_OF_TREE_MAX,
+    StepNote,
+    StepUnderWay,
+    report_of,
+)
 from outlive._runtime.reporter import KEPT_SECONDS
 from outlive._store.contract import Store
 from outlive.codecs import Encryption
@@ -190,9 +200,10 @@ async def test_short_steps_are_not_written(place: Place) -> None:
         alarm.cancel()
 
 
-async def test_what_is_written_is_written_again_only_when_it_has_changed(place: Place) -> None:
+@pytest.mark.parametrize("codecs", [[], [Encryption({"k1": bytes(32)}, "k1")]])
+async def test_what_is_written_is_written_again_only_when_it_has_changed(place: Place, codecs: Any) -> None:
     """A step that hangs costs one write; heartbeats are written now and then."""
-    async with place.engine() as engine:
+    async with place.engine(codecs=codecs) as engine:
         await engine.start(hold_many, 1)
         await stage.gate("gate").reached()
         await reported(engine, place)
@@ -203,26 +214,51 @@ async def test_what_is_written_is_written_again_only_when_it_has_changed(place: 
         stage.gate("gate").open()
 
 
-async def test_a_worker_says_so_much_and_no_more(place: Place) -> None:
-    """The oldest steps are named, and large values are left out."""
+async def test_a_worker_leaves_large_values_out(place: Place) -> None:
+    """Another process does not read them; the worker itself knows them."""
     async with place.engine(name="w1") as engine, place.engine(worker=False) as other:
         await engine.start(buy_slowly, 7, "x" * 5_000, id="large")
         await stage.gate("charge_slowly").reached()
-        await engine.start(hold_many, STEPS_MAX + 10, id="many")
-        for _ in range(STEPS_MAX + 10):
-            await stage.gate("gate").reached()
         await reported(engine, place)
-        (cell,) = await cells_of(store_of(engine))
-        data = await store_of(engine).read_cell(cell)
-        assert len(data or b"") < BYTES_MAX
-        assert len(await other.get("many").steps()) == STEPS_MAX - 1
         (large,) = await other.get("large").steps(arguments=True)
         assert large.arguments is None
         (large,) = await engine.get("large").steps(arguments=True)
         assert len(large.arguments["note"]) == 5_000
-        assert f"and {STEPS_MAX + 10 - 3} more" in await engine.get("many").why()
+        stage.gate("charge_slowly").open()
+
+
+@pytest.mark.every_store
+async def test_a_run_with_many_steps_leaves_room_for_those_of_other_runs(place: Place) -> None:
+    """Its oldest ones are named and the others counted, so that a step which hangs is found beside them."""
+    many = 200
+    async with place.engine(name="w1") as engine, place.engine(worker=False) as other:
+        await engine.start(hold_many, many, id="many")
+        for _ in range(many):
+            await stage.gate("gate").reached()
+        await engine.start(buy_slowly, 7, id="o-1")
+        await stage.gate("charge_slowly").reached()
+        await reported(engine, place)
+        assert "it is in step charge_slowly(order=7" in await other.get("o-1").why()
+        assert len(await other.get("many").steps()) == STEPS_OF_TREE_MAX
+        assert len(await engine.get("many").steps()) == many
+        for one in (engine, other):
+            assert f"and {many - 3} more" in await one.get("many").why()
         stage.gate("gate").open()
         stage.gate("charge_slowly").open()
+
+
+def test_a_report_is_bounded() -> None:
+    """However many trees a worker moves: the oldest steps stay, and so much of their values."""
+    notes = [
+        StepNote(root=f"r{number}", call="s", name="s", since_at=number, arguments=Payload(v=msgspec.Raw(b"1" * 1_000)))
+        for number in range(STEPS_MAX + 10)
+    ]
+
+    report = report_of(notes, at=0).within_limits()
+
+    assert [note.root for note in report.steps] == [f"r{number}" for number in range(STEPS_MAX)]
+    assert sum(note.arguments is not None for note in report.steps) == BYTES_MAX // 1_000
+    assert sum(report.unnamed.values()) == 10
 
 
 @pytest.mark.parametrize("what", ["run", "workflow"])

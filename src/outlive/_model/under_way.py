@@ -7,6 +7,7 @@ added to these values, and none may change its meaning.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -21,8 +22,10 @@ from outlive._model.worker import name_in
 CELLS = "outlive.under-way/"
 """What the names of these cells begin with; the id of the session follows."""
 MICROSECONDS = 1_000_000
-STEPS_MAX = 100
-"""Steps that the cell of one session names: the oldest."""
+STEPS_MAX = 1_200
+"""Steps that the cell of one session names, the oldest: as many as a worker runs at once by default."""
+STEPS_OF_TREE_MAX = 20
+"""Steps of one tree that it names, so that there is room for those of others. The rest of the tree is counted."""
 REPLAYS_MAX = 20
 """Replays that it names."""
 FAILURE_CHARACTERS_MAX = 200
@@ -97,6 +100,8 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     at: int = 0
     steps: tuple[StepNote, ...] = ()
     replays: tuple[ReplayNote, ...] = ()
+    unnamed: dict[str, int] = msgspec.field(default_factory=dict)
+    """How many more steps are under way in trees that have more than are named, by root."""
 
     @property
     def says_nothing(self) -> bool:
@@ -109,10 +114,30 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             at=self.at,
             steps=tuple(note for note in self.steps if note.root == root_id),
             replays=tuple(note for note in self.replays if note.root == root_id),
+            unnamed={root_id: self.unnamed[root_id]} if root_id in self.unnamed else {},
         )
+
+    def within_limits(self) -> Report:
+        """The oldest steps of each tree and the oldest replays, and as much of their values as a cell may hold."""
+        left, named, unnamed = BYTES_MAX, Counter[str](), Counter[str]()
+        steps = []
+        for note in self.steps:
+            if len(steps) == STEPS_MAX or named[note.root] == STEPS_OF_TREE_MAX:
+                unnamed[note.root] += 1
+                continue
+            named[note.root] += 1
+            left -= sum(_size(payload) for payload in (note.arguments, note.progress))
+            steps.append(note if left >= 0 else msgspec.structs.replace(note, arguments=None, progress=None))
+        return Report(at=self.at, steps=tuple(steps), replays=self.replays[:REPLAYS_MAX], unnamed=dict(unnamed))
 
 
 NOTHING = Report()
+
+
+def _size(payload: Payload | None) -> int:
+    if payload is None:
+        return 0
+    return len(payload.data) if isinstance(payload.v, msgspec.UnsetType) else len(bytes(payload.v))
 
 
 def cell_of(session: str) -> str:
@@ -195,24 +220,21 @@ def step_of(note: StepNote, *, session: str, progress: Any = None, arguments: An
     )
 
 
-def steps_shown(steps: Iterable[StepUnderWay], now: datetime, *, run_id: str = "") -> str:
-    """`step charge(order=7), for 28 min on w1 and step pack, for 3 s on w1`; with the run, where it is not `run_id`."""
+def steps_shown(steps: Iterable[StepUnderWay], now: datetime, *, run_id: str = "", unnamed: int = 0) -> str:
+    """`step charge(order=7), for 28 min on w1 and step pack, for 3 s on w1`; with the run, where it is not `run_id`.
+    `unnamed` is how many more there are."""
     described = [
         f"step {step.describe(now)}" + (f", in run {step.run_id}" if run_id and step.run_id != run_id else "")
         for step in steps
     ]
-    if len(described) > NAMED_MAX:
-        described = [*described[:NAMED_MAX], f"{len(described) - NAMED_MAX} more"]
-    return " and ".join(described)
+    return _first(described, unnamed)
 
 
-def interrupted_shown(interrupted: Iterable[Interrupted], at: int, *, run: int = 0) -> str:
+def interrupted_shown(interrupted: Iterable[Interrupted], at: int, *, run: int = 0, unnamed: int = 0) -> str:
     """`it was in step charge, attempt 2 of 5, for 28 min on w1`: what a run was doing when it ended at `at`; `run` is
-    its number. Empty if nothing is known."""
+    its number, and `unnamed` how many more steps there were. Empty if nothing is known."""
     described = [f"step {_interrupted_step(each, at, run)}" for each in interrupted]
-    if len(described) > NAMED_MAX:
-        described = [*described[:NAMED_MAX], f"{len(described) - NAMED_MAX} more"]
-    return f"it was in {' and '.join(described)}" if described else ""
+    return f"it was in {_first(described, unnamed)}" if described else ""
 
 
 def last_words(report: Report, session: str, *, at: int) -> str:
@@ -221,7 +243,13 @@ def last_words(report: Report, session: str, *, at: int) -> str:
     Empty if it had said nothing."""
     if report.replays and not report.steps:
         return f"it was being replayed by {name_in(session)}"
-    return interrupted_shown((_interrupted(note, session) for note in report.steps), at)
+    steps = [_interrupted(note, session) for note in report.steps]
+    return interrupted_shown(steps, at, unnamed=sum(report.unnamed.values()))
+
+
+def _first(described: list[str], unnamed: int) -> str:
+    more = unnamed + len(described[NAMED_MAX:])
+    return " and ".join(described[:NAMED_MAX] + ([f"{more} more"] if more else []))
 
 
 def _interrupted(note: StepNote, session: str) -> Interrupted:

@@ -19,19 +19,7 @@ from typing import Protocol
 
 import msgspec
 
-from outlive._model import Payload
-from outlive._model.under_way import (
-    BYTES_MAX,
-    CELLS,
-    NOTHING,
-    REPLAYS_MAX,
-    STEPS_MAX,
-    Note,
-    Report,
-    cell_of,
-    report_in,
-    report_of,
-)
+from outlive._model.under_way import CELLS, NOTHING, Note, Report, cell_of, report_in, report_of
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._store.contract import Store
 from outlive._tasks import own_task
@@ -51,9 +39,9 @@ SWEPT_MAX = 100
 class Source(Protocol):
     """Who knows what some runs are doing."""
 
-    def __call__(self, *, until_at: int, is_stored: bool) -> Iterable[Note]:
-        """What began at `until_at` or earlier, the oldest first; `is_stored` if the notes are to be stored, so that
-        their values have to be packed and large ones left out."""
+    def __call__(self, *, until_at: int, is_stored: bool, root_id: str = "") -> Iterable[Note]:
+        """What began at `until_at` or earlier, the oldest first, in one tree or in all; `is_stored` if the notes are to
+        be stored, so that their values have to be packed and large ones left out."""
 
 
 class Reporter:
@@ -79,16 +67,15 @@ class Reporter:
 
     def of(self, root_id: str) -> Report:
         """What is under way in one tree now, from memory."""
-        return report_of(self._notes(until_at=self._now(), is_stored=False), at=self._now()).of(root_id)
+        return report_of(self._notes(until_at=self._now(), is_stored=False, root_id=root_id), at=self._now())
 
     def look(self) -> None:
         """Write what is under way, if that has changed."""
         self.alarm = None
         if self._is_closed:
             return
-        report = _within_limits(
-            report_of(self._notes(until_at=self._now() - round(REPORT_SECONDS * MICROSECONDS), is_stored=True), at=0)
-        )
+        until_at = self._now() - round(REPORT_SECONDS * MICROSECONDS)
+        report = report_of(self._notes(until_at=until_at, is_stored=True), at=0).within_limits()
         if self._task is None and self._is_news(report):
             self._task = own_task(self._write(msgspec.structs.replace(report, at=self._now())), name="outlive-report")
         if not report.says_nothing or next(iter(self._notes(until_at=self._now(), is_stored=False)), None) is not None:
@@ -107,13 +94,15 @@ class Reporter:
         """Whether nothing is being written."""
         return self._task is None
 
-    def _notes(self, *, until_at: int, is_stored: bool) -> Iterable[Note]:
+    def _notes(self, *, until_at: int, is_stored: bool, root_id: str = "") -> Iterable[Note]:
         for source in self.sources:
-            yield from source(until_at=until_at, is_stored=is_stored)
+            yield from source(until_at=until_at, is_stored=is_stored, root_id=root_id)
 
     def _is_news(self, report: Report) -> bool:
         written = self._written
-        if report.replays != written.replays or _without_signs(report) != _without_signs(written):
+        if (report.replays, report.unnamed) != (written.replays, written.unnamed):
+            return True
+        if _without_signs(report) != _without_signs(written):
             return True
         is_due = self._now() - written.at >= SIGNS_SECONDS * MICROSECONDS
         return is_due and report.steps != written.steps
@@ -150,20 +139,3 @@ def _kept(data: bytes | None, now_at: int) -> tuple[bytes | None, None]:
 def _without_signs(report: Report) -> list[Note]:
     """The steps of a report without what they say of themselves all the time."""
     return [msgspec.structs.replace(note, heartbeat_at=0, progress=None) for note in report.steps]
-
-
-def _within_limits(report: Report) -> Report:
-    """The oldest steps and replays, and as much of their values as a cell may hold."""
-    left = BYTES_MAX
-    steps = []
-    for note in report.steps[:STEPS_MAX]:
-        size = sum(_size(payload) for payload in (note.arguments, note.progress))
-        left -= size
-        steps.append(note if left >= 0 else msgspec.structs.replace(note, arguments=None, progress=None))
-    return Report(steps=tuple(steps), replays=report.replays[:REPLAYS_MAX])
-
-
-def _size(payload: Payload | None) -> int:
-    if payload is None:
-        return 0
-    return len(payload.data) if isinstance(payload.v, msgspec.UnsetType) else len(bytes(payload.v))

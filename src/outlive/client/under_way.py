@@ -18,7 +18,6 @@ from outlive._model.instant import instant_of
 from outlive._model.remote import remote_step_of
 from outlive._model.under_way import (
     NOTHING,
-    STEPS_MAX,
     Report,
     StepNote,
     StepUnderWay,
@@ -34,6 +33,8 @@ from outlive.client.shown import Shown
 from outlive.errors import OutliveError
 
 HIDDEN = "[redacted]"
+TASKS_MAX = 100
+"""Tasks that are looked for: for one run, and for what its tree waits for."""
 
 
 class UnderWay:
@@ -58,7 +59,8 @@ class UnderWay:
         if report.replays:
             return f"{replay_shown(report.replays[0])}, by worker {name_in(root.owner)}"
         steps = await self._steps_in(report, run, root, arguments=True)
-        return f"in {steps_shown(steps, instant_of(now_at), run_id=run.id)}" if steps else ""
+        unnamed = 0 if run.number else report.unnamed.get(root.id, 0)
+        return f"in {steps_shown(steps, instant_of(now_at), run_id=run.id, unnamed=unnamed)}" if steps else ""
 
     async def _report_of(self, root: Run) -> Report:
         worker = self._access.worker
@@ -103,10 +105,10 @@ class UnderWay:
         """The tasks that programs outside work on for a run, and, for a root that waits, for its tree."""
         store = self._access.store
         wanted = RunFilter(parent_id=run.id, statuses=(RunStatus.RUNNING,))
-        found = {task.id: task for task in await store.list_runs(wanted, limit=STEPS_MAX)}
+        found = {task.id: task for task in await store.list_runs(wanted, limit=TASKS_MAX)}
         if run.number == 0:
             names = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD and wait.name not in found]
-            found |= await store.find_runs(names[:STEPS_MAX]) if names else {}
+            found |= await store.find_runs(names[:TASKS_MAX]) if names else {}
         return [task for task in found.values() if remote_step_of(task.workflow) and task.owner]
 
     async def _step_of_task(self, task: Run, *, arguments: bool) -> StepUnderWay:

@@ -96,10 +96,10 @@ class Replays:
         self._open[task] = replay
         task.add_done_callback(self._open.pop)
 
-    def notes(self, *, until_at: int, is_stored: bool) -> Iterator[ReplayNote]:
+    def notes(self, *, until_at: int, is_stored: bool, root_id: str = "") -> Iterator[ReplayNote]:
         """See `Source`: the replays that are under way."""
         for replay in list(self._open.values()):
-            if replay.since_at <= until_at:
+            if replay.since_at <= until_at and root_id in ("", replay.live.id):
                 yield ReplayNote(
                     root=replay.live.id, since_at=replay.since_at, done=replay.done, events=replay.claim.seq + 1
                 )

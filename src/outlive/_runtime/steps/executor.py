@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from types import CoroutineType
@@ -22,7 +21,6 @@ from outlive._define.step import UnstorableResultError
 from outlive._interrupts import came_by_signal
 from outlive._journal.event import AnyEvent, AttemptFailed, StepDelayed, StepFailed
 from outlive._model.policy import NO_RETRY
-from outlive._model.under_way import StepNote
 from outlive._replay.command import RunStep, StepKind
 from outlive._runtime.commit.committer import Committer, rolled_back
 from outlive._runtime.environment import Environment
@@ -34,7 +32,7 @@ from outlive._runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
 from outlive._runtime.reporter import REPORT_SECONDS, Reporter
 from outlive._runtime.steps.caller import NotHeld, StepCaller
 from outlive._runtime.steps.next_attempt import next_attempt
-from outlive._runtime.steps.notes import note_of
+from outlive._runtime.steps.notes import AttemptNotes
 from outlive._runtime.steps.unstorable import encode_result, undo_at_once
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.emitter import Emitter, Source
@@ -86,7 +84,7 @@ class Executor:
         self.under_way: dict[Attempt, LiveTree] = {}
         """The attempts that run, in the order in which they began."""
         self._reporter = reporter
-        reporter.sources.append(self.notes)
+        reporter.sources.append(AttemptNotes(self.under_way))
         self._loop = asyncio.get_running_loop()
 
     def start(self, live: LiveTree, command: RunStep) -> None:
@@ -176,14 +174,6 @@ class Executor:
         """A tree has ended: cancel the attempts that still run, or are lined up."""
         for run, call in [*live.attempts, *live.cancelled_turns]:
             self.cancel(live, run, call)
-
-    def notes(self, *, until_at: int, is_stored: bool) -> Iterator[StepNote]:
-        """What is to be said of the attempts that run and that began at `until_at` or earlier, the oldest first."""
-        for attempt, live in self.under_way.items():
-            if attempt.began_at > until_at:
-                break
-            if attempt.is_wanted:
-                yield note_of(live, attempt, is_stored=is_stored)
 
     def close(self) -> None:
         """Begin nothing more, and end the threads and processes of steps."""

@@ -1,6 +1,8 @@
-"""What is to be said of an attempt that runs."""
+"""What is to be said of the attempts that run."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -13,7 +15,36 @@ from outlive._runtime.tree.live import LiveTree
 from outlive.errors import OutliveError
 
 
-def note_of(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> StepNote:
+class AttemptNotes:
+    """Tells of the attempts that run: see `Source`. An attempt that lasts is packed once; what its step says of itself
+    with heartbeats is added each time.
+
+    Args:
+        under_way: the attempts that run, in the order in which they began.
+    """
+
+    def __init__(self, under_way: Mapping[Attempt, LiveTree]) -> None:
+        self._under_way = under_way
+        self._packed: dict[Attempt, StepNote] = {}
+
+    def __call__(self, *, until_at: int, is_stored: bool, root_id: str = "") -> Iterator[StepNote]:
+        """See `Source`."""
+        self._packed = {attempt: note for attempt, note in self._packed.items() if attempt in self._under_way}
+        for attempt, live in self._under_way.items():
+            if attempt.began_at > until_at:
+                break
+            if attempt.is_wanted and root_id in ("", live.id):
+                yield self._packed_note(live, attempt) if is_stored else _note_of(live, attempt, is_stored=False)
+
+    def _packed_note(self, live: LiveTree, attempt: Attempt) -> StepNote:
+        note = self._packed.get(attempt)
+        if note is None:
+            note = self._packed[attempt] = _note_of(live, attempt, is_stored=True)
+        progress = _progress(live, attempt, is_stored=True)
+        return msgspec.structs.replace(note, heartbeat_at=attempt.heartbeat_at, progress=progress)
+
+
+def _note_of(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> StepNote:
     """An attempt that runs. What is stored is packed as the values of its run are, and left out if it is large."""
     command = attempt.command
     retry = command.options.retry or NO_RETRY
@@ -28,10 +59,14 @@ def note_of(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> StepNote:
         attempts_max=retry.attempts,
         since_at=attempt.began_at,
         heartbeat_at=attempt.heartbeat_at,
-        progress=_value(live, attempt.reported or command.progress, is_stored=is_stored),
+        progress=_progress(live, attempt, is_stored=is_stored),
         failure=_failure(earlier[-1]) if earlier else "",
         arguments=_arguments(live, attempt, is_stored=is_stored),
     )
+
+
+def _progress(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> Payload | None:
+    return _value(live, attempt.reported or attempt.command.progress, is_stored=is_stored)
 
 
 def _failure(text: str) -> str:
