@@ -19,7 +19,7 @@ import pytest
 from tests.docs.page import DOCS, blocks_of
 
 PAGES = {"http-api.md": ("async def checkout", "checkout"), "remote-steps.md": ("async def publish", "publish")}
-"""The pages with transcripts of `outlive serve`: what is in the program that a worker has for each, and its workflow."""
+"""The pages with transcripts of `outlive serve`: what is in the program that a worker has, and its workflow."""
 OWN_SERVER = "fastapi.md"
 """The page with a transcript of a server that it shows itself."""
 ADDRESS, OWN_ADDRESS = "http://127.0.0.1:7717", "http://127.0.0.1:8000"
@@ -100,7 +100,7 @@ def test_the_commands_of_a_guide_print_what_it_shows(tmp_path: Path, name: str) 
 
 @with_curl
 def test_the_orders_of_the_fastapi_guide_go_as_it_shows(tmp_path: Path) -> None:
-    """With its two files and its server. A run goes on while it is read, so a look is repeated until it has come so far."""
+    """With its two files and its server. A run goes on while people look, so a look is repeated until it shows that."""
     for block in blocks_of(DOCS / "guides" / OWN_SERVER):
         first = block.text.partition("\n")[0].removeprefix("# ")
         if first in ("shop.py", "web.py"):

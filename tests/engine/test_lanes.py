@@ -6,12 +6,15 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Generator
+from contextlib import suppress
 
 import pytest
 
+import outlive
 from outlive._runtime.clock import SystemClock
 from outlive._runtime.steps.context import in_context
 from outlive._runtime.steps.threads import ThreadLane
+from tests.engine.support import in_time
 
 PLACE = contextvars.ContextVar("PLACE", default="outside")
 
@@ -93,3 +96,42 @@ def test_a_coroutine_that_is_closed_cleans_up_in_its_own_context() -> None:
     driven.close()
 
     assert cleaned == ["inside"]
+
+
+BEGUN: dict[str, asyncio.Event] = {}
+
+
+@outlive.step
+async def lane_stubborn() -> None:
+    """Waits until it is cancelled, and returns all the same."""
+    BEGUN["step"].set()
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+
+
+@outlive.step
+async def lane_cancels() -> int:
+    """How many cancels its task knows of."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task.cancelling()
+
+
+@outlive.workflow
+async def lane_of_two() -> int:
+    """Gives up a step while another one is in line behind it."""
+    first, second = asyncio.ensure_future(lane_stubborn()), asyncio.ensure_future(lane_cancels())
+    await outlive.wait_for_signal("enough")
+    first.cancel()
+    return await second
+
+
+async def test_a_step_behind_a_cancelled_one_has_a_task_without_a_cancel() -> None:
+    """A cancel that its task knew of would end its own `asyncio.timeout`."""
+    BEGUN["step"] = asyncio.Event()
+    async with outlive.Engine("memory:", limits=outlive.limits.Limits(steps_running_max=1)) as engine:
+        run = await engine.start(lane_of_two)
+        await in_time(BEGUN["step"].wait())
+        await run.signal("enough")
+
+        assert await in_time(run.result()) == 0

@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._journal.event import RunCreated, StepSucceeded
-from outlive.errors import RunFailedError
+from outlive.errors import RunCancelledError, RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.flow import shop
@@ -289,6 +289,29 @@ async def test_a_map_says_how_many_items_have_failed_when_that_is_too_many() -> 
     async with TestEngine() as engine:
         with pytest.raises(RunFailedError, match="ToleranceExceededError: 2 "):
             await (await engine.start(parsed)).result()
+
+
+async def test_a_map_that_is_cancelled_ends_there_with_all_its_items() -> None:
+    """What it has so far is no result: no later step gets it, no further item begins, and the run is cancelled."""
+    parsed = flow.parse("""
+name: built-in-map-cancelled
+steps:
+  fan:
+    use: map
+    with: { items: [1, 2, 3], concurrency: 2, use: wait_for_signal, with: { name: "answer-${{ item }}" } }
+  after: { use: shop.say, with: { what: "${{ steps.fan.results }}" } }
+output: "${{ steps.after }}"
+""")
+    async with TestEngine() as engine:
+        run = await engine.start(parsed)
+        await engine.settle()
+        waiting = {wait.name for wait in (await run.info()).waits}
+        await run.cancel()
+        with pytest.raises(RunCancelledError):
+            await run.result()
+
+    assert waiting == {"answer-1", "answer-2"}
+    assert shop.CALLS == []
 
 
 async def test_a_map_runs_steps_that_are_written_in_place() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Iterator
@@ -42,6 +43,23 @@ def test_a_stopped_server_can_be_started_again(server: PostgresServer) -> None:
     server.restart()
 
     assert server.execute("SELECT current_setting('fsync')") == [("on",)]
+
+
+async def test_a_paused_server_answers_when_it_goes_on(server: PostgresServer) -> None:
+    """Neither a session that is open nor a new one; both are answered afterwards."""
+    import asyncpg
+
+    connection = await asyncpg.connect(server.url())
+    server.pause()
+    open_one = asyncio.create_task(connection.fetchval("SELECT 7"))
+    new_one = asyncio.create_task(asyncpg.connect(server.url()))
+    answered, _ = await asyncio.wait([open_one, new_one], timeout=0.05)
+    server.resume()
+
+    assert not answered
+    assert await open_one == 7
+    await (await new_one).close()
+    await connection.close()
 
 
 def test_it_does_not_run_as_root(server: PostgresServer) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from outlive.client.acting import KEY_CELLS
 from outlive.client.keys import USE_SECONDS
 from outlive.errors import InvalidArgumentError, KeyNotFoundError
 from outlive.testing import TestEngine
@@ -105,6 +106,24 @@ async def test_a_use_that_is_noted_late_does_not_undo_a_revocation(engine: TestE
 
     (key,) = await engine.keys.list()
     assert (key.status, key.last_used_at is not None) == ("revoked", True)
+    assert await engine.keys.find(made.secret) is None
+
+
+async def test_a_use_that_is_noted_late_does_not_repair_a_key_that_is_damaged(engine: TestEngine) -> None:
+    """What was read before is no reason to write it again: a damaged key lets nothing in. [S3]"""
+    made = await engine.keys.create("ci")
+    store = store_of(engine)
+    change_cell = store.change_cell
+
+    async def damage_before_the_note(name: str, *rest: Any, **options: Any) -> Any:
+        store.change_cell = change_cell  # type: ignore[method-assign]
+        await store.change_cell(name, lambda held, at: (b"{", None))
+        return await store.change_cell(name, *rest, **options)
+
+    store.change_cell = damage_before_the_note  # type: ignore[method-assign]
+    await engine.keys.find(made.secret)
+
+    assert await store.read_cell(KEY_CELLS + made.key.id) == b"{"
     assert await engine.keys.find(made.secret) is None
 
 

@@ -9,6 +9,7 @@ Theory
   virtual environment: then the programs are copied to a place that it can reach.
 * `kill` is a power cut: SIGKILL for the server and everything that it started, at once. Sessions of PostgreSQL are in
   process groups of their own, so they are found by their parent.
+* `pause` freezes all of these processes, as a machine that swaps does, or a disk that hangs.
 * `data` puts the data elsewhere, for example on a disk of its own; the caller removes it.
 * `copy_of` begins with a base backup of another server that runs: as its replica, which takes over what the other one
   writes until `promote`, or with `is_standby=False` as a restored backup. `primary_port` leads it through a proxy.
@@ -122,13 +123,24 @@ class PostgresServer(Launched):
         os.kill(pid, signal.SIGSTOP)  # So that it starts nothing while we look.
         children = _children(pid)
         for each in (pid, *children):
-            _kill(each)
+            _signal(each, signal.SIGKILL)
         self._process.wait(timeout=60)
         self._process = None
         # The next start needs the memory that they share; the process that adopts them may take its time.
         deadline = time.monotonic() + 30
         while any(map(_is_running, children)) and time.monotonic() < deadline:
             time.sleep(0.005)
+
+    def pause(self) -> None:
+        """Let it and all of its sessions stand still until `resume`: connections stay open, and nothing answers."""
+        os.kill(self.pid, signal.SIGSTOP)  # Before its sessions: it starts no other one then.
+        for each in _children(self.pid):
+            _signal(each, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        for each in (*_children(self.pid), self.pid):
+            _signal(each, signal.SIGCONT)
 
     def restart(self) -> None:
         """Stop the server if it runs, then start it on the same port with the same data."""
@@ -284,9 +296,9 @@ def _children(pid: int) -> list[int]:
     return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit() and _parent(each.name) == pid]
 
 
-def _kill(pid: int) -> None:
+def _signal(pid: int, number: signal.Signals) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         """It has ended by itself."""
 
