@@ -120,7 +120,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def within_limits(self) -> Report:
         """The oldest steps of each tree and the oldest replays, and as much of their values as a cell may hold."""
         left, named, unnamed = BYTES_MAX, Counter[str](), Counter[str]()
-        steps = []
+        steps: list[StepNote] = []
         for note in self.steps:
             if len(steps) == STEPS_MAX or named[note.root] == STEPS_OF_TREE_MAX:
                 unnamed[note.root] += 1
