@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from outlive._model.queue import QueueLimits, RateTier
     from outlive._model.schedule import Schedule
     from outlive._store.handle import SyncTx, Tx
+    from outlive._values.batch import BatchItem
     from outlive._values.count import Count
     from outlive._values.event import Event
     from outlive._values.failure import Failure
+    from outlive._values.purge import Purge
     from outlive._values.queue import Holder, QueueInfo, WaitingKey
     from outlive._values.run import Run, Wait
     from outlive._values.schedule import ScheduledRun, ScheduleInfo
     from outlive._values.worker import Worker
-    from outlive.client.batch import Batch, BatchItem
+    from outlive.client.batch import Batch
     from outlive.client.handle import RunHandle
-    from outlive.client.purging import Purge
     from outlive.client.streams import StreamItem
     from outlive.engine.health import Health
 
@@ -77,13 +78,13 @@ _HOMES = {
     "ApprovalNotice": "outlive._model.approval",
     "Ask": "outlive._define.asks",
     "Batch": "outlive.client.batch",
-    "BatchItem": "outlive.client.batch",
+    "BatchItem": "outlive._values.batch",
     "Count": "outlive._values.count",
     "Event": "outlive._values.event",
     "Failure": "outlive._values.failure",
     "Health": "outlive.engine.health",
     "Holder": "outlive._values.queue",
-    "Purge": "outlive.client.purging",
+    "Purge": "outlive._values.purge",
     "QueueInfo": "outlive._values.queue",
     "QueueLimits": "outlive._model.queue",
     "RateTier": "outlive._model.queue",

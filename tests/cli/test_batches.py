@@ -65,7 +65,7 @@ async def test_batches_are_listed_with_what_failed_and_retried(tmp_path: Path, b
             ["3", "ValueError", "no truck for 3"],
         ]
         plain = json.loads((await command("batches", "show", "b", "--json", place=place)).stdout)
-        assert [it["row"] for it in plain["failed"]] == [1, 3]
+        assert [it["index"] for it in plain["failed"]] == [1, 3]
 
         world.is_repaired = True
         retried = await command("batches", "retry", "b", "--id", "again", place=place)

@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive.client.bulk import AT_ONCE, side_by_side
-from outlive.errors import InvalidArgumentError, RunFailedError, RunNotRetriableError
+from outlive.errors import InvalidArgumentError, RunFailedError
 from outlive.testing import TestEngine
 
 broken = {1, 2, 3, 4}
@@ -77,7 +77,7 @@ async def test_retry_of_all_that_fit(engine: TestEngine) -> None:
     assert await engine.get("o-1").result() == 1
     rest = await engine.retry(workflow="bulk_order", error="ValueError", reason="there is a truck")
     assert [(each.id, each.done) for each in rest] == [("o-2", True), ("o-3", False), ("o-4", True)]
-    assert isinstance(rest[1].error, RunNotRetriableError)
+    assert rest[1].error == "RunNotRetriableError"
     assert [await engine.get(f"o-{number}").result() for number in (2, 4)] == [2, 4]
     assert await engine.retry(tags={"odd": "0"}) == []
 
@@ -88,13 +88,10 @@ async def test_pause_resume_and_cancel_of_all_that_fit(engine: TestEngine) -> No
         await engine.start(bulk_waiter, id=f"w-{number}", tags={"team": "a" if number else "b"})
     await engine.settle()
     paused = await engine.pause(workflow="bulk_waiter", tags={"team": "a"}, by="ann")
-    assert paused is not None
     assert [(each.id, each.done) for each in paused] == [("w-1", True), ("w-2", True)]
     assert (await engine.get("w-1").why()).startswith("it is paused by ann")
     preview = await engine.resume(id_prefix="w-", dry_run=True)
     resumed = await engine.resume(id_prefix="w-", limit=1)
-    assert preview is not None
-    assert resumed is not None
     assert [[each.id for each in found] for found in (preview, resumed)] == [["w-1", "w-2"], ["w-1"]]
     cancelled = await engine.cancel(workflow="bulk_waiter", reason="enough")
     assert [(each.id, each.done) for each in cancelled] == [("w-0", True), ("w-1", True), ("w-2", True)]

@@ -121,7 +121,8 @@ async def test_a_sink_that_does_not_want_an_event_is_not_asked_again(receiver: R
         assert 1 == len(receiver.requests)
         await engine.pause(workflow="outlive.delivery")
         sent = await engine.events.send("deliveries.sold")
-        assert [True, True, False] == [await engine.events.remove_sink(name) for name in ("crm", "inner", "crm")]
+        for name in ("crm", "inner", "crm"):
+            await engine.events.remove_sink(name)
         await engine.resume(workflow="outlive.delivery")
         with pytest.raises(outlive.errors.RunFailedError, match="no such sink"):
             await engine.get(sent.deliveries[0].run_id).result()

@@ -124,7 +124,8 @@ async def test_a_program_without_the_code_sends_events(place: Place) -> None:
             # Nor by a program that still has the older code.
             async with place.engine(worker=False) as older:
                 assert [] == (await older.events.send("truck.left", id="evt-3")).runs
-        assert [True, False] == [await client.events.forget("events.ship") for _ in range(2)]
+        for _ in range(2):
+            await client.events.forget("events.ship")
         assert [] == (await client.events.send("parcel.packed", {"id": "p"}, id="evt-4")).runs
 
 

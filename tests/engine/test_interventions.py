@@ -154,7 +154,7 @@ async def test_what_the_worker_refuses_reaches_the_caller(owner: outlive.Engine,
     with pytest.raises(RunExistsError, match="use another id"):
         await stranger.fork("order-7", id="order-7")
     outcomes = await stranger.retry(workflow="iv_raises")
-    assert [type(outcome.error) for outcome in outcomes] == [RunNotRetriableError]
+    assert [outcome.error for outcome in outcomes] == ["RunNotRetriableError"]
 
 
 async def test_a_fork_whose_id_is_taken_is_not_asked_for(owner: outlive.Engine, stranger: outlive.Engine) -> None:

@@ -117,12 +117,18 @@ class StartedRun(msgspec.Struct, frozen=True):
     is_new: bool = True
     """False if the event had started it before: it was sent twice."""
 
+    def __repr__(self) -> str:
+        return f"<StartedRun {self.run_id} of {self.workflow}{'' if self.is_new else ', which was there'}>"
+
 
 class RefusedStart(msgspec.Struct, frozen=True):
     """A workflow that has a trigger for an event and cannot be given it."""
 
     workflow: str
     reason: str
+
+    def __repr__(self) -> str:
+        return f"<RefusedStart of {self.workflow}: {self.reason}>"
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -136,6 +142,11 @@ class Sent(msgspec.Struct, frozen=True):
     deliveries: list[StartedRun] = []
     """The runs of `outlive.delivery` that deliver it to HTTP sinks."""
 
+    def __repr__(self) -> str:
+        return (
+            f"<Sent {self.id}: {len(self.runs)} runs, {len(self.refused)} refused, {len(self.deliveries)} deliveries>"
+        )
+
 
 class TriggerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What starts runs of a workflow, beside schedules and people."""
@@ -147,3 +158,6 @@ class TriggerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Types of events, and patterns."""
     webhooks: list[str] = []
     """Paths."""
+
+    def __repr__(self) -> str:
+        return f"<TriggerInfo of {self.workflow}: {' '.join([*self.events, *self.webhooks])}>"

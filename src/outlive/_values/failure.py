@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -38,6 +38,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Failure {self}>"
 
 
+@overload
+def failure_of(stored: StoredFailure, *, with_traceback: bool = True) -> Failure: ...
+@overload
+def failure_of(stored: StoredFailure | None, *, with_traceback: bool = True) -> Failure | None: ...
 def failure_of(stored: StoredFailure | None, *, with_traceback: bool = True) -> Failure | None:
     """A failure of a journal or of a row, as users see it."""
     if stored is None:

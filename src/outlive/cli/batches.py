@@ -13,7 +13,7 @@ from outlive.cli.filters import status_of
 from outlive.cli.values import moment_of
 
 if TYPE_CHECKING:
-    from outlive.client.batch import BatchInfo
+    from outlive._values.batch import ItemFailure
 
 FAILED_SHOWN_MAX = 1_000
 
@@ -45,7 +45,7 @@ def list_(
     wanted["since"] = None if since is None else moment_of("--since", since)
     page = ask(url, lambda engine: engine.batches.list(limit=limit, after=after, **wanted))
     if as_json:
-        print_json({"batches": [_plain(it) for it in page], "next": page.next})
+        print_json({"batches": page, "next": page.next})
         return
     if page:
         rows = [[it.id, it.work, it.status, *map(str, (it.succeeded, it.failed, it.total))] for it in page]
@@ -56,20 +56,6 @@ def list_(
         click.echo(f"... and more; --after {page.next} shows the next page", err=True)
 
 
-def _plain(it: BatchInfo) -> dict[str, Any]:
-    return {
-        "id": it.id,
-        "work": it.work,
-        "version": it.version,
-        "status": it.status,
-        "rows": it.total,
-        "succeeded": it.succeeded,
-        "failed": it.failed,
-        "created_at": it.created_at,
-        "finished_at": it.finished_at,
-    }
-
-
 @batches.command()
 @click.argument("batch_id", metavar="ID")
 @place_option
@@ -77,18 +63,17 @@ def _plain(it: BatchInfo) -> dict[str, Any]:
 def show(*, batch_id: str, url: str, as_json: bool) -> None:
     """How far a batch is, and the items that have failed: the place of the row, and the error."""
 
-    async def look(engine: Any) -> tuple[str, list[Any]]:
+    async def look(engine: Any) -> tuple[str, list[ItemFailure]]:
         why = await engine.get(batch_id).why()
-        return why, await engine.view.failed_items(batch_id, limit=FAILED_SHOWN_MAX)
+        return why, await engine.batches.get(batch_id).failures(limit=FAILED_SHOWN_MAX)
 
     why, failed = ask(url, look)
     if as_json:
-        items = [{"row": index, "type": it.type, "message": it.message} for index, it in failed]
-        print_json({"id": batch_id, "why": as_typed(why), "failed": items})
+        print_json({"id": batch_id, "why": as_typed(why), "failed": failed})
         return
     click.echo(as_typed(why))
     if failed:
-        rows = [[str(index), it.type.rpartition(".")[2], it.message] for index, it in failed]
+        rows = [[str(it.index), it.error.name, it.error.message] for it in failed]
         print_table(["row", "error", "message"], rows)
 
 

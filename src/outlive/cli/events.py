@@ -37,13 +37,7 @@ def send(
         url, lambda engine: engine.events.send(event_type, value, id=event_id, source=source, headers=said or None)
     )
     if as_json:
-        print_json(
-            {
-                "id": sent.id,
-                "runs": [{"workflow": it.workflow, "id": it.run_id, "is_new": it.is_new} for it in sent.runs],
-                "refused": [{"workflow": it.workflow, "reason": it.reason} for it in sent.refused],
-            }
-        )
+        print_json(sent)
     else:
         for it in sent.runs:
             click.echo(f"{it.run_id}  {it.workflow}{'' if it.is_new else '  (it was there)'}")
@@ -62,12 +56,7 @@ def triggers(*, url: str, as_json: bool) -> None:
     """Which events and webhooks start which workflows."""
     found = ask(url, lambda engine: engine.events.triggers())
     if as_json:
-        print_json(
-            [
-                {"workflow": it.workflow, "version": it.version, "events": it.events, "webhooks": it.webhooks}
-                for it in found
-            ]
-        )
+        print_json(found)
         return
     for it in found:
         click.echo(f"{it.workflow}@{it.version}  {' '.join([*it.events, *it.webhooks])}")

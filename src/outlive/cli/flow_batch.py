@@ -22,7 +22,8 @@ from outlive.cli.flow_runs import engine_for, some_store_option
 from outlive.cli.values import standard_input
 
 if TYPE_CHECKING:
-    from outlive.client.batch import Batch, BatchItem
+    from outlive._values.batch import BatchItem
+    from outlive.client.batch import Batch
     from outlive.engine import Engine
 
 PROGRESS_SECONDS = 1.0

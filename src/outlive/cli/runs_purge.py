@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.values import seconds_of
 
 if TYPE_CHECKING:
-    from outlive.client.purging import Purge
+    from outlive._values.purge import Purge
 
 
 @click.command()
@@ -53,7 +52,7 @@ def purge(
     }
     found = ask(url, lambda engine: engine.purge(**options, **wanted))
     if as_json:
-        print_json(_plain(found))
+        print_json(found)
         return
     _print(found, is_certain=is_certain, limit=limit)
 
@@ -74,15 +73,3 @@ def _print(found: Purge, *, is_certain: bool, limit: int) -> None:
         click.echo(f"archived in {file}")
     kept = f"; {counted(found.kept, 'run')} stayed, because others need them" if found.kept else ""
     click.echo(f"{counted(found.deleted, 'run')} deleted{kept}")
-
-
-def _plain(found: Purge) -> dict[str, Any]:
-    return {
-        "found": found.found,
-        "deleted": found.deleted,
-        "kept": found.kept,
-        "oldest": None if found.oldest is None else found.oldest.astimezone(UTC).isoformat(),
-        "newest": None if found.newest is None else found.newest.astimezone(UTC).isoformat(),
-        "counts": found.counts,
-        "files": list(found.files),
-    }

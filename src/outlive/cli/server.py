@@ -8,10 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from outlive._model.approval import Approval
-from outlive._values.failure import Failure
 from outlive._values.run import Run
 from outlive.client.finding import Page
-from outlive.client.view import ITEMS_PAGE
 from outlive.errors import OutliveError, ServerError
 from outlive.remote import Remote, connect
 from outlive.remote.values import DecideOptions
@@ -112,17 +110,6 @@ class ServerView:
     async def run(self, run_id: str) -> Run:
         """See `View.run`."""
         return await self._remote.info(run_id)
-
-    async def failed_items(self, batch_id: str, *, limit: int) -> list[tuple[int, Failure]]:
-        """See `View.failed_items`."""
-        failed: list[tuple[int, Failure]] = []
-        after: int | None = -1
-        while after is not None and len(failed) < limit:
-            query = {"after": after, "status": "failed", "limit": ITEMS_PAGE}
-            page = await self._remote.operate("batches.items", query=query, batch_id=batch_id)
-            failed += [(it.index, it.error) for it in page.items if it.error is not None]
-            after = page.next
-        return failed[:limit]
 
     async def runs(self, **options: Any) -> Page[Run]:
         """A page of runs. See `View.runs`."""

@@ -9,7 +9,7 @@ import click
 from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from outlive.client.definitions import WorkflowInfo
+    from outlive._values.workflow import WorkflowInfo
 
 
 @click.group(cls=Group)

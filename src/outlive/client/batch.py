@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
@@ -24,11 +22,12 @@ from outlive._journal.packing import mail_mark
 from outlive._journal.value import TAGGED, ValueCodec
 from outlive._model import Failure, Run, given
 from outlive._model.instant import instant_of
-from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.ending import failed_error
 from outlive._store.contract import ItemResult, Store
 from outlive._tasks import own_task
-from outlive._values.run import Status
+from outlive._values.batch import BatchInfo, BatchItem, ItemFailure
+from outlive._values.failure import failure_of
+from outlive._values.run import Status, when
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle
 from outlive.client.why import is_stopped
@@ -39,47 +38,9 @@ T = TypeVar("T", bound="Placed")
 T_co = TypeVar("T_co", bound="Placed", covariant=True)
 
 CHUNK_ITEMS_MAX = 256
+FAILURES_PAGE = 500
+"""Items that are read at once to find those that have failed."""
 _decode_rows = msgspec.json.Decoder(tuple[int, list[msgspec.Raw]]).decode
-
-
-@dataclass(frozen=True, slots=True)
-class BatchItem(Generic[R]):
-    """What became of one item of a batch."""
-
-    index: int
-    """The place of its row, from 0 on."""
-    value: R | BaseException
-    """Its result, or its error if it failed."""
-
-    @property
-    def error(self) -> BaseException | None:
-        """Why it failed; None if it did not."""
-        return self.value if isinstance(self.value, BaseException) else None
-
-    @property
-    def result(self) -> R:
-        """What it returned; raises its error if it failed."""
-        if isinstance(self.value, BaseException):
-            raise self.value
-        return self.value
-
-
-class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a batch has come."""
-
-    id: str
-    work: str
-    """The workflow or step that is called for each row."""
-    version: int
-    status: Status
-    total: int
-    succeeded: int
-    failed: int
-    concurrency: int
-    created_at: datetime
-    finished_at: datetime | None
-    why: str = ""
-    """What it waits for, or how it ended; empty in lists."""
 
 
 class Placed(Protocol):
@@ -104,7 +65,7 @@ class Reader:
     """Reads plans and outcomes of batches for one client."""
 
     def __init__(self, client: Client) -> None:
-        self._access = client.access
+        self._access, self._shown = client.access, client.shown
         self.new_pause = client.new_pause
 
     @property
@@ -145,6 +106,7 @@ class Reader:
         return BatchInfo(
             id=run.id,
             work=plan.item.rpartition(":")[2],
+            kind="step" if plan.item.startswith(OF_STEP) else "workflow",
             version=plan.version,
             status=run.status.value,
             total=plan.total,
@@ -152,7 +114,7 @@ class Reader:
             failed=int(found.get("failed", 0)),
             concurrency=plan.concurrency,
             created_at=instant_of(run.created_at),
-            finished_at=None if run.finished_at is None else instant_of(run.finished_at),
+            finished_at=when(run.finished_at),
         )
 
     async def rows_left(self, batch_id: str, plan: Plan) -> AsyncIterator[bytes]:
@@ -177,6 +139,27 @@ class Reader:
                 most = limit - len(found)
                 found += await self.store.read_items(chunk_id(batch_id, number), after=after, limit=most)
         return found
+
+    async def failures(self, batch_id: str, *, limit: int) -> list[ItemFailure]:
+        """At most so many items that have failed, in the order of their places, as people may see them.
+
+        Raises:
+            RunExistsError: the run is none of a batch.
+        """
+        plan = await self.plan_of(await self.row(batch_id))
+        found: list[ItemFailure] = []
+        secrets: dict[int, set[str] | None] = {}
+        after = -1
+        while len(found) < limit and (page := await self.page(batch_id, plan, after=after, limit=FAILURES_PAGE)):
+            for item in page:
+                if item.failure is not None:
+                    chunk = plan.chunk_of(item.index)
+                    if chunk not in secrets:
+                        secrets[chunk] = await self._shown.secrets_of(chunk_id(batch_id, chunk))
+                    shown = self._shown.failure(item.failure, secrets[chunk])
+                    found.append(ItemFailure(item.index, failure_of(shown, with_traceback=False)))
+            after = page[-1].index
+        return found[:limit]
 
     async def read(self, plan: Plan, run_id: str, *, after: int) -> list[BatchItem[Any]]:
         """Outcomes of a chunk whose place is behind `after`."""
@@ -220,19 +203,30 @@ class Reader:
     def _outcome(self, plan: Plan, item: ItemResult, blobs: dict[str, bytes]) -> BatchItem[Any]:
         spec = self._access.registry.find_item(plan.item, plan.version)
         if item.failure is not None:
-            return BatchItem(item.index, _error_of(plan, spec, item.index, item.failure))
+            name, is_step = plan.item.rpartition(":")[2], plan.item.startswith(OF_STEP)
+            registered = () if spec is None else spec.registered
+            return BatchItem(
+                item.index, item_error(name, item.index, item.failure, registered=registered, is_step=is_step)
+            )
         assert item.result is not None
         codec: ValueCodec = TAGGED if spec is None else spec.signature.result
         value = codec.decode(self._access.packer.unpack(item.result, blobs), f"the result of item {item.index}")
         return BatchItem(item.index, value)
 
 
-def _error_of(plan: Plan, spec: StepSpec | WorkflowSpec | None, index: int, failure: Failure) -> BaseException:
-    registered = (*(() if spec is None else spec.registered), *OWN_ERRORS, RunFailedError)
-    name = plan.item.rpartition(":")[2]
-    if plan.item.startswith(OF_STEP):
-        return exception_of(failure, registered=registered, step=name)
-    return failed_error(f"of {name} for item {index}", failure, registered)
+def item_error(
+    work: str, index: int, failure: Failure, *, registered: tuple[type[BaseException], ...], is_step: bool
+) -> BaseException:
+    """The exception of an item that failed: its own class where that is known here.
+
+    Args:
+        work: the workflow or the step of the batch.
+        registered: the classes that it names.
+    """
+    known = (*registered, *OWN_ERRORS, RunFailedError)
+    if is_step:
+        return exception_of(failure, registered=known, step=work)
+    return failed_error(f"of {work} for item {index}", failure, known)
 
 
 class Batch(Generic[R]):
@@ -317,14 +311,15 @@ class Batch(Generic[R]):
                         chunks.close(run.id)
             await pause()
 
-    async def results(self) -> list[R | BaseException]:
+    async def results(self, timeout: given.Span | None = None) -> list[R | BaseException]:
         """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
 
         Raises:
             RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
             RunParkedError: it cannot end before the run that it names is resumed.
+            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
-        await self._end()
+        await self._end(timeout)
         plan = await self._reader.plan_of(await self._reader.row(self.id))
         results: list[R | BaseException] = []
         for number in range(1, len(plan.chunks) + 1):
@@ -332,20 +327,26 @@ class Batch(Generic[R]):
             results += [item.value for item in page]
         return results
 
-    async def outcomes(self) -> AsyncIterator[BatchItem[R]]:
+    async def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[BatchItem[R]]:
         """Wait for the end: every item with its outcome in the order of the rows, a few hundred in memory at a time.
 
         Raises:
             RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
             RunParkedError: it cannot end before the run that it names is resumed.
+            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
-        await self._end()
+        await self._end(timeout)
         plan = await self._reader.plan_of(await self._reader.row(self.id))
         seen = -1
         for number in range(1, len(plan.chunks) + 1):
             for item in await self._reader.read(plan, chunk_id(self.id, number), after=seen):
                 yield item
                 seen = item.index
+
+    async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
+        """Items that have failed so far, in the order of the rows, each with its error as it is shown to people. It
+        does not wait, and needs no code of the batch."""
+        return await self._reader.failures(self.id, limit=given.whole("batch.failures", "limit", limit))
 
     async def items(self) -> AsyncIterator[BatchItem[R]]:
         """Every item with its outcome, as they finish; those that have finished before come first.

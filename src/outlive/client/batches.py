@@ -23,7 +23,8 @@ from outlive._model.payload import Blob
 from outlive._model.queue import Place, queue_cell, queue_in
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._store.contract import Store
-from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, BatchInfo, Reader
+from outlive._values.batch import BatchInfo
+from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, Reader
 from outlive.client.client import Client
 from outlive.client.definitions import checked_input
 from outlive.client.finding import Filters, Page, Statuses

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from msgspec.structs import replace
 
 from outlive._model import Run, RunStatus, given
+from outlive._values.outcome import RunOutcome
 from outlive._values.run import Run as ShownRun
-from outlive._values.run import Status
 from outlive.client.finding import Finder, Statuses, filter_of
 from outlive.errors import InvalidArgumentError, StoreUnavailableError
 
@@ -62,20 +61,6 @@ class TreeFilters(WorkflowFilters, total=False):
     """False for child runs too, as `engine.list` finds them; True unless given."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """What became of one of many runs."""
-
-    id: str
-    workflow: str
-    status: Status
-    """What it was before."""
-    done: bool = False
-    """Whether the verb has succeeded; False in a preview."""
-    error: Exception | None = None
-    """Why not."""
-
-
 async def for_each(
     finder: Finder,
     where: str,
@@ -111,10 +96,13 @@ async def for_each(
     async def done(run: Run) -> RunOutcome:
         if away:  # Each of the others would wait for the store as long as this one.
             return _outcome(run, error=StoreUnavailableError(away[0].place, away[0].reason))
-        outcome = await _done(run, verb)
-        if isinstance(outcome.error, StoreUnavailableError):
-            away.append(outcome.error)
-        return outcome
+        try:
+            await verb(run.id)
+        except Exception as error:  # The others are not to wait for this one.
+            if isinstance(error, StoreUnavailableError):
+                away.append(error)
+            return _outcome(run, error=error)
+        return _outcome(run, done=True)
 
     return [outcome async for outcome in side_by_side(runs, done)]
 
@@ -155,13 +143,6 @@ def acted_on(found: Iterable[AnyRun], *, is_for_trees: bool) -> list[AnyRun]:
     return chosen
 
 
-async def _done(run: Run, verb: Callable[[str], Awaitable[Any]]) -> RunOutcome:
-    try:
-        await verb(run.id)
-    except Exception as error:  # The others are not to wait for this one.
-        return _outcome(run, error=error)
-    return _outcome(run, done=True)
-
-
 def _outcome(run: Run, *, done: bool = False, error: Exception | None = None) -> RunOutcome:
-    return RunOutcome(run.id, run.workflow, run.status.value, done, error)
+    name, message = ("", "") if error is None else (type(error).__name__, str(error))
+    return RunOutcome(run.id, run.workflow, run.status.value, done, name, message)

@@ -32,6 +32,7 @@ from outlive._model.under_way import StepUnderWay, timed_out
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive._values.event import Event, event_of
+from outlive._values.outcome import RunOutcome
 from outlive.client.access import STORE_WAIT_SECONDS, Access, OwnWorker
 from outlive.client.acting import doing
 from outlive.client.admission import Admission
@@ -39,7 +40,7 @@ from outlive.client.approval import Decider
 from outlive.client.approvals import Approvals
 from outlive.client.asks import Asks
 from outlive.client.audit_log import AuditLog
-from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, RunOutcome, TreeFilters, for_each
+from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, TreeFilters, for_each
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest, trace_ends
 from outlive.client.dead_letters import DeadLetters
@@ -492,8 +493,9 @@ class Client:
         paused = wanted_workflow(where, run_id, workflow, everything=all)
         if paused is not None:
             await self._pauser.resume_workflow(paused)
-        elif run_id is not None:
-            await verb(run_id)
+            return []
+        assert run_id is not None
+        await verb(run_id)
         return None
 
     async def pause(
@@ -516,8 +518,9 @@ class Client:
         paused = wanted_workflow(where, run_id, workflow, everything=all)
         if paused is not None:
             await self._pauser.pause_workflow(paused, by=by, reason=reason)
-        elif run_id is not None:
-            await verb(run_id)
+            return []
+        assert run_id is not None
+        await verb(run_id)
         return None
 
     async def retry(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -15,28 +13,11 @@ from outlive._journal.value import TAGGED, Stored
 from outlive._model import Payload, Run, child_id
 from outlive._model.instant import instant_of
 from outlive._model.promise import PROMISE
+from outlive._values.dead_letter import DeadLetter
 from outlive.client.access import Access
 from outlive.errors import UnreadableError
 
 Unpack = Callable[[Payload], Stored]
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A message that the code of a run could not read. It blocks nothing: the run waits for the next one."""
-
-    id: str
-    """Where it is in the journal; tells the messages of one tree apart."""
-    run_id: str
-    kind: Literal["signal", "decision", "promise"]
-    name: str
-    """Of the signal, or of the approval; of a promise, its call."""
-    reason: str
-    """Why it could not be read."""
-    at: datetime
-    """When it was set aside."""
-    value: Any
-    """What it said, as plain values; None if that cannot be read here."""
 
 
 class DeadLetters:

@@ -29,6 +29,7 @@ from outlive._model.state_graph import StateGraph
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import Store
 from outlive._tasks import own_task
+from outlive._values.workflow import WorkflowInfo
 from outlive.client.access import Access
 from outlive.client.cell_reader import CellReader
 from outlive.client.placing import own_place
@@ -46,19 +47,6 @@ WHERE = "engine.start_by_name"
 
 _decode = msgspec.json.Decoder(dict[str, Described]).decode
 _encode = msgspec.json.Encoder().encode
-
-
-class WorkflowInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One workflow in one version, as workers have described it."""
-
-    name: str
-    version: int
-    arguments: dict[str, Any] | None = None
-    """The JSON Schema of its arguments, an object by name; None until a worker has described it."""
-    result: dict[str, Any] | None = None
-    """The JSON Schema of its result; None if it can be anything."""
-    workers: int = 0
-    """How many live workers can run it."""
 
 
 class Describer:

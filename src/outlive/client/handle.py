@@ -13,10 +13,10 @@ from outlive._model.approval import Approval
 from outlive._model.under_way import StepUnderWay
 from outlive._platform import open_private
 from outlive._values.approval import ApprovalRequest
+from outlive._values.dead_letter import DeadLetter
 from outlive._values.event import Event
 from outlive._values.run import Run, Status, run_of
 from outlive.client.client import Client
-from outlive.client.dead_letters import DeadLetter
 from outlive.client.finding import Page
 from outlive.client.streams import StreamItem
 

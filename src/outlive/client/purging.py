@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
@@ -19,6 +18,7 @@ from outlive._define.batch import BATCH
 from outlive._model import TERMINAL, Run, RunFilter, given
 from outlive._model.retention import KEEP_SECONDS_MIN, archive_of
 from outlive._store.contract import PAGE_SIZE_MAX, Action, Store
+from outlive._values.purge import Purge
 from outlive.client.access import Access
 from outlive.client.acting import purges
 from outlive.client.archive import Archive
@@ -37,29 +37,6 @@ PURGE_LIMIT_MAX = 10_000_000
 CHUNK = "~chunk"
 """What stands in the ids of the runs that carry a batch, behind that of the batch."""
 _MICROSECONDS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Purge:
-    """What `engine.purge` found, and what it deleted. Runs are counted without their children."""
-
-    found: int = 0
-    """Runs that fit and ended long enough ago."""
-    deleted: int = 0
-    """Those that are gone; 0 in a dry run."""
-    oldest: datetime | None = None
-    """When the first of those that were found ended."""
-    newest: datetime | None = None
-    """When the last of them ended."""
-    counts: dict[str, int] = field(default_factory=dict)
-    """How many were found of each workflow and status, as "order failed"."""
-    files: tuple[str, ...] = ()
-    """The archives that were written."""
-
-    @property
-    def kept(self) -> int:
-        """How many were found and stay for now: an open run needs them, or they could not be archived."""
-        return self.found - self.deleted
 
 
 class Purger:

@@ -17,8 +17,6 @@ from outlive._journal.readable import public_value
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._model.bounds import Bounds
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult
-from outlive._values.failure import Failure as ShownFailure
-from outlive._values.failure import failure_of
 from outlive._values.run import Run as ShownRun
 from outlive._values.run import run_of
 from outlive.client.batch import Reader
@@ -40,10 +38,6 @@ if TYPE_CHECKING:
 
 TREE_RUNS_MAX = 10_000
 """How many runs of one tree are listed."""
-
-
-ITEMS_PAGE = 500
-"""Items of a batch that are read at once."""
 
 
 class View:
@@ -234,18 +228,6 @@ class View:
             chunk: await self._client.shown.secrets_of(chunk_id(batch_id, chunk)) for chunk in set(failed_in.values())
         }
         return [await self._item(it, secrets.get(failed_in.get(it.index, 0))) for it in page]
-
-    async def failed_items(self, batch_id: str, *, limit: int) -> list[tuple[int, ShownFailure]]:
-        """Items of a batch that have failed, in the order of their rows: at most so many, each with its place."""
-        failed: list[tuple[int, ShownFailure]] = []
-        after = -1
-        while page := await self.items(batch_id, after=after, limit=ITEMS_PAGE):
-            shown = [(index, failure_of(failure, with_traceback=False)) for index, _, failure in page]
-            failed += [(index, failure) for index, failure in shown if failure is not None]
-            after = page[-1][0]
-            if len(failed) >= limit or len(page) < ITEMS_PAGE:
-                break
-        return failed[:limit]
 
     async def items_as_they_finish(
         self, batch_id: str, *, after: int

@@ -50,6 +50,8 @@ from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive._values.count import Count
 from outlive._values.event import Event
+from outlive._values.outcome import RunOutcome
+from outlive._values.purge import Purge
 from outlive._values.run import Run, run_of
 from outlive.client.access import STORE_WAIT_SECONDS, check_loop
 from outlive.client.approvals import Approvals
@@ -57,7 +59,7 @@ from outlive.client.asks import AskOptions, Asks
 from outlive.client.audit_log import AuditLog
 from outlive.client.batch import Batch
 from outlive.client.batches import Batches, BatchStarter
-from outlive.client.bulk import BulkFilters, RunOutcome, TreeFilters, WorkflowFilters
+from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.bulk_operations import BulkOperations
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.client import Client
@@ -71,7 +73,6 @@ from outlive.client.handle import RunHandle
 from outlive.client.keys import Keys
 from outlive.client.placing import queue_names, wanted_place
 from outlive.client.promises import Promises
-from outlive.client.purging import Purge
 from outlive.client.queues import Queues, only_queue
 from outlive.client.quotas import QuotaGuard, Quotas
 from outlive.client.recovery import Incomplete
@@ -713,6 +714,18 @@ class Engine(Served, Configured):
         """
         return await self._verbs.cancel(run_id, reason=reason, **filters)
 
+    @overload
+    async def pause(self, run_id: str, *, by: str = "", reason: str = "") -> None: ...
+    @overload
+    async def pause(
+        self,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        by: str = "",
+        reason: str = "",
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome]: ...
     async def pause(
         self,
         run_id: str | None = None,
@@ -741,9 +754,15 @@ class Engine(Served, Configured):
         """
         if (queue := only_queue(run_id, workflow, filters)) is not None and not all:
             await self.queues.pause(queue, by=by, reason=reason)
-            return None
+            return []
         return await self._verbs.pause(run_id, workflow=workflow, all=all, by=by, reason=reason, **filters)
 
+    @overload
+    async def resume(self, run_id: str) -> None: ...
+    @overload
+    async def resume(
+        self, *, workflow: str | None = None, all: bool = False, **filters: Unpack[BulkFilters]
+    ) -> builtins.list[RunOutcome]: ...
     async def resume(
         self,
         run_id: str | None = None,
@@ -763,7 +782,7 @@ class Engine(Served, Configured):
         """
         if (queue := only_queue(run_id, workflow, filters)) is not None and not all:
             await self.queues.resume(queue)
-            return None
+            return []
         return await self._verbs.resume(run_id, workflow=workflow, all=all, **filters)
 
     @overload

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from outlive._journal.value import ValueCodec
 from outlive._model import given
-from outlive._values.failure import stored_failure
+from outlive._replay.command import WorkflowSpec
+from outlive._values.batch import BatchInfo, BatchItem, ItemFailure
+from outlive._values.failure import Failure, stored_failure
 from outlive._values.run import Status
-from outlive.client.batch import BatchInfo
+from outlive.client.batch import item_error
 from outlive.client.finding import Page, Statuses
-from outlive.errors import RunFailedError, RunParkedError
+from outlive.errors import RunParkedError
 from outlive.http.operations.batches import ItemView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, query_of
@@ -26,9 +26,10 @@ PAGE = 1_000
 class RemoteBatch:
     """A batch and its items."""
 
-    def __init__(self, remote: Connection, batch_id: str, codec: ValueCodec | None = None) -> None:
-        """`codec` reads results as the type of the workflow; without, they are plain JSON."""
-        self._remote, self._codec = remote, codec
+    def __init__(self, remote: Connection, batch_id: str, spec: WorkflowSpec | None = None) -> None:
+        """`spec` is of the workflow that is run for each row: results are of its type; without, they are plain JSON."""
+        self._remote, self._spec = remote, spec
+        self._work: BatchInfo | None = None
         self.id = batch_id
 
     async def info(self) -> BatchInfo:
@@ -49,7 +50,7 @@ class RemoteBatch:
         counted: dict[str, int] = await self._remote.result(self.id, timeout)
         return counted
 
-    async def items(self) -> AsyncIterator[ItemView]:
+    async def items(self) -> AsyncIterator[BatchItem[Any]]:
         """What became of each row, as they finish; those that have finished before come first.
 
         Raises:
@@ -66,25 +67,21 @@ class RemoteBatch:
                 while seen_to + 1 in seen:
                     seen_to += 1
                     seen.discard(seen_to)
-                yield item
+                yield await self._item(item)
             elif message.data["parked"] is not None:
                 raise RunParkedError(message.data["parked"], message.data["reason"])
         await self._remote.result(self.id)
 
-    async def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[ItemView]:
-        """What became of each row, in the order of the rows, when the batch has ended.
+    async def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[BatchItem[Any]]:
+        """Wait for the end: what became of each row, in the order of the rows.
 
         Raises:
+            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
             RunParkedError: it is parked. ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
-        with suppress(RunFailedError):  # Too many of its items have: they say so themselves.
-            await self._remote.result(self.id, timeout)
-        after: int | None = -1
-        while after is not None:
-            page = await self._remote.operate("batches.items", query={"after": after, "limit": PAGE}, batch_id=self.id)
-            for item in page.items:
-                yield item
-            after = page.next
+        await self._remote.result(self.id, timeout)
+        async for item in self._ended():
+            yield await self._item(item)
 
     async def results(self, timeout: given.Span | None = None) -> list[Any]:
         """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
@@ -92,21 +89,54 @@ class RemoteBatch:
         Raises:
             RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
         """
-        await self._remote.result(self.id, timeout)
-        return [self._value_of(item) async for item in self.outcomes()]
+        return [item.value async for item in self.outcomes(timeout)]
 
-    def _value_of(self, item: ItemView) -> Any:
+    async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
+        """Items that have failed so far, in the order of the rows, each with its error as it is shown to people."""
+        given.whole("batch.failures", "limit", limit)
+        found: list[ItemFailure] = []
+        async for item in self._ended(status="failed"):
+            assert item.error is not None
+            found.append(ItemFailure(item.index, item.error))
+            if len(found) == limit:
+                break
+        return found
+
+    async def _ended(self, **query: str) -> AsyncIterator[ItemView]:
+        """The items that have ended, in the order of the rows."""
+        after: int | None = -1
+        while after is not None:
+            page = await self._remote.operate(
+                "batches.items", query={"after": after, "limit": PAGE, **query}, batch_id=self.id
+            )
+            for item in page.items:
+                yield item
+            after = page.next
+
+    async def _item(self, item: ItemView) -> BatchItem[Any]:
         if item.error is not None:
-            failure = stored_failure(item.error)
-            return RunFailedError(self.id, f"row {item.index} failed: {failure.type}: {failure.message}", failure)
-        if self._codec is None:
-            return item.result
-        return self._codec.decode(msgspec.json.encode(item.result), f"the result of row {item.index} of {self.id}")
+            return BatchItem(item.index, await self._error_of(item.index, item.error))
+        if self._spec is None:
+            return BatchItem(item.index, item.result)
+        what = f"the result of row {item.index} of {self.id}"
+        return BatchItem(item.index, self._spec.signature.result.decode(msgspec.json.encode(item.result), what))
+
+    async def _error_of(self, index: int, error: Failure) -> BaseException:
+        """The exception of an item, as an engine that has so much of its code raises it."""
+        if self._work is None:
+            self._work = await self.info()
+        return item_error(
+            self._work.work,
+            index,
+            stored_failure(error),
+            registered=() if self._spec is None else self._spec.registered,
+            is_step=self._work.kind == "step",
+        )
 
     async def retry_failed(self, *, id: str | None = None) -> RemoteBatch:
         """A new batch of the rows that have not succeeded in this one."""
         found = await self._remote.operate("batches.retry", body={"id": id}, batch_id=self.id)
-        return RemoteBatch(self._remote, found.id, self._codec)
+        return RemoteBatch(self._remote, found.id, self._spec)
 
     def __repr__(self) -> str:
         return f"<RemoteBatch {self.id}>"

@@ -22,12 +22,13 @@ from outlive._model.under_way import StepUnderWay
 from outlive._runtime.clock import SystemClock
 from outlive._values.count import Count
 from outlive._values.event import Event
+from outlive._values.outcome import RunOutcome
+from outlive._values.purge import Purge
 from outlive._values.run import Run
 from outlive.client.asks import AskOptions
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive.client.message_start import NamedStart
-from outlive.client.purging import Purge
 from outlive.client.recovery import Incomplete
 from outlive.client.starting import StartOptions
 from outlive.engine.health import Health
@@ -39,7 +40,6 @@ from outlive.errors import (
 )
 from outlive.http.wire.runs import (
     NotEnded,
-    OutcomeView,
     ResultView,
 )
 from outlive.remote.batch import RemoteBatch, RemoteBatches
@@ -242,8 +242,7 @@ class RemoteVerbs:
             "key": key,
             "priority": priority,
         }
-        codec = None if spec is None else spec.signature.result
-        return RemoteBatch(self, (await self.operate("batches.start", body=only_given(body))).id, codec)
+        return RemoteBatch(self, (await self.operate("batches.start", body=only_given(body))).id, spec)
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
@@ -364,29 +363,49 @@ class RemoteVerbs:
 
     # -- Operating -------------------------------------------------------------------------------------------
 
+    @overload
+    async def cancel(self, run_id: str, *, reason: str = "") -> None: ...
+    @overload
+    async def cancel(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> Sequence[OutcomeView]:
+    ) -> builtins.list[RunOutcome] | None:
         """Ask a run, or those that fit, to stop."""
         return await self._act("cancel", run_id, reason, filters)
 
+    @overload
+    async def retry(self, run_id: str, *, reason: str = "") -> None: ...
+    @overload
+    async def retry(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
     async def retry(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> Sequence[OutcomeView]:
+    ) -> builtins.list[RunOutcome] | None:
         """Let a run, or those that fit, go on at what failed."""
         return await self._act("retry", run_id, reason, filters)
 
     async def _act(
         self, verb: str, run_id: str | None, reason: str, filters: Mapping[str, Any]
-    ) -> Sequence[OutcomeView]:
+    ) -> builtins.list[RunOutcome] | None:
         if run_id is not None:
             await self.operate(f"runs.{verb}", body={"reason": reason}, run_id=run_id)
-            return ()
-        outcomes: Sequence[OutcomeView] = (
+            return None
+        outcomes: builtins.list[RunOutcome] = (
             await self.operate(f"bulk.{verb}", body=only_given({**plain_filters(filters), "reason": reason}))
         ).items
         return outcomes
 
+    @overload
+    async def pause(self, run_id: str, *, by: str = "", reason: str = "") -> None: ...
+    @overload
+    async def pause(
+        self,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        by: str = "",
+        reason: str = "",
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome]: ...
     async def pause(
         self,
         run_id: str | None = None,
@@ -396,13 +415,19 @@ class RemoteVerbs:
         by: str = "",
         reason: str = "",
         **filters: Unpack[BulkFilters],
-    ) -> Sequence[OutcomeView]:
+    ) -> builtins.list[RunOutcome] | None:
         """Let a run begin nothing more; or all runs of a workflow or of a queue, everything, or the runs that fit.
 
         The server knows by the key who does it. See `Engine.pause`.
         """
         return await self._gate("pause", run_id, workflow, filters, {"reason": reason}, everything=all)
 
+    @overload
+    async def resume(self, run_id: str) -> None: ...
+    @overload
+    async def resume(
+        self, *, workflow: str | None = None, all: bool = False, **filters: Unpack[BulkFilters]
+    ) -> builtins.list[RunOutcome]: ...
     async def resume(
         self,
         run_id: str | None = None,
@@ -410,7 +435,7 @@ class RemoteVerbs:
         workflow: str | None = None,
         all: bool = False,
         **filters: Unpack[BulkFilters],
-    ) -> Sequence[OutcomeView]:
+    ) -> builtins.list[RunOutcome] | None:
         """Let a run go on that is parked or paused; or a workflow, a queue, everything, or the parked runs that fit."""
         return await self._gate("resume", run_id, workflow, filters, None, everything=all)
 
@@ -423,7 +448,7 @@ class RemoteVerbs:
         body: dict[str, Any] | None,
         *,
         everything: bool,
-    ) -> Sequence[OutcomeView]:
+    ) -> builtins.list[RunOutcome] | None:
         given_filters = only_given(filters)
         is_queue = given_filters.keys() == {"queue"} and workflow is None
         is_bulk = bool(given_filters) and not is_queue
@@ -432,19 +457,20 @@ class RemoteVerbs:
             raise InvalidArgumentError(f"engine.{verb}", "run_id", run_id, wanted)
         if is_bulk:
             chosen = plain_filters(given_filters) | (body or {})
-            outcomes: Sequence[OutcomeView] = (
+            outcomes: builtins.list[RunOutcome] = (
                 await self.operate(f"bulk.{verb}", body=only_given({**chosen, "workflow": workflow}))
             ).items
             return outcomes
         if run_id is not None:
             await self.operate(f"runs.{verb}", body=body, run_id=run_id)
-        elif workflow is not None:
+            return None
+        if workflow is not None:
             await self.operate(f"workflows.{verb}", body=body, name=workflow)
         elif is_queue:
             await self.operate(f"queues.{verb}", body=body, name=given_filters["queue"])
         else:
             await self.operate(f"store.{verb}", body=body)
-        return ()
+        return []
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without a step that is in flight."""
@@ -473,7 +499,8 @@ class RemoteVerbs:
         """Delete runs that have ended, for good. See `Engine.purge`; archives are written where the store is."""
         seconds = seconds_of("engine.purge", "older_than", older_than)
         body = only_given({**plain_filters(filters), "older_than": seconds})
-        return msgspec.convert(await self.operate("bulk.purge", body=body), Purge, from_attributes=True)
+        found: Purge = await self.operate("bulk.purge", body=body)
+        return found
 
     def __repr__(self) -> str:
         return f"<Remote {self.url}>"

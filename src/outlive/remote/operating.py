@@ -24,15 +24,14 @@ from outlive._values.audit import AuditCheck, AuditEntry
 from outlive._values.key import ApiKey, NewKey
 from outlive._values.queue import QueueInfo
 from outlive._values.schedule import ScheduleInfo
+from outlive._values.sink import Sink
 from outlive._values.worker import Worker
+from outlive._values.workflow import WorkflowInfo
 from outlive.client.bulk import TreeFilters
 from outlive.client.bulk_operations import BulkProgress
-from outlive.client.events.sinks import Sink
 from outlive.client.finding import Page
 from outlive.client.queues import changeable_limits
 from outlive.errors import InvalidArgumentError
-from outlive.http.operations.events import SinkView
-from outlive.http.operations.workflows import WorkflowView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given, plain_filters, seconds_of
 
@@ -149,18 +148,24 @@ class RemoteEvents:
     def __init__(self, remote: Connection) -> None:
         self._remote = remote
 
-    async def send(self, event_type: str, data: Any = None, **options: Any) -> Sent:
+    async def send(
+        self,
+        event_type: str,
+        data: Any = None,
+        *,
+        id: str | None = None,
+        source: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> Sent:
         """Send an event. See `Events.send`."""
-        body = {"type": event_type, "data": data, **only_given(options)}
-        return msgspec.convert(await self._remote.operate("events.send", body=body), Sent, from_attributes=True)
+        body = {"type": event_type, "data": data, "id": id, "source": source, "headers": headers}
+        found: Sent = await self._remote.operate("events.send", body=body)
+        return found
 
     async def triggers(self) -> list[TriggerInfo]:
         """What starts what."""
-        found = (await self._remote.operate("events.triggers")).items
-        return [
-            TriggerInfo(workflow=it.workflow, version=it.version, events=it.events, webhooks=it.webhooks)
-            for it in found
-        ]
+        items: builtins.list[TriggerInfo] = (await self._remote.operate("events.triggers")).items
+        return items
 
     async def forget(self, workflow: str) -> None:
         """See `Events.forget`."""
@@ -178,11 +183,8 @@ class RemoteEvents:
 
     async def sinks(self) -> list[Sink]:
         """All sinks, by name."""
-        return [Sink(name=it.name, url=it.url, types=tuple(it.types), secret=it.secret) for it in await self._sinks()]
-
-    async def _sinks(self) -> Sequence[SinkView]:
-        found: Sequence[SinkView] = (await self._remote.operate("events.sinks")).items
-        return found
+        items: builtins.list[Sink] = (await self._remote.operate("events.sinks")).items
+        return items
 
 
 class RemoteAudit:
@@ -310,7 +312,7 @@ class RemoteWorkflows:
     def __init__(self, remote: Connection) -> None:
         self._remote = remote
 
-    async def list(self) -> builtins.list[WorkflowView]:
+    async def list(self) -> builtins.list[WorkflowInfo]:
         """See `Workflows.list`."""
-        items: builtins.list[WorkflowView] = (await self._remote.operate("workflows.list")).items
+        items: builtins.list[WorkflowInfo] = (await self._remote.operate("workflows.list")).items
         return items

@@ -12,9 +12,9 @@ from outlive._model import given
 from outlive._model.approval import AnyApproval
 from outlive._model.under_way import StepUnderWay
 from outlive._values.approval import ApprovalRequest
+from outlive._values.dead_letter import DeadLetter
 from outlive._values.event import Event
 from outlive._values.run import Run, Status
-from outlive.client.dead_letters import DeadLetter
 from outlive.client.finding import Page
 from outlive.client.streams import StreamItem
 from outlive.errors import RunParkedError

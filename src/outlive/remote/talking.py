@@ -7,14 +7,12 @@ import builtins
 from datetime import timedelta
 from typing import Any, Unpack
 
-import msgspec
-
 from outlive._journal.plain import plain_json
 from outlive._model import given
 from outlive._model.approval import AnyApproval
 from outlive._values.approval import ApprovalRequest, NewLink
+from outlive._values.dead_letter import DeadLetter
 from outlive._values.failure import stored_failure
-from outlive.client.dead_letters import DeadLetter
 from outlive.client.finding import Filters, Page
 from outlive.errors import AskFailedError, AskTimeoutError
 from outlive.http.wire.runs import AnswerView, NotAnswered
@@ -126,8 +124,8 @@ class RemoteDeadLetters:
 
     async def list(self, run_id: str) -> builtins.list[DeadLetter]:
         """See `DeadLetters.list`."""
-        found = await self._remote.operate("dead_letters.list", run_id=run_id)
-        return [msgspec.convert(it, DeadLetter, from_attributes=True) for it in found.items]
+        items: builtins.list[DeadLetter] = (await self._remote.operate("dead_letters.list", run_id=run_id)).items
+        return items
 
 
 class RemoteLinks:

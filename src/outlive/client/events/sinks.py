@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from outlive._model.trigger import fits
 from outlive._store.contract import CellStore
+from outlive._values.sink import Sink
 from outlive.errors import StoreError
 
 CELL = "@sinks"
-
-
-class Sink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where events of some types are delivered to."""
-
-    name: str
-    url: str
-    types: tuple[str, ...] = ("*",)
-    """The types of events, or patterns as `order.*`."""
-    secret: str | None = None
-    """The name of the secret whose value signs the deliveries; the value is never stored."""
-
-    def wants(self, event_type: str) -> bool:
-        """Whether events of this type are delivered there."""
-        return any(fits(each, event_type) for each in self.types)
 
 
 Sinks = dict[str, Sink]
@@ -60,13 +45,13 @@ async def put_sink(store: CellStore, sink: Sink) -> None:
     await store.change_cell(CELL, change)
 
 
-async def drop_sink(store: CellStore, name: str) -> bool:
-    """Remove a sink; whether there was one."""
+async def drop_sink(store: CellStore, name: str) -> None:
+    """Remove a sink, if there is one."""
 
-    def change(held: bytes | None, _: int) -> tuple[bytes | None, bool]:
+    def change(held: bytes | None, _: int) -> tuple[bytes | None, None]:
         sinks = sinks_in(held)
         if name not in sinks:
-            return held, False
-        return _encode({key: each for key, each in sinks.items() if key != name}), True
+            return held, None
+        return _encode({key: each for key, each in sinks.items() if key != name}), None
 
     return await store.change_cell(CELL, change)

@@ -100,13 +100,13 @@ def _is_newer(mine: Triggers, known: Triggers | None) -> bool:
     return msgspec.structs.replace(mine, at=known.at) != known
 
 
-async def forget(store: Store, workflow: str) -> bool:
-    """Forget the triggers of a workflow that no code has any more; whether there were any."""
+async def forget(store: Store, workflow: str) -> None:
+    """Forget the triggers of a workflow that no code has any more."""
 
-    def change(held: bytes | None, _: int) -> tuple[bytes | None, bool]:
+    def change(held: bytes | None, _: int) -> tuple[bytes | None, None]:
         known = triggers_in(held)
         if workflow not in known:
-            return held, False
-        return _encode({name: each for name, each in known.items() if name != workflow}), True
+            return held, None
+        return _encode({name: each for name, each in known.items() if name != workflow}), None
 
-    return await store.change_cell(CELL, change)
+    await store.change_cell(CELL, change)

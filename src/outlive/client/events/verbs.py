@@ -27,13 +27,14 @@ from outlive._model.trigger import (
     is_pattern,
 )
 from outlive._store.contract import Change, Outcome
+from outlive._values.sink import Sink
 from outlive.client.access import Access
 from outlive.client.acting import doing
 from outlive.client.birth import birth
 from outlive.client.events.delivering import deliver
 from outlive.client.events.library import LibraryTriggers
 from outlive.client.events.matching import Match, Webhook, match
-from outlive.client.events.sinks import Sink, Sinks, drop_sink, put_sink, read_sinks
+from outlive.client.events.sinks import Sinks, drop_sink, put_sink, read_sinks
 from outlive.client.events.triggers import CELL, Known, declared_in, forget, triggers_in
 from outlive.client.placing import Wanted
 from outlive.client.starting import Starter
@@ -128,12 +129,12 @@ class Events:
             if each.all
         ]
 
-    async def forget(self, workflow: str) -> bool:
-        """Start no runs of a workflow whose code is gone for good; whether it had triggers. They come back when a
-        worker starts that has it; a flow of the library is disabled or deleted there instead."""
+    async def forget(self, workflow: str) -> None:
+        """Start no runs of a workflow whose code is gone for good. Its triggers come back when a worker starts that has
+        it; a flow of the library is disabled or deleted there instead."""
         name = given.text("engine.events.forget", "workflow", workflow, like="order")
         with doing("trigger.forget", name):
-            return await forget(self._access.store, name)
+            await forget(self._access.store, name)
 
     # -- Delivering events over HTTP -------------------------------------------------------------------------
 
@@ -164,11 +165,11 @@ class Events:
         with doing("sink.set", sink.name):
             await put_sink(self._access.store, sink)
 
-    async def remove_sink(self, name: str) -> bool:
-        """Deliver nothing more to a sink; whether there was one. Deliveries that are under way fail."""
+    async def remove_sink(self, name: str) -> None:
+        """Deliver nothing more to a sink, if there is one. Deliveries that are under way fail."""
         name = given.text("engine.events.remove_sink", "name", name, like="crm")
         with doing("sink.remove", name):
-            return await drop_sink(self._access.store, name)
+            await drop_sink(self._access.store, name)
 
     async def sinks(self) -> list[Sink]:
         """All sinks, by name."""

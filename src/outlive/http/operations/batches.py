@@ -9,9 +9,9 @@ from msgspec import Meta, Struct, structs
 import outlive.errors as e
 from outlive._define.map import Tolerance
 from outlive._model import Failure as StoredFailure
+from outlive._values.batch import BatchInfo
 from outlive._values.failure import Failure, failure_of
 from outlive._values.run import Status
-from outlive.client.batch import BatchInfo
 from outlive.client.placing import wanted_place
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import check_id, check_workflow, made_id, narrowed_tags, why_of

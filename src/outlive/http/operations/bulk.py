@@ -17,7 +17,9 @@ import outlive.errors as e
 from outlive._define.bulk import BulkVerb
 from outlive._model import TERMINAL
 from outlive._model.instant import instant_of
-from outlive.client.bulk import RunOutcome, side_by_side
+from outlive._values.outcome import RunOutcome
+from outlive._values.purge import Purge
+from outlive.client.bulk import side_by_side
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.http.operation import Call, operation
@@ -32,7 +34,7 @@ from outlive.http.wire.bulk import (
     bulk_filters,
 )
 from outlive.http.wire.page import Done
-from outlive.http.wire.runs import Outcomes, OutcomeView, Purge, PurgeView, Reasoned, Started
+from outlive.http.wire.runs import Outcomes, PurgeRuns, Reasoned, Started
 
 PAGE = 100
 _MICROSECONDS = 1_000_000
@@ -87,7 +89,7 @@ async def unpause_all(call: Call) -> Done:
 
 
 @operation("bulk.purge", "POST", "/bulk/purge", scope="admin", reach="tagged")
-async def purge_runs(call: Call, body: Purge) -> PurgeView:
+async def purge_runs(call: Call, body: PurgeRuns) -> Purge:
     """Delete runs that have ended, with everything of them, for good. At least one filter.
 
     With the header `Idempotency-Key`, at most 1,000 of them.
@@ -96,8 +98,7 @@ async def purge_runs(call: Call, body: Purge) -> PurgeView:
     filters = bounded(call, filters)
     if call.request and not body.dry_run:
         return await _purge_planned(call, body, filters)
-    found = await call.engine.purge(older_than=body.older_than, **filters)
-    return PurgeView(found.found, found.deleted, found.oldest, found.newest, found.counts)
+    return await call.engine.purge(older_than=body.older_than, **filters)
 
 
 # -- In the background -------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ async def for_each(
 ) -> Outcomes:
     """Do something to all runs that fit, each once however often the request is sent."""
     if not call.request or filters.get("dry_run"):
-        return Outcomes([_outcome(it) for it in await verb(**options, **filters) or ()])
+        return Outcomes([_shown(it) for it in await verb(**options, **filters) or ()])
     plan = await call.plans.find(call.request)
     if plan is None:
         chosen = await verb(**options, **(filters | {"dry_run": True})) or ()
@@ -179,26 +180,26 @@ async def for_each(
     return Outcomes([it async for it in side_by_side(plan, lambda run: _done_to(call, run, verb, options))])
 
 
-async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[Any]], options: Any) -> OutcomeView:
-    outcome = RunOutcome(run.id, run.workflow, run.status, done=True)
+async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[Any]], options: Any) -> RunOutcome:
     try:
         if not await call.was_done(run.id):
             await verb(run.id, **options)
     except Exception as error:  # The others are not to wait for this one.
-        return _outcome(RunOutcome(outcome.id, outcome.workflow, outcome.status, error=error))
-    return _outcome(outcome)
+        return _shown(RunOutcome(run.id, run.workflow, run.status, error=type(error).__name__, message=str(error)))
+    return RunOutcome(run.id, run.workflow, run.status, done=True)
 
 
-def _outcome(it: RunOutcome) -> OutcomeView:
-    error = "" if it.error is None else type(it.error).__name__
-    is_ours = isinstance(it.error, e.OutliveError) and not isinstance(it.error, e.StoreError)
-    return OutcomeView(it.id, it.workflow, it.status, it.done, error, str(it.error) if is_ours else "")
+def _shown(it: RunOutcome) -> RunOutcome:
+    """An outcome without what an error says of this server and its store."""
+    kind = getattr(e, it.error, Exception) if it.error else e.OutliveError
+    is_ours = issubclass(kind, e.OutliveError) and not issubclass(kind, e.StoreError)
+    return it if is_ours else msgspec.structs.replace(it, message="")
 
 
 # -- Deleting ---------------------------------------------------------------------------------------------------
 
 
-async def _purge_planned(call: Call, body: Purge, filters: dict[str, Any]) -> PurgeView:
+async def _purge_planned(call: Call, body: PurgeRuns, filters: dict[str, Any]) -> Purge:
     """Delete the runs that this request chose when it came first."""
     if body.limit > RUNS_MAX:
         wanted = f"with an Idempotency-Key, at most {RUNS_MAX:,}; send more of them"
@@ -211,10 +212,10 @@ async def _purge_planned(call: Call, body: Purge, filters: dict[str, Any]) -> Pu
     ends = sorted(run.finished_at for run in plan)
     counts = Counter(f"{run.workflow} {run.status}" for run in plan)
     oldest, newest = (instant_of(ends[0]), instant_of(ends[-1])) if ends else (None, None)
-    return PurgeView(len(plan), deleted, oldest, newest, dict(sorted(counts.items())))
+    return Purge(len(plan), deleted, oldest, newest, dict(sorted(counts.items())))
 
 
-async def _ended_before(call: Call, body: Purge, filters: dict[str, Any]) -> list[PlannedRun]:
+async def _ended_before(call: Call, body: PurgeRuns, filters: dict[str, Any]) -> list[PlannedRun]:
     """The runs that fit and ended long enough ago, the oldest first."""
     before = call.view.now() - round(body.older_than * _MICROSECONDS)
     wanted = {name: value for name, value in filters.items() if name not in ("limit", "dry_run")}

@@ -25,6 +25,7 @@ from outlive.http.problem import Problem
 from outlive.http.sse import Cursor
 from outlive.http.wire.page import SEQ_MAX, Json, Limit, WaitQuery, tags_of
 from outlive.http.wire.runs import (
+    DeadLettersList,
     HistoryQuery,
     HistoryView,
     NotEnded,
@@ -34,8 +35,6 @@ from outlive.http.wire.runs import (
     RunsList,
     RunsPage,
     RunsPageQuery,
-    SetAsideList,
-    SetAsideView,
     Started,
     StartRun,
     WhyView,
@@ -241,15 +240,10 @@ async def published(call: Call, run_id: str) -> PublishedView:
 
 
 @operation("dead_letters.list", "GET", "/runs/{run_id}/dead-letters", scope="viewer", reach="run", raises=MISSING)
-async def set_aside(call: Call, run_id: str) -> SetAsideList:
+async def list_dead_letters(call: Call, run_id: str) -> DeadLettersList:
     """Messages that the code of a run, and of its children, could not read, oldest first."""
     found = await call.engine.dead_letters.list(run_id)
-    return SetAsideList(
-        [
-            SetAsideView(it.id, it.run_id, it.kind, it.name, it.reason, it.at, call.view.field(it.name, it.value))
-            for it in found
-        ]
-    )
+    return DeadLettersList([structs.replace(it, value=call.view.field(it.name, it.value)) for it in found])
 
 
 # -- What many operations need ----------------------------------------------------------------------------------

@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
 import outlive.errors as e
-from outlive.client.definitions import WorkflowInfo
+from outlive._values.workflow import WorkflowInfo
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_workflow
 from outlive.http.wire.page import Done, Name
 from outlive.http.wire.runs import Reasoned
 
 
-class WorkflowView(Struct, frozen=True):
-    """One workflow in one version."""
-
-    name: str
-    version: int
-    arguments: dict[str, Any] | None
-    """The JSON Schema of its arguments, an object by name; null until a worker has described it."""
-    result: dict[str, Any] | None
-    """The JSON Schema of its result; null if it can be anything."""
-    workers: int
-    """How many live workers can run it."""
-
-
 class WorkflowsList(Struct, frozen=True):
     """Workflows."""
 
-    items: list[WorkflowView]
+    items: list[WorkflowInfo]
 
 
 @operation("workflows.list", "GET", "/workflows", scope="viewer", reach="code")
 async def list_workflows(call: Call) -> WorkflowsList:
     """Every workflow that workers have described, in every version, with the schemas of its arguments and result."""
-    return WorkflowsList([_view(it) for it in await call.engine.workflows.list() if call.principal.may_see(it.name)])
+    return WorkflowsList([it for it in await call.engine.workflows.list() if call.principal.may_see(it.name)])
 
 
 @operation("workflows.get", "GET", "/workflows/{name}", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
 async def get_workflow(call: Call, name: Name) -> WorkflowsList:
     """The versions of one workflow."""
     check_workflow(call, name)
-    found = [_view(it) for it in await call.engine.workflows.list() if it.name == name]
+    found = [it for it in await call.engine.workflows.list() if it.name == name]
     if not found:
         raise e.UnknownWorkflowError(name, None, [], [])
     return WorkflowsList(found)
@@ -63,7 +48,3 @@ async def resume_workflow(call: Call, name: Name) -> Done:
     check_workflow(call, name)
     await call.engine.resume(workflow=name)
     return Done(name)
-
-
-def _view(it: WorkflowInfo) -> WorkflowView:
-    return WorkflowView(it.name, it.version, it.arguments, it.result, it.workers)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from outlive._values.dead_letter import DeadLetter
 from outlive._values.event import PAYLOAD_BYTES_MAX, Event
 from outlive._values.failure import Failure
+from outlive._values.outcome import RunOutcome
 from outlive._values.run import Run, Status
 from outlive.client.finding import Filters, Page
 from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seconds, Seq, Text, tags_of
@@ -218,7 +219,7 @@ class ForkRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Text = ""
 
 
-class Purge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PurgeRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which runs to delete for good."""
 
     older_than: Seconds = 3600.0
@@ -314,33 +315,10 @@ class NotAnswered(Struct, frozen=True):
     why: str
 
 
-class OutcomeView(Struct, frozen=True):
-    """What became of one of many runs."""
-
-    id: str
-    workflow: str
-    status: Status
-    """What it was before."""
-    done: bool
-    error: str
-    """The name of the error, if it was not done."""
-    detail: str
-
-
 class Outcomes(Struct, frozen=True):
     """What became of many runs."""
 
-    items: list[OutcomeView]
-
-
-class PurgeView(Struct, frozen=True):
-    """What was found, and what was deleted."""
-
-    found: int
-    deleted: int
-    oldest: datetime | None
-    newest: datetime | None
-    counts: dict[str, int]
+    items: list[RunOutcome]
 
 
 class PublishedView(Struct, frozen=True):
@@ -350,22 +328,10 @@ class PublishedView(Struct, frozen=True):
     fields: dict[str, Json]
 
 
-class SetAsideView(Struct, frozen=True):
-    """A message that the code of a run could not read."""
-
-    id: str
-    run_id: str
-    kind: Literal["signal", "decision", "promise"]
-    name: str
-    reason: str
-    at: datetime
-    value: Json
-
-
-class SetAsideList(Struct, frozen=True):
+class DeadLettersList(Struct, frozen=True):
     """Messages that could not be read."""
 
-    items: list[SetAsideView]
+    items: list[DeadLetter]
 
 
 # -- From values of ours ----------------------------------------------------------------------------------------
