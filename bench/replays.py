@@ -41,6 +41,7 @@ from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Change
 from outlive.engine.url import store_for
 from outlive.testing import TestEngine
+from outlive.types import WorkerOptions
 
 TURNS = (200, 1_000, 2_000, 5_000, 10_000)
 TURN_BYTES = 5_000
@@ -192,7 +193,7 @@ async def lengths(url: str, store: str) -> None:
     for turns in TURNS:
         await write(url, f"talk{turns}", 2, await record_talk(turns))
     cost: dict[int, float] = {}
-    async with outlive.Engine(url, poll_seconds=60, name="bench") as engine:
+    async with outlive.Engine(url, poll_seconds=60, worker=WorkerOptions(name="bench")) as engine:
         for turns in TURNS:
             cpu = []
             for number in range(2):
@@ -211,7 +212,7 @@ async def lengths(url: str, store: str) -> None:
 async def neighbours(url: str, store: str) -> None:
     """The rate of short runs, around and during replays of long ones."""
     await write(url, "long", LONG_RUNS, await record_talk(LONG_TURNS))
-    async with outlive.Engine(url, poll_seconds=60, name="bench") as engine:
+    async with outlive.Engine(url, poll_seconds=60, worker=WorkerOptions(name="bench")) as engine:
         done, is_over = 0, False
 
         async def lane() -> None:
@@ -253,7 +254,7 @@ async def large(url: str, store: str) -> None:
     """One list for many steps, in a worker that has just begun."""
     events, blob = await record_rows()
     await write(url, "rows", 1, events, blob)
-    async with outlive.Engine(url, poll_seconds=60, name="bench") as engine:
+    async with outlive.Engine(url, poll_seconds=60, worker=WorkerOptions(name="bench")) as engine:
         loop = Loop()
         with loop.watched():
             cpu_at, at = time.process_time(), time.perf_counter()

@@ -25,6 +25,7 @@ import outlive
 from bench.database import fresh, postgres
 from bench.meter import STEPS_PER_RUN
 from bench.outlive_side import ten_steps
+from outlive.types import WorkerOptions
 
 FIRST_AT = 1_700_000_000_000_000
 EVENTS = 3
@@ -95,7 +96,7 @@ def engine_for(url: str, *, deletes: bool, rate: int | None = None) -> outlive.E
     """An engine with retention or without."""
     keep = [outlive.retention.Keep("order", succeeded=timedelta(hours=1))] if deletes else []
     limits = outlive.limits.Limits() if rate is None else outlive.limits.Limits(deletes_per_second_max=rate)
-    return outlive.Engine(url, retention=keep, limits=limits, tune=False)
+    return outlive.Engine(url, retention=keep, limits=limits, worker=WorkerOptions(tune=False))
 
 
 def size_of(path: Path) -> int:

@@ -31,6 +31,7 @@ from outlive._store.contract import Store
 from outlive._store.schedules import ScheduleChange
 from outlive.client.schedules.deciding import first_look
 from outlive.engine.url import store_for
+from outlive.types import WorkerOptions
 
 SCHEDULES = 10_000
 ZONE = "Europe/Stockholm"
@@ -48,7 +49,7 @@ async def scheduled(day: str) -> str:
 
 async def work(url: str) -> None:
     """A worker, until it is killed."""
-    async with outlive.Engine(url, lease_seconds=30):
+    async with outlive.Engine(url, worker=WorkerOptions(lease_seconds=30)):
         print("ready", flush=True)
         await asyncio.get_running_loop().create_future()
 

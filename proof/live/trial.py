@@ -65,7 +65,7 @@ class Trial:
         """The environment of every process of the application."""
         return {
             "OUTLIVE_STORE": self.store,
-            "OUTLIVE_LEASE_SECONDS": f"{LEASE_SECONDS:g}",
+            "OUTLIVE_WORKER_LEASE_SECONDS": f"{LEASE_SECONDS:g}",
             "INVOICES_WEB": f"http://127.0.0.1:{self.ports.webs[0]}",
             "INVOICES_BANK": f"http://127.0.0.1:{self.ports.bank}",
             "INVOICES_MAILER": f"http://127.0.0.1:{self.ports.mailer}",

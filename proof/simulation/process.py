@@ -22,6 +22,7 @@ from outlive._runtime.environment import Environment, ReplayPace
 from outlive._runtime.session.sessions import WorkerSessions
 from outlive.engine import Engine
 from outlive.errors import StoreUnavailableError
+from outlive.types import WorkerOptions
 from proof.simulation.clock import SimulatedClock
 from proof.simulation.leases import SimulatedLeases
 from proof.simulation.ledger import Ledger
@@ -82,7 +83,7 @@ class SimulatedEngine(Engine):
         leases: NewLeases,
         **options: Any,
     ) -> None:
-        super().__init__("memory:", tune=False, clock=clock, **options)
+        super().__init__("memory:", clock=clock, **options)
         self._store: Any = link
         self._overlaps = overlaps
         self._replayed_rows = replayed_rows
@@ -92,7 +93,7 @@ class SimulatedEngine(Engine):
     @property
     def _worker_name(self) -> str:
         """Not that of the real process, which differs from one play of a seed to the next."""
-        return self._name or self._process_name
+        return self._worker.name or self._process_name
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:
         assert self._committer is not None
@@ -150,6 +151,16 @@ class Process:
         """Begin to live."""
         self.loop.call_soon(lambda: self.loop.kept.append(self.loop.create_task(self._boot(), name="boot")))
 
+    def _worker_options(self) -> WorkerOptions:
+        return WorkerOptions(
+            name=self.name.partition(".")[0] if self._parts.is_named else None,
+            lease_seconds=self._parts.lease_seconds,
+            grace_seconds=1.0,
+            schedules=self._parts.has_schedules,
+            flows=False,
+            tune=False,
+        )
+
     async def _boot(self) -> None:
         while True:
             link = Link(self._parts.world, self._parts.weather, self._parts.server, self.loop)
@@ -158,18 +169,13 @@ class Process:
                 self.clock,
                 process_name=self.name,
                 registry=self._registry,
-                worker=self.has_worker,
-                lease_seconds=self._parts.lease_seconds,
+                worker=self.has_worker and self._worker_options(),
                 poll_seconds=self._parts.poll_seconds if self.has_worker else CLIENT_POLL_SECONDS,
-                grace_seconds=1.0,
                 limits=self._parts.limits,
                 overlaps=self._parts.overlaps,
                 replayed_rows=self._parts.replayed_rows,
                 retention=self._parts.retention if self.has_worker else (),
-                schedules=self._parts.has_schedules,
-                flows=False,
                 leases=self._new_leases,
-                name=self.name.partition(".")[0] if self._parts.is_named and self.has_worker else None,
             )
             self._kept.append(engine)
             try:

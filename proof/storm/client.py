@@ -24,6 +24,7 @@ import outlive
 from outlive import errors
 from outlive.testing.child_process import log_to_stderr, until_asked_to_stop
 from outlive.testing.line_file import read
+from outlive.types import WorkerOptions
 from proof.storm import steps
 from proof.storm.acks import Ack, AckLog
 from proof.storm.insistence import entered, insist
@@ -240,8 +241,8 @@ async def main(
 ) -> None:
     """Be a client until asked to stop, killed, or, draining, done."""
     known = read(acks, Ack)
-    work: dict[str, Any] = {"worker": False} if lease_seconds is None else {"lease_seconds": lease_seconds}
-    async with entered(url, **work) as engine, entered(url, worker=False) as other:
+    worker = lease_seconds is not None and WorkerOptions(lease_seconds=lease_seconds)
+    async with entered(url, worker=worker) as engine, entered(url, worker=False) as other:
         client = Client(engine, AckLog(acks), seed, known, other)
         driving = asyncio.create_task(client.run(open_max=open_max, is_draining=is_draining))
         asking = asyncio.create_task(until_asked_to_stop())

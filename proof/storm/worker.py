@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 
 from outlive.testing.child_process import log_to_stderr, until_asked_to_stop
+from outlive.types import WorkerOptions
 from proof.storm.effects import mark_ready
 from proof.storm.insistence import entered
 from proof.storm.program import program, relay
@@ -29,7 +30,7 @@ async def work(url: str, *, lease_seconds: float) -> None:
 
 
 async def _work(url: str, lease_seconds: float, is_ready: asyncio.Event, asking: asyncio.Task[None]) -> None:
-    async with entered(url, lease_seconds=lease_seconds) as engine:
+    async with entered(url, worker=WorkerOptions(lease_seconds=lease_seconds)) as engine:
         is_ready.set()
         mark_ready()
         telling = asyncio.create_task(keep_tally(engine.counters))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from outlive._model.published import REMOVED
     from outlive._model.queue import QueueLimits, RateTier
     from outlive._model.schedule import Schedule
+    from outlive._model.worker import WorkerOptions
     from outlive._store.handle import SyncTx, Tx
     from outlive._values.batch import BatchItem
     from outlive._values.count import Count
@@ -70,6 +71,7 @@ __all__ = [
     "Wait",
     "WaitingKey",
     "Worker",
+    "WorkerOptions",
     "Workflow",
 ]
 
@@ -107,6 +109,7 @@ _HOMES = {
     "Wait": "outlive._values.run",
     "WaitingKey": "outlive._values.queue",
     "Worker": "outlive._values.worker",
+    "WorkerOptions": "outlive._model.worker",
     "Workflow": "outlive._define.workflow",
 }
 

@@ -172,7 +172,7 @@ def test_service_that_has_ended_leaves_signals_to_its_process(command: str) -> N
 @pytest.mark.parametrize("made", ["outlive.Engine('sqlite:x.db', {})", "lambda: outlive.Engine('sqlite:x.db', {})"])
 def test_an_engine_of_the_program_brings_its_own_settings(made: str) -> None:
     """A store or leases beside its own are refused, and so is one that has no worker."""
-    own = write("own_app.py", f"import outlive\nmine = {made.format('grace_seconds=1')}")
+    own = write("own_app.py", f"import outlive\nmine = {made.format('poll_seconds=1')}")
     idle = write("idle_app.py", f"import outlive\nmine = {made.format('worker=False')}")
 
     refused = worker(f"{own}:mine", "--store", "sqlite:y.db", "--lease", "none")
@@ -189,7 +189,11 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
         seen.append(worker_settings_of(engine))
 
     monkeypatch.setattr(importlib.import_module("outlive.cli.worker"), "work", work)
-    app = write("named_app.py", "import outlive\nmine = outlive.Engine('sqlite:x.db', name='one', grace_seconds=1)")
+    app = write(
+        "named_app.py",
+        "import outlive\noptions = outlive.types.WorkerOptions(name='one', grace_seconds=1)\n"
+        "mine = outlive.Engine('sqlite:x.db', worker=options)",
+    )
 
     options = ["--name", "two", "--grace", "3", "--lease-seconds", "7", "--no-exit-when-stalled"]
     assert [0, 0] == [worker(f"{app}:mine").exit_code, worker(f"{app}:mine", *options).exit_code]

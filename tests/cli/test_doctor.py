@@ -22,6 +22,7 @@ from outlive.engine.diagnosis import diagnose
 from outlive.engine.url import store_for
 from outlive.testing.conformance.builders import begin, hire
 from outlive.testing.postgres import USER, PostgresServer
+from outlive.types import WorkerOptions
 from tests.engine.inside import reporter_of, store_of
 from tests.engine.support import in_time, stage
 
@@ -178,7 +179,7 @@ async def test_a_step_that_hangs_is_named(url: str, beat: int | None, level: str
     is redacted. One that shows signs of life is well, however long it lasts."""
     (folder / "outlive.toml").write_text('redact = ["card"]\n')
     stage.clear()
-    async with outlive.Engine(url, name="w1") as engine:
+    async with outlive.Engine(url, worker=WorkerOptions(name="w1")) as engine:
         run = await engine.start(doctored_order, 7, id="order-7")
         await stage.gate("doctored").reached()
         assert worst(await found(url)) <= {"durability"}
@@ -201,7 +202,7 @@ async def test_a_step_that_hangs_is_named(url: str, beat: int | None, level: str
 async def test_many_steps_that_hang_are_counted_and_the_oldest_named(url: str) -> None:
     """With a configuration that cannot be read nothing is shown of their values: it could say that they are secret."""
     stage.clear()
-    async with outlive.Engine(url, name="w1") as engine:
+    async with outlive.Engine(url, worker=WorkerOptions(name="w1")) as engine:
         runs = [await engine.start(doctored_order, number, id=f"order-{number}") for number in range(8)]
         for _ in runs:
             await stage.gate("doctored").reached()
@@ -324,7 +325,7 @@ def test_a_backup_is_advised_only_for_a_file_that_is_damaged(
 
 def test_mistakes_of_the_configuration_are_problems(folder: Path) -> None:
     """All of them, and the answer for programs has a number."""
-    (folder / "outlive.toml").write_text('store = "memory:"\n[lease]\nsecnds = 1\n', "utf-8")
+    (folder / "outlive.toml").write_text('store = "memory:"\n[worker]\nlease_secnds = 1\n', "utf-8")
 
     code, text = ask("doctor", "--json", OUTLIVE_LIMITS_THREADS_MAX="0")
 

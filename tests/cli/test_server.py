@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 import outlive
 from outlive.cli import main
 from outlive.engine import Engine
+from outlive.types import WorkerOptions
 from tests.cli.serving import served
 
 Both = Callable[..., Any]
@@ -67,7 +68,10 @@ def give(*args: str, **env: str | None) -> Result:
 async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
     """Lists, one run with its timeline, its history, and what it waits for."""
     url = f"sqlite:{tmp_path / 'served.db'}"
-    async with Engine(url, name="anvil", schedules=False, flows=False) as engine, served(engine) as address:
+    async with (
+        Engine(url, worker=WorkerOptions(name="anvil", schedules=False, flows=False)) as engine,
+        served(engine) as address,
+    ):
         failed = await engine.start(cli_served, 13, id="f-1", tags={"tenant": "a"})
         with pytest.raises(outlive.errors.RunFailedError):
             await failed.result()
@@ -106,7 +110,10 @@ async def test_commands_give_the_same_answers_over_http(tmp_path: Path) -> None:
 async def test_a_store_is_looked_after_over_http(tmp_path: Path) -> None:
     """Workers, queues, schedules, runs that do not move, the audit log and keys: the same answers as from the store."""
     url = f"sqlite:{tmp_path / 'kept.db'}"
-    async with Engine(url, name="anvil", schedules=False, flows=False) as engine, served(engine) as address:
+    async with (
+        Engine(url, worker=WorkerOptions(name="anvil", schedules=False, flows=False)) as engine,
+        served(engine) as address,
+    ):
 
         async def both(*args: str) -> Any:
             stored = await asyncio.to_thread(give, *args, "--json", OUTLIVE_STORE=url)
@@ -173,7 +180,7 @@ def _steady(found: Any) -> Any:
 async def test_a_person_acts_over_http(tmp_path: Path) -> None:
     """Signals, decides, pauses and cancels; what the server refuses is one line."""
     url = f"sqlite:{tmp_path / 'acted.db'}"
-    async with Engine(url, schedules=False, flows=False) as engine, served(engine) as address:
+    async with Engine(url, worker=WorkerOptions(schedules=False, flows=False)) as engine, served(engine) as address:
 
         async def say(*args: str) -> Result:
             return await asyncio.to_thread(give, *args, OUTLIVE_SERVER=address)
@@ -262,7 +269,7 @@ async def test_the_library_of_flows_is_kept_over_http(tmp_path: Path, monkeypatc
         Path(f"{factor}.yaml").write_text(CLI_FLOW.format(factor=factor))
     Path("bad.yaml").write_text(CLI_FLOW.format(factor=2).replace("use: noop", "uses: noop"))
     url, name = "sqlite:flows.db", "cli-served-flow"
-    async with Engine(url, schedules=False) as engine, served(engine) as address:
+    async with Engine(url, worker=WorkerOptions(schedules=False)) as engine, served(engine) as address:
 
         async def say(*args: str, code: int = 0) -> Result:
             result = await asyncio.to_thread(give, "flows", *args, OUTLIVE_SERVER=address)

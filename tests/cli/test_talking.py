@@ -17,6 +17,7 @@ import outlive
 from outlive._define.registry import REGISTRY
 from outlive.cli import main
 from outlive.engine import Engine
+from outlive.types import WorkerOptions
 
 Say = Callable[..., Awaitable[Result]]
 
@@ -43,7 +44,7 @@ async def talked(order: str) -> list[str]:
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     """A worker on a file."""
-    async with Engine(f"sqlite:{tmp_path / 'talk.db'}", schedules=False, flows=False) as engine:
+    async with Engine(f"sqlite:{tmp_path / 'talk.db'}", worker=WorkerOptions(schedules=False, flows=False)) as engine:
         yield engine
 
 

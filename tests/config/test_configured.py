@@ -20,17 +20,18 @@ from outlive.config.setting import BY_NAME, SETTINGS
 from outlive.errors import InvalidSettingsError, SettingsError
 from outlive.http import ApiLimits
 from outlive.http.server import new_server
+from outlive.types import WorkerOptions
 from tests.engine.inside import worker_settings_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"
 FILE = """
 store = "postgresql://ann:geheim@db/shop"
 
-[lease]
-seconds = 33
+[worker]
+lease_seconds = 33
 
 [limits]
-threads_max = 4
+threads_max = 40
 
 [flows.http]
 allow_hosts = ["api.internal"]
@@ -55,9 +56,9 @@ async def test_an_engine_takes_the_configuration(folder: Path, monkeypatch: pyte
     (folder / "outlive.toml").write_text(FILE, "utf-8")
     monkeypatch.setenv("OUTLIVE_WORKER_NAME", "web-1")
 
-    engine = outlive.Engine.configured(url="memory:", grace_seconds=1)
+    engine = outlive.Engine.configured(url="memory:", limits=Limits(threads_max=4))
 
-    assert worker_settings_of(engine) == ("web-1", 1, 33, False)
+    assert worker_settings_of(engine) == ("web-1", 5, 33, False)
     assert (engine.url, engine.limits.threads_max) == ("memory:", 4)
     async with engine:
         assert (await engine.health()).is_ready
@@ -77,7 +78,7 @@ def test_an_engine_without_a_store_is_refused(folder: Path) -> None:
     with pytest.raises(InvalidSettingsError, match="no store is named"):
         outlive.Engine.configured()
     (folder / "outlive.toml").write_text(
-        'store = "foo:x"\n[lease]\nkind = "moon"\n[flows]\nhtp = 1\n[flows.shell.x]\nargv = []\nsecond_max = 3\n'
+        'store = "foo:x"\n[worker]\nlease = "moon"\n[flows]\nhtp = 1\n[flows.shell.x]\nargv = []\nsecond_max = 3\n'
         "[flows.profiles.dev.docker.y]\n",
         "utf-8",
     )
@@ -88,7 +89,7 @@ def test_an_engine_without_a_store_is_refused(folder: Path) -> None:
     found = {problem.setting: problem for problem in caught.value.problems}
     assert {name: problem.place.partition(":")[2] for name, problem in found.items()} == {
         "store": "1",
-        "lease.kind": "3",
+        "worker.lease": "3",
         "flows.htp": "5",
         "flows.shell.x.argv": "7",
         "flows.shell.x.second_max": "8",
@@ -109,15 +110,15 @@ def test_config_show_says_where_each_value_comes_from(folder: Path) -> None:
     """For people and for programs; no password is shown."""
     (folder / "outlive.toml").write_text(FILE, "utf-8")
 
-    code, table = ask("config", "show", OUTLIVE_LEASE_SECONDS="44")
-    _, given = ask("config", "show", "--given", "--json", OUTLIVE_LEASE_SECONDS="44")
+    code, table = ask("config", "show", OUTLIVE_WORKER_LEASE_SECONDS="44")
+    _, given = ask("config", "show", "--given", "--json", OUTLIVE_WORKER_LEASE_SECONDS="44")
 
     assert (code, len(table.splitlines())) == (0, 1 + sum("*" not in it.name for it in SETTINGS) + 3)
     rows = {row["setting"]: (row["value"], row["from"]) for row in json.loads(given)["settings"]}
     assert rows == {
         "store": ("postgresql://ann:***@db/shop", "outlive.toml:2"),
-        "lease.seconds": (44.0, "OUTLIVE_LEASE_SECONDS"),
-        "limits.threads_max": (4, "outlive.toml:8"),
+        "worker.lease_seconds": (44.0, "OUTLIVE_WORKER_LEASE_SECONDS"),
+        "limits.threads_max": (40, "outlive.toml:8"),
         "flows.http.allow_hosts": (["api.internal"], "outlive.toml"),
         "flows.shell.report.argv": (["report"], "outlive.toml"),
         "flows.shell.report.env.TOKEN": ("***", "outlive.toml"),
@@ -131,14 +132,14 @@ def test_config_check_finds_everything(folder: Path) -> None:
     assert ask("config", "check") == (0, "outlive.toml: 1 setting, no mistake\n")
     assert ask("workers", "list") == (2, "Error: there is no file none.db\n")
 
-    code, said = ask("config", "check", OUTLIVE_LEASE_SECONDS="0", OUTLIVE_LOGGING_LEVEL="loud")
+    code, said = ask("config", "check", OUTLIVE_WORKER_LEASE_SECONDS="0", OUTLIVE_LOG_LEVEL="loud")
 
     assert (code, len(said.splitlines())) == (1, 2)
-    code, listed = ask("config", "check", "--json", OUTLIVE_LEASE_SECONDS="0")
-    assert (code, json.loads(listed)["problems"][0]["place"]) == (1, "OUTLIVE_LEASE_SECONDS")
-    code, said = ask("workers", "list", OUTLIVE_LEASE_SECONDS="0", OUTLIVE_LOGGING_LEVEL="loud")
+    code, listed = ask("config", "check", "--json", OUTLIVE_WORKER_LEASE_SECONDS="0")
+    assert (code, json.loads(listed)["problems"][0]["place"]) == (1, "OUTLIVE_WORKER_LEASE_SECONDS")
+    code, said = ask("workers", "list", OUTLIVE_WORKER_LEASE_SECONDS="0", OUTLIVE_LOG_LEVEL="loud")
     assert (code, "the configuration has 2 mistakes" in said) == (2, True)
-    assert ask("workers", "list", "--store", "sqlite:a.db", OUTLIVE_LEASE_SECONDS="0") == (
+    assert ask("workers", "list", "--store", "sqlite:a.db", OUTLIVE_WORKER_LEASE_SECONDS="0") == (
         2,
         "Error: there is no file a.db\n",
     )
@@ -165,14 +166,11 @@ def test_defaults_are_those_of_the_engine() -> None:
     """The table is what people read; the engine and its classes are what counts."""
     engine = {name: it.default for name, it in inspect.signature(outlive.Engine).parameters.items()}
     for setting in SETTINGS:
-        table, _, name = setting.name.rpartition(".")
-        if table == "worker":
-            assert setting.default == engine[name], setting.name
-    assert (BY_NAME["lease.kind"].default, BY_NAME["lease.seconds"].default) == (
-        engine["lease"],
-        engine["lease_seconds"],
-    )
-    for owner, table in ((Limits, "limits"), (Recovery, "recovery")):
+        if setting.name in engine:
+            assert setting.default == engine[setting.name], setting.name
+    for each in fields(WorkerOptions):
+        assert BY_NAME[f"worker.{each.name}"].default == each.default, each.name
+    for owner, table in ((Limits, "limits"), (Recovery, "recovery"), (WorkerOptions, "worker")):
         own = {f"{table}.{field.name}" for field in fields(owner)}
         assert own == {setting.name for setting in SETTINGS if setting.name.startswith(f"{table}.")}
 

@@ -14,6 +14,7 @@ from outlive.config.reading import read_settings
 from outlive.config.settings import Given, Settings
 from outlive.errors import ConfigurationError, InvalidSettingsError
 from outlive.errors.program import SettingProblem
+from outlive.types import WorkerOptions
 
 Write = Callable[..., Path]
 
@@ -46,18 +47,18 @@ def mistakes(**environ: str) -> list[str]:
 
 def test_a_flag_wins_over_a_variable_and_that_over_the_file(write: Write) -> None:
     """And each value says where it comes from."""
-    write('store = "memory:"\n[lease]\nseconds = 20\n[worker]\npoll_seconds = 1\ngrace_seconds = 2\n')
+    write('store = "memory:"\npoll_seconds = 1\n[worker]\nlease_seconds = 20\n\ngrace_seconds = 2\n')
 
     settings = read_settings(
-        environ={"OUTLIVE_LEASE_SECONDS": "30", "OUTLIVE_WORKER_POLL_SECONDS": "2"},
-        flags={"lease.seconds": Given(40, "--lease-seconds")},
+        environ={"OUTLIVE_WORKER_LEASE_SECONDS": "30", "OUTLIVE_POLL_SECONDS": "2"},
+        flags={"worker.lease_seconds": Given(40, "--lease-seconds")},
     )
 
-    assert [settings[name] for name in ("lease.seconds", "worker.poll_seconds", "worker.grace_seconds")] == [40, 2, 2]
-    assert settings.place("lease.seconds") == "--lease-seconds"
-    assert settings.place("worker.poll_seconds") == "OUTLIVE_WORKER_POLL_SECONDS"
+    assert [settings[name] for name in ("worker.lease_seconds", "poll_seconds", "worker.grace_seconds")] == [40, 2, 2]
+    assert settings.place("worker.lease_seconds") == "--lease-seconds"
+    assert settings.place("poll_seconds") == "OUTLIVE_POLL_SECONDS"
     assert settings.place("worker.grace_seconds") == "outlive.toml:6"
-    assert (settings.place("lease.kind"), settings["lease.kind"]) == ("default", "store")
+    assert (settings.place("worker.lease"), settings["worker.lease"]) == ("default", "store")
 
 
 def test_what_is_set_becomes_options_of_the_engine(write: Write) -> None:
@@ -67,11 +68,13 @@ def test_what_is_set_becomes_options_of_the_engine(write: Write) -> None:
         "[recovery]\nstale_after = 3\n"
     )
 
-    options = read(OUTLIVE_WORKER_QUEUES="emails, default", OUTLIVE_RETRY_ATTEMPTS="none", OUTLIVE_LEASE_SECONDS="")
-    flag = read(OUTLIVE_WORKER_SCHEDULES="off").engine_options()["schedules"]
+    options = read(
+        OUTLIVE_WORKER_QUEUES="emails, default", OUTLIVE_RETRY_ATTEMPTS="none", OUTLIVE_WORKER_LEASE_SECONDS=""
+    )
+    flag = read(OUTLIVE_WORKER_SCHEDULES="off").engine_options()["worker"].schedules
 
     assert options.engine_options() == {
-        "queues": ("emails", "default"),
+        "worker": WorkerOptions(queues=["emails", "default"]),
         "retention": [Keep(succeeded=7 * 86_400), Keep("shop.order", failed=84 * 86_400)],
         "recovery": Recovery(stale_after=3),
         "retry": Retry(attempts=None),
@@ -82,25 +85,26 @@ def test_what_is_set_becomes_options_of_the_engine(write: Write) -> None:
 def test_all_mistakes_are_reported_with_their_places(write: Write) -> None:
     """In files with lines, in variables by name; a name that was misspelt gets a suggestion."""
     write(
-        'lease_seconds = 3\n[lease]\nsecnds = 4\nseconds = "0.5s"\n\n[limits]\nthreads_max = [\n  1,\n]\n'
-        'limits = 5\n[worker]\nqueues = "emails"\n[logging]\nlevel = "loud"\n[retention]\nfailed = "1m"\n'
+        'exit_when_stalled = 3\n[worker]\nlease_secnds = 4\nlease_seconds = "0.5s"\n\n'
+        "[limits]\nthreads_max = [\n  1,\n]\n"
+        'limits = 5\n[server]\nport = "x"\n[log]\nlevel = "loud"\n[retention]\nfailed = "1m"\n'
         "[recovery]\nenabled = 1\n[nothing.like.it]\n"
     )
 
-    found = mistakes(OUTLIVE_STOR="memory:", OUTLIVE_LIMITS_THREADS_MAX="many", OUTLIVE_LEASE="x")
+    found = mistakes(OUTLIVE_STOR="memory:", OUTLIVE_LIMITS_THREADS_MAX="many", OUTLIVE_WORKER_LESE="x")
 
     assert [line.partition(": ")[0] for line in found] == [
         *(f"outlive.toml:{line}" for line in (1, 3, 4, 7, 10, 12, 14, 16, 18, 19)),
-        "OUTLIVE_LEASE",
         "OUTLIVE_LIMITS_THREADS_MAX",
         "OUTLIVE_STOR",
+        "OUTLIVE_WORKER_LESE",
     ]
-    assert "lease_seconds: there is no such setting; did you mean lease.seconds?" in found[0]
-    assert "did you mean lease.seconds?" in found[1]
+    assert "exit_when_stalled: there is no such setting; did you mean worker.exit_when_stalled?" in found[0]
+    assert "did you mean worker.lease_seconds?" in found[1]
     assert "'0.5s' cannot work: it is too short; give at least 1" in found[2]
     assert "[1] cannot work: give a whole number from 1 on, for example threads_max = 1" in found[3]
     assert "give true or false" in found[8]
-    assert found[-1].endswith("did you mean OUTLIVE_STORE?")
+    assert found[-2].endswith("did you mean OUTLIVE_STORE?")
 
 
 def test_an_address_of_a_proxy_is_checked_with_all_other_settings(write: Write) -> None:
@@ -131,7 +135,7 @@ def test_values_that_do_not_go_together_are_named_beside_other_mistakes(write: W
     """Except those of a table that has one: what is meant for it is not known."""
     write(
         "[limits]\npayload_inline_bytes_max = 10\npayload_bytes_max = 5\n"
-        "[lease]\nseconds = 0\n[retention]\narchive = 'old'\nfaild = '7d'\n"
+        "[worker]\nlease_seconds = 0\n[retention]\narchive = 'old'\nfaild = '7d'\n"
     )
 
     assert [line.partition(": ")[0] for line in mistakes()] == ["outlive.toml:5", "outlive.toml:8", "outlive.toml:2"]
@@ -149,8 +153,8 @@ def test_the_settings_of_a_server_are_checked_together_if_all_of_them_are_known(
             read_settings(environ=environ, check_server=lambda _: found)
         return [problem.setting for problem in caught.value.problems]
 
-    write('[server]\nhost = "0.0.0.0"\n[lease]\nseconds = 0\n')
-    assert mistakes() == ["lease.seconds", "server.host"]
+    write('[server]\nhost = "0.0.0.0"\n[worker]\nlease_seconds = 0\n')
+    assert mistakes() == ["worker.lease_seconds", "server.host"]
     write('[server]\nhost = "0.0.0.0"\n[auht]\nmode = "keys"\n')
     assert mistakes() == ["auht"]
     write("[tool]\noutlive = 3\n", "pyproject.toml")
@@ -166,7 +170,7 @@ def test_a_password_is_in_no_message(write: Write) -> None:
     write('store = "postgresql://ann:geheim@db/shop?password=geheim"')
 
     with pytest.raises(InvalidSettingsError) as caught:
-        read_settings(environ={"OUTLIVE_LEASE_KIND": f"etcd://a:geheim@b/{'x' * 2000}"}, checks={"store": refuse})
+        read_settings(environ={"OUTLIVE_WORKER_LEASE": f"etcd://a:geheim@b/{'x' * 2000}"}, checks={"store": refuse})
 
     assert len(caught.value.problems) == 2
     assert "geheim" not in str(caught.value)
@@ -198,9 +202,9 @@ def test_a_file_that_cannot_be_used_is_a_mistake_like_others(write: Write, tmp_p
     write("store = 'memory:'")
     write("[tool.outlive]\n", "pyproject.toml")
     assert "keep them in one file" in mistakes()[0]
-    missing, variable = mistakes(OUTLIVE_CONFIG="missing.toml", OUTLIVE_LEASE_SECONDS="x")
+    missing, variable = mistakes(OUTLIVE_CONFIG="missing.toml", OUTLIVE_WORKER_LEASE_SECONDS="x")
     assert "missing.toml: " in missing
-    assert variable.startswith("OUTLIVE_LEASE_SECONDS")
+    assert variable.startswith("OUTLIVE_WORKER_LEASE_SECONDS")
     write("[tool]\noutlive = 3\n", "pyproject.toml")
     assert mistakes() == [f"{Path.cwd()}/pyproject.toml: tool.outlive: it is a table; write [tool.outlive]"]
     write("store = \n", "pyproject.toml")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import outlive
+from outlive.types import WorkerOptions
 
 PATIENCE_SECONDS = 20
 
@@ -43,7 +44,9 @@ def say(*words: object) -> None:
 
 def new_engine(url: str, **options: Any) -> outlive.Engine:
     """An engine whose lease does not run out in the time of a test."""
-    return outlive.Engine(url, lease_seconds=10_000, poll_seconds=0.01, grace_seconds=0.05, **options)
+    return outlive.Engine(
+        url, worker=WorkerOptions(lease_seconds=10_000, grace_seconds=0.05), poll_seconds=0.01, **options
+    )
 
 
 def wait_for(child: int) -> int:

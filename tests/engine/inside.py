@@ -80,7 +80,8 @@ def clock_of(engine: outlive.Engine) -> Any:
 
 def worker_settings_of(engine: outlive.Engine) -> tuple[str, float, float, bool]:
     """The name of its worker, its grace, its lease, and whether its process ends when the event loop is blocked."""
-    return engine._worker_name, engine._grace_seconds, engine._lease_seconds, bool(engine._exits_when_stalled)
+    worker = engine._worker
+    return engine._worker_name, worker.grace_seconds, worker.lease_seconds, bool(worker.exit_when_stalled)
 
 
 def sessions_of(engine: outlive.Engine) -> WorkerSessions:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import outlive
+from outlive.types import WorkerOptions
 
 LEDGER = Path(os.environ.get("LEDGER", "ledger"))
 WAY = os.environ.get("WAY", "")
@@ -78,7 +79,7 @@ async def program_workflow(name: str) -> list[str]:
 async def main(url: str) -> None:
     """Start a run, or go on with it, and say what it returns."""
     # No test has the time to wait until such a lease has run out.
-    async with outlive.Engine(url, poll_seconds=0.02, lease_seconds=3600) as engine:
+    async with outlive.Engine(url, poll_seconds=0.02, worker=WorkerOptions(lease_seconds=3600)) as engine:
         run = await engine.start(program_workflow, "a", id="run-1")
         await run.signal("go", "told", key="once")
         print(*await run.result(), sep=", ")  # noqa: T201

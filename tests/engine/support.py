@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from outlive._store.memory import MemoryState, MemoryStore
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.client.handle import RunHandle
+from outlive.types import WorkerOptions
 from tests.engine.inside import give_store, journal_of
 
 T = TypeVar("T")
@@ -254,9 +255,11 @@ class Place:
         return "memory:" if self.path is None else f"sqlite:{self.path}"
 
     def engine(self, *, wrap: Callable[[Store], Store] = lambda store: store, **options: Any) -> outlive.Engine:
-        """An engine on this place; everything that can be quick is."""
-        quick: dict[str, Any] = {"lease_seconds": LEASE_SECONDS, "poll_seconds": 0.01, "grace_seconds": 0.05}
-        engine = outlive.Engine(self.url, **({"clock": self.clock} | quick | options))
+        """An engine on this place; everything that can be quick is. Options of its worker are given by their names."""
+        if options.get("worker", True):
+            own = {field.name: options.pop(field.name) for field in fields(WorkerOptions) if field.name in options}
+            options["worker"] = WorkerOptions(**{"lease_seconds": LEASE_SECONDS, "grace_seconds": 0.05, **own})
+        engine = outlive.Engine(self.url, **{"clock": self.clock, "poll_seconds": 0.01, **options})
         give_store(engine, wrap(self.store()))
         return engine
 

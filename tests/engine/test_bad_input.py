@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from outlive.errors import (
     UnserialisableError,
 )
 from outlive.limits import Limits
+from outlive.types import WorkerOptions
 from tests.engine.support import Place, in_time, note, parks, stage
 
 pytestmark = pytest.mark.any_store
@@ -198,17 +200,17 @@ def test_a_definition_that_cannot_work_is_refused(define: Any, match: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "match"),
+    ("make", "match"),
     [
-        ({"lease_seconds": 0.5}, "lease_seconds=0.5 .*too short"),
-        ({"poll_seconds": 0}, "poll_seconds"),
-        ({"grace_seconds": -1}, "grace_seconds"),
+        (lambda: WorkerOptions(lease_seconds=0.5), "lease_seconds=0.5 .*too short"),
+        (lambda: outlive.Engine("memory:", poll_seconds=0), "poll_seconds"),
+        (lambda: WorkerOptions(grace_seconds=-1), "grace_seconds"),
     ],
 )
-def test_an_engine_that_cannot_work_is_refused(options: dict[str, Any], match: str) -> None:
+def test_an_engine_that_cannot_work_is_refused(make: Callable[[], object], match: str) -> None:
     """Before it does anything."""
     with pytest.raises(ConfigurationError, match=match):
-        outlive.Engine("memory:", **options)
+        make()
 
 
 async def test_only_workflows_are_started(engine: outlive.Engine) -> None:

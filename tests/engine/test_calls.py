@@ -20,6 +20,7 @@ import outlive
 from outlive import Engine
 from outlive._model import Run
 from outlive.errors import StoreError
+from outlive.types import WorkerOptions
 from tests.engine.inside import store_of
 
 PACKAGE = str(Path(outlive.__file__).parent)
@@ -83,7 +84,7 @@ async def test_a_run_and_a_step_cost_no_more_calls_than_they_did(
 ) -> None:
     """A run of one step (W1), and each further step of a longer one (W2)."""
     url = store if store == "memory:" else f"{store}{tmp_path / 'calls.db'}"
-    async with Engine(url, poll_seconds=SELDOM_SECONDS, lease_seconds=SELDOM_SECONDS) as engine:
+    async with Engine(url, poll_seconds=SELDOM_SECONDS, worker=WorkerOptions(lease_seconds=SELDOM_SECONDS)) as engine:
         run = await count_calls(engine, one_counted_step)
         step = (await count_calls(engine, many_counted_steps) - run) / (STEPS - 1)
 

@@ -18,6 +18,7 @@ from outlive._values.run import ENDED
 from outlive.client.handle import RunHandle
 from outlive.errors import RunFailedError
 from outlive.testing import crash_everywhere
+from outlive.types import WorkerOptions
 from tests.engine.inside import journal_of
 from tests.engine.support import SkippingClock, events_of, hold, in_time, note, stage, until, waits
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.any_store
 @pytest.fixture
 async def engine() -> AsyncIterator[outlive.Engine]:
     """A running engine."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         yield engine
 
 
@@ -135,7 +136,7 @@ async def late() -> str:
 async def test_a_deadline_cannot_be_caught() -> None:
     """What the workflow returns after it comes too late, as the result of a step does."""
     clock = SkippingClock()
-    async with outlive.Engine("memory:", tune=False, clock=clock, lease_seconds=10_000) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False, lease_seconds=10_000), clock=clock) as engine:
         run = await engine.start(late)
         await waits(run)
         clock.skip(seconds=61)
@@ -160,7 +161,7 @@ async def caught_then_late(*, returns: bool) -> str:
 async def test_a_caught_cancel_does_not_lift_the_deadline(*, returns: bool, end: str) -> None:
     """A workflow that goes on is still bound by its timeout; if it lets that pass, it was cancelled after all."""
     clock = SkippingClock()
-    async with outlive.Engine("memory:", tune=False, clock=clock, lease_seconds=10_000) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False, lease_seconds=10_000), clock=clock) as engine:
         run = await cancelled(engine, caught_then_late.bind(returns=returns))
         await until(partial(waits_for, run, "never"))
         clock.skip(seconds=61)

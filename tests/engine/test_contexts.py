@@ -17,6 +17,7 @@ import pytest
 
 import outlive
 from outlive import Retry
+from outlive.types import WorkerOptions
 from tests.engine.support import in_time, stage
 
 TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant_of_the_caller", default="none")
@@ -32,7 +33,7 @@ def see(where: str) -> str:
 async def engine() -> AsyncIterator[outlive.Engine]:
     """A running engine, entered where the variable has a value."""
     TENANT.set("who entered the engine")
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         yield engine
 
 
@@ -160,7 +161,7 @@ async def test_hooks_handlers_and_resources_see_no_caller() -> None:
     """An observer's hooks, a state's handler, and the set-up and teardown of what it uses run in contexts of theirs."""
     stage.values["ended"] = asyncio.Event()
     TENANT.set("who enters and leaves")
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         TENANT.set("who starts")
         await in_time((await engine.start(machine, "x")).result())
         await in_time(stage.values["ended"].wait())
@@ -196,7 +197,7 @@ async def test_the_engine_keeps_nothing_of_a_caller_alive() -> None:
         await engine.__aenter__()
         return weakref.ref(REQUEST.get())
 
-    engine = outlive.Engine("memory:", tune=False)
+    engine = outlive.Engine("memory:", worker=WorkerOptions(tune=False))
     requests = [await asyncio.create_task(enter(engine)), await asyncio.create_task(call(engine))]
     try:
         await asyncio.sleep(0)

@@ -17,7 +17,7 @@ from outlive._model import RunStatus
 from outlive.errors import InvalidArgumentError, InvalidRunIdError, OutliveError
 from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket, Tolerance
 from outlive.testing import TestEngine
-from outlive.types import Recovery
+from outlive.types import Recovery, WorkerOptions
 from tests.engine.support import Place, in_time
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -371,17 +371,17 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "FixedWindow seconds": (lambda bad: FixedWindow(1, bad), SECONDS),
     "Engine url": (outlive.Engine, [5, None, "orders.db", "mysql://x"]),
     "Engine worker": (lambda bad: outlive.Engine("memory:", worker=bad), FLAG),
-    "Engine name": (lambda bad: outlive.Engine("memory:", name=bad), [*OPTIONAL_TEXT, "  "]),
-    "Engine lease": (lambda bad: outlive.Engine("memory:", lease=bad), [5, "x", None]),
-    "Engine lease_seconds": (lambda bad: outlive.Engine("memory:", lease_seconds=bad), [*SECONDS, 0.5]),
+    "WorkerOptions name": (lambda bad: WorkerOptions(name=bad), [*OPTIONAL_TEXT, "  "]),
+    "Engine lease": (lambda bad: outlive.Engine("memory:", worker=WorkerOptions(lease=bad)), [5, "x", None]),
+    "WorkerOptions lease_seconds": (lambda bad: WorkerOptions(lease_seconds=bad), [*SECONDS, 0.5]),
     "Engine poll_seconds": (lambda bad: outlive.Engine("memory:", poll_seconds=bad), SECONDS),
-    "Engine grace_seconds": (lambda bad: outlive.Engine("memory:", grace_seconds=bad), ["5", True, NAN, INFINITE, -1]),
+    "WorkerOptions grace_seconds": (lambda bad: WorkerOptions(grace_seconds=bad), ["5", True, NAN, INFINITE, -1]),
     "Engine limits": (lambda bad: outlive.Engine("memory:", limits=bad), [*OBJECT, Limits]),
     "Engine recovery": (lambda bad: outlive.Engine("memory:", recovery=bad), [*OBJECT, Recovery]),
     "Engine codecs": (lambda bad: outlive.Engine("memory:", codecs=bad), [5, "zlib", ["zlib"]]),
     "Engine redact": (lambda bad: outlive.Engine("memory:", redact=bad), [5, "password", [5], [""]]),
-    "Engine tune": (lambda bad: outlive.Engine("memory:", tune=bad), FLAG),
-    "Engine exit_when_stalled": (lambda bad: outlive.Engine("memory:", exit_when_stalled=bad), ["no", 1]),
+    "WorkerOptions tune": (lambda bad: WorkerOptions(tune=bad), FLAG),
+    "WorkerOptions exit_when_stalled": (lambda bad: WorkerOptions(exit_when_stalled=bad), ["no", 1]),
 }  # fmt: skip
 
 

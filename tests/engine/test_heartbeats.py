@@ -17,6 +17,7 @@ from outlive._runtime.steps.process_child import Beat, Job, JobStep, Progressed
 from outlive.errors import DefinitionError, HeartbeatTimeoutError
 from outlive.limits import Limits
 from outlive.testing import TestEngine
+from outlive.types import WorkerOptions
 from tests.engine.inside import row_of
 from tests.engine.support import events_of, gone, in_time, reaches, stage, written
 
@@ -154,7 +155,7 @@ async def falling_silent(kind: str) -> str:
 )
 async def test_the_workflow_gets_a_timeout(kind: str, text: str) -> None:
     """In real time too; a step that is called once may have had its effect."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         result = await in_time((await engine.start(falling_silent, kind)).result())
     assert result.startswith(text)
 

@@ -12,7 +12,7 @@ from outlive._journal import event as journal
 from outlive._journal.words import in_words
 from outlive.limits import Limits
 from outlive.testing import TestEngine
-from outlive.types import Recovery
+from outlive.types import Recovery, WorkerOptions
 from tests.engine.inside import crash, reporter_of
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until
 
@@ -72,7 +72,7 @@ async def test_a_cancelled_run_names_the_step_that_was_under_way(place: Place) -
 
 async def test_a_run_that_timed_out_names_it_too() -> None:
     """Of a tree the steps of its children; a child names its own."""
-    async with TestEngine(name="w1", patience_seconds=0.01) as engine:
+    async with TestEngine(worker=WorkerOptions(name="w1"), patience_seconds=0.01) as engine:
         run = await engine.start(held_up_by_child, id="o-1", timeout=3600)
         with pytest.raises(
             outlive.errors.RunTimedOutError, match="timeout: it was in step hold_for_long of child run 1, for 1 h on w1"

@@ -14,6 +14,7 @@ import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepEndedLate, StepFailed, StepSucceeded
 from outlive.client.handle import RunHandle
+from outlive.types import WorkerOptions
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, events_of, in_time, note, reaches, stage, until
 
@@ -94,7 +95,7 @@ async def late_end(run: RunHandle[Any]) -> StepEndedLate:
 @pytest.mark.parametrize("kind", ["returns", "raises"])
 async def test_a_late_end_is_a_fact(kind: str, how: str) -> None:
     """On a thread, on the loop after a swallowed cancellation, and after the workflow has cancelled the call."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await engine.start(giving_up, kind, how)
         await stage.gate("end").reached()
         stage.gate("late").open()
@@ -118,7 +119,7 @@ async def test_a_late_end_is_a_fact(kind: str, how: str) -> None:
 
 async def test_a_late_result_that_cannot_be_stored_is_a_late_failure() -> None:
     """The event says why."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await engine.start(giving_up, "unstorable", "thread")
         await stage.gate("end").reached()
         stage.gate("late").open()
@@ -133,7 +134,7 @@ async def test_a_late_result_that_cannot_be_stored_is_a_late_failure() -> None:
 @pytest.mark.parametrize("how", ["loop", "cancelled"])
 async def test_a_step_that_stops_when_it_is_asked_to_is_not_late(how: str) -> None:
     """Its cancellation is the end of it."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await engine.start(giving_up, "cooperates", how)
         await stage.gate("end").reached()
         stage.gate("end").open()
@@ -143,7 +144,9 @@ async def test_a_step_that_stops_when_it_is_asked_to_is_not_late(how: str) -> No
 
 async def test_a_call_that_was_never_made_is_not_late() -> None:
     """An attempt whose time is over before a thread is free has not ended: it has not begun."""
-    async with outlive.Engine("memory:", tune=False, limits=outlive.limits.Limits(threads_max=1)) as engine:
+    async with outlive.Engine(
+        "memory:", worker=WorkerOptions(tune=False), limits=outlive.limits.Limits(threads_max=1)
+    ) as engine:
         runs = [await engine.start(giving_up, "returns", "thread") for _ in range(2)]
         for _ in runs:
             await stage.gate("end").reached()
@@ -195,7 +198,7 @@ async def test_a_late_attempt_does_not_disturb_the_next_one(place: Place) -> Non
 async def test_the_end_of_a_step_whose_run_has_ended_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     """No journal changes after its end, and nothing is silent."""
     caplog.set_level(logging.INFO, "outlive")
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         stage.gate("end").open()
         run = await engine.start(giving_up, "returns", "thread")
         await in_time(run.result())
@@ -233,7 +236,7 @@ async def late_and_failed(engine: outlive.Engine) -> RunHandle[Any]:
 
 async def test_a_run_with_a_late_end_can_be_retried() -> None:
     """The late end answers nothing that a retry would have to take back."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await late_and_failed(engine)
         await engine.retry(run.id)
         assert {"kind": "returns"} == await in_time(run.result())
@@ -242,7 +245,7 @@ async def test_a_run_with_a_late_end_can_be_retried() -> None:
 
 async def test_a_fork_has_no_late_ends() -> None:
     """They were of another run."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await late_and_failed(engine)
         fork = await engine.fork(run.id, id="forked")
         with pytest.raises(outlive.errors.RunFailedError):

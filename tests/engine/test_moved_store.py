@@ -12,6 +12,7 @@ import pytest
 
 import outlive
 from outlive.errors import StoreMovedError
+from outlive.types import WorkerOptions
 from tests.engine.support import in_time, note, stage, until
 
 SAID = "deleted, moved or replaced"
@@ -57,7 +58,9 @@ VERBS: dict[str, Callable[[outlive.Engine], Awaitable[Any]]] = {
 async def test_every_verb_is_refused(tmp_path: Path, *, has_worker: bool) -> None:
     """Whatever would be acknowledged, or read, from a file that is gone."""
     path = tmp_path / "a.db"
-    async with outlive.Engine(f"sqlite:{path}", worker=has_worker, poll_seconds=0.01, tune=False) as engine:
+    async with outlive.Engine(
+        f"sqlite:{path}", worker=has_worker and WorkerOptions(tune=False), poll_seconds=0.01
+    ) as engine:
         await engine.start(until_signal, id="waits")
         path.unlink()
         for verb in VERBS.values():
@@ -70,7 +73,7 @@ async def test_the_worker_gives_up_its_session_and_says_so_once(
 ) -> None:
     """Its steps are cancelled; when the same file is back, it goes on where it was."""
     path, aside = tmp_path / "a.db", tmp_path / "aside.db"
-    async with outlive.Engine(f"sqlite:{path}", poll_seconds=0.01, tune=False) as engine:
+    async with outlive.Engine(f"sqlite:{path}", poll_seconds=0.01, worker=WorkerOptions(tune=False)) as engine:
         await engine.start(two_steps, "a", id="a")
         await until(lambda: _has("a begins"))
         with caplog.at_level(logging.WARNING, "outlive"):

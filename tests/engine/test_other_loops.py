@@ -14,6 +14,7 @@ from outlive.client.batch import Batch
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.handle import RunHandle
 from outlive.errors import NotDurableError, OtherLoopError
+from outlive.types import WorkerOptions
 from tests.engine.support import in_time, note, reaches, stage
 
 
@@ -96,7 +97,7 @@ async def is_refused(verb: Any) -> bool:
 
 async def test_every_verb_is_refused_on_another_loop() -> None:
     """Of the engine, of a run, of a batch and of checkpoints; runs of the owner's loop go on as if nothing were."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await engine.start(until_signal, id="waits")
         batch = await engine.start_batch(note, ["a"])
         await in_time(batch.result())
@@ -118,7 +119,7 @@ async def test_every_verb_is_refused_on_another_loop() -> None:
 
 async def test_a_verb_is_refused_where_no_loop_runs() -> None:
     """A coroutine that is driven by hand, on a thread without a loop."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
 
         def drive() -> None:
             with pytest.raises(OtherLoopError, match="no event loop runs"):
@@ -129,7 +130,7 @@ async def test_a_verb_is_refused_where_no_loop_runs() -> None:
 
 def test_an_engine_whose_loop_was_closed_says_so() -> None:
     """It was entered and never left; it can neither be used nor be left on another loop."""
-    engine = outlive.Engine("memory:", tune=False)
+    engine = outlive.Engine("memory:", worker=WorkerOptions(tune=False))
 
     async def enter() -> None:
         await engine.__aenter__()
@@ -156,7 +157,7 @@ async def test_checkpoints_without_an_engine_belong_to_their_loop_too() -> None:
 
 async def test_a_handle_in_a_workflow_is_not_durable() -> None:
     """A run's own loop is another one too, but there the remedy is a step; the run is parked and not failed."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         stage.values["handle"] = await engine.start(until_signal, id="waits")
         run = await engine.start(impatient, "waits")
         await reaches(run, "parked")
@@ -165,7 +166,7 @@ async def test_a_handle_in_a_workflow_is_not_durable() -> None:
 
 async def test_the_bridge_for_threads_goes_on_working() -> None:
     """`engine.sync` marshals to the engine's loop."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await asyncio.to_thread(lambda: engine.sync.start(until_signal))
         await asyncio.to_thread(lambda: engine.sync.signal(run.id, "go", 1))
         assert 1 == await asyncio.to_thread(run.result)

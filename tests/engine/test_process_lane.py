@@ -17,6 +17,7 @@ from outlive._runtime.steps.process_child import Ready, Returned, encode
 from outlive._runtime.steps.processes import ProcessLane
 from outlive.errors import ProcessDiedError
 from outlive.telemetry import Counters
+from outlive.types import WorkerOptions
 from tests.engine.support import in_time, until
 
 
@@ -230,7 +231,7 @@ async def test_idle_process_is_used_again_and_ends_with_its_engine(world: World)
     """It is asked whether it is still there before it is given the second job."""
     world.talks = True
     world.may_start.set()
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         assert 14 == await in_time((await engine.start(lane_counting)).result())
         (child,) = world.children
         assert not child.is_killed
@@ -251,6 +252,6 @@ async def lane_without_room() -> str:
 async def test_workflow_learns_that_a_process_could_not_begin(world: World) -> None:
     """As of any other failure of its step."""
     world.fault = BlockingIOError("no more processes")
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         result = await in_time((await engine.start(lane_without_room)).result())
     assert "could not begin: BlockingIOError: no more processes" in result

@@ -243,7 +243,7 @@ async def working(file: str) -> str:
     return await work(file)
 
 async def main() -> None:
-    async with outlive.Engine("memory:", grace_seconds=0) as engine:
+    async with outlive.Engine("memory:", worker=outlive.types.WorkerOptions(grace_seconds=0)) as engine:
         run = await engine.start(working, sys.argv[1])
         print(await run.result())
 """

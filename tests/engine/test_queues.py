@@ -14,6 +14,7 @@ import outlive
 from outlive import Queue
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, QueueNotFoundError
 from outlive.testing import TestEngine, crash_everywhere
+from outlive.types import WorkerOptions
 from tests.engine.inside import row_of
 from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
 
@@ -435,7 +436,7 @@ def test_worker_is_given_names_of_queues() -> None:
     """At least one, in a list."""
     for wrong in ([], "emails", [7]):
         with pytest.raises((InvalidArgumentError, ArgumentTypeError), match="queue"):
-            outlive.Engine("memory:", queues=wrong)  # type: ignore[arg-type]
+            outlive.Engine("memory:", worker=WorkerOptions(queues=wrong))  # type: ignore[arg-type]
 
 
 async def test_queue_that_is_declared_twice_is_refused(place: Place) -> None:
@@ -592,7 +593,7 @@ async def test_a_start_into_a_queue_wakes_the_worker_of_the_same_process_once_it
 
 async def test_queue_that_no_one_knows_is_logged_with_what_may_be_meant(caplog: pytest.LogCaptureFixture) -> None:
     """Once; those of the code and of the store are known."""
-    async with TestEngine(queues=["single", "sinlge", "nowhere", "default"]):
+    async with TestEngine(worker=WorkerOptions(queues=["single", "sinlge", "nowhere", "default"])):
         pass
 
     assert [record.getMessage() for record in caplog.records if "takes from" in record.getMessage()] == [

@@ -16,6 +16,7 @@ from outlive._store.contract import Store
 from outlive.client.timeline import Timeline
 from outlive.errors import StoreMovedError
 from outlive.telemetry import Counters
+from outlive.types import WorkerOptions
 from tests.engine.faults import unavailable
 from tests.engine.hand_clock import HandClock
 from tests.engine.inside import abandon_sessions, rescuer_of, ring, session_id_of, store_of, worker_of
@@ -200,13 +201,13 @@ async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(plac
 def test_lease_that_names_nothing_is_refused(lease: Any) -> None:
     """With the names of what there is."""
     with pytest.raises(outlive.errors.LeaseUrlError, match='use "store", "none"'):
-        outlive.Engine("memory:", lease=lease)
+        outlive.Engine("memory:", worker=WorkerOptions(lease=lease))
 
 
 def test_empty_name_is_refused() -> None:
     """It would be everybody's."""
     with pytest.raises(outlive.errors.ConfigurationError, match="a name of its own"):
-        outlive.Engine("memory:", name=" ")
+        outlive.Engine("memory:", worker=WorkerOptions(name=" "))
 
 
 class Away:

@@ -12,6 +12,7 @@ from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.errors import DefinitionError, StepTimeoutError
 from outlive.limits import Limits
+from outlive.types import WorkerOptions
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until
 
@@ -292,7 +293,7 @@ async def with_swallowing_step(*, raises: bool) -> str:
 @pytest.mark.parametrize("raises", [False, True])
 async def test_a_step_that_swallows_its_cancellation_has_failed_with_its_timeout(*, raises: bool) -> None:
     """What it returns or raises behind its time comes too late, as the result of a thread does."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         result = await in_time((await engine.start(with_swallowing_step.bind(raises=raises))).result())
     assert f"StepTimeoutError: step swallows did not end within its timeout of {SHORT:g} s" == result
     assert ["swallowed"] == stage.calls

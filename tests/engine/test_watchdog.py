@@ -21,6 +21,7 @@ from outlive._model.stalls import Stall, stalls_in, stalls_of, with_stall
 from outlive._runtime.session.stalls import stall_on
 from outlive._runtime.session.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
 from outlive.telemetry import Counters
+from outlive.types import WorkerOptions
 from tests.engine.hand_clock import HandClock
 from tests.engine.support import in_time, stage
 
@@ -130,7 +131,9 @@ async def watched(seconds: float) -> str:
 
 async def test_worker_begins_a_new_session_when_its_loop_turns_again(caplog: pytest.LogCaptureFixture) -> None:
     """The step that blocked is called again, because its session was over; the log says which line it was."""
-    async with outlive.Engine("memory:", lease_seconds=1.0, poll_seconds=0.01, tune=False) as engine:
+    async with outlive.Engine(
+        "memory:", worker=WorkerOptions(lease_seconds=1.0, tune=False), poll_seconds=0.01
+    ) as engine:
         with caplog.at_level(logging.ERROR, logger="outlive"):
             run = await engine.start(watched, 2.0)
             assert "done" == await in_time(run.result())
@@ -171,7 +174,8 @@ def test_worker_process_ends_itself(tmp_path: Path) -> None:
         "import asyncio, outlive\n"
         "from tests.engine.test_watchdog import watched\n"
         "async def main():\n"
-        f"    engine = outlive.Engine('sqlite:{tmp_path / 'a.db'}', lease_seconds=1.0, exit_when_stalled=True)\n"
+        f"    engine = outlive.Engine('sqlite:{tmp_path / 'a.db'}', worker=outlive.types.WorkerOptions("
+        f"lease_seconds=1.0, exit_when_stalled=True))\n"
         "    async with engine:\n"
         "        await (await engine.start(watched, 30.0, id='run-1')).result()\n"
         "asyncio.run(main())\n"

@@ -19,6 +19,7 @@ from outlive._define.registry import Registry
 from outlive._define.workflow import Workflow
 from outlive._runtime.session import sessions
 from outlive.testing.child_process import log_to_stderr, say, until_asked_to_stop
+from outlive.types import WorkerOptions
 
 CONTROL = "FLEET_CONTROL"
 """The port at which a test hears of steps."""
@@ -133,12 +134,11 @@ async def main(arguments: argparse.Namespace) -> None:
         vars(sessions)["this_process"] = str
     async with outlive.Engine(
         arguments.url,
-        name=arguments.name,
+        worker=WorkerOptions(
+            name=arguments.name, lease_seconds=arguments.lease_seconds, queues=arguments.queues, grace_seconds=0
+        ),
         registry=registry_of(arguments.only),
-        lease_seconds=arguments.lease_seconds,
-        queues=arguments.queues,
         poll_seconds=0.05,
-        grace_seconds=0,
     ) as engine:
         for begin in arguments.begin:
             name, _, run_id = begin.partition(":")

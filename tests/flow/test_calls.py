@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive import Engine, flow
+from outlive.types import WorkerOptions
 from tests.engine.test_calls import SELDOM_SECONDS, STEPS, count_calls, many_counted_steps, one_counted_step
 
 FACTOR_MAX = 1.5
@@ -19,7 +20,9 @@ def counting(steps: int) -> flow.Flow:
 async def test_a_step_of_a_flow_calls_little_more_than_a_step_of_a_function() -> None:
     """It is awaited in the task of the run: no task, no wait, no copy of the scope."""
     one, many = counting(1), counting(STEPS)
-    async with Engine("memory:", poll_seconds=SELDOM_SECONDS, lease_seconds=SELDOM_SECONDS) as engine:
+    async with Engine(
+        "memory:", poll_seconds=SELDOM_SECONDS, worker=WorkerOptions(lease_seconds=SELDOM_SECONDS)
+    ) as engine:
         plain = await count_calls(engine, many_counted_steps) - await count_calls(engine, one_counted_step)
         flowing = await count_calls(engine, many) - await count_calls(engine, one)
 

@@ -15,6 +15,7 @@ from outlive import Retry
 from outlive.errors import RunFailedError
 from outlive.limits import Limits
 from outlive.testing import SkipClock, TestEngine
+from outlive.types import WorkerOptions
 from tests.engine.inside import journal_of
 
 is_held = False
@@ -111,7 +112,7 @@ async def tell_order(url: str) -> str:
     global is_held  # noqa: PLW0603 (a step has no other way to know)
     clock = SkipClock()
     is_held = True
-    async with TestEngine(url, clock=clock, grace_seconds=0.05) as engine:
+    async with TestEngine(url, clock=clock, worker=WorkerOptions(grace_seconds=0.05)) as engine:
         run = await engine.start(order, "o-1", id="golden-order", tags={"team": "shop"})
         while not any(type(event).__name__ == "StepProgressed" for event in await journal_of(run)):  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import outlive
 from outlive.cli import main
+from outlive.types import WorkerOptions
 from tests.cli.serving import served
 from tests.engine.support import in_time, stage
 
@@ -25,7 +26,7 @@ async def order_slowly(order: int) -> None:
 async def test_every_door_names_the_step_that_runs() -> None:
     """One value everywhere, without what is redacted."""
     stage.clear()
-    async with outlive.Engine("memory:", redact=["card"], name="w1") as engine:
+    async with outlive.Engine("memory:", redact=["card"], worker=WorkerOptions(name="w1")) as engine:
         run = await engine.start(order_slowly, 7, id="o-1")
         await stage.gate("pay_and_wait").reached()
         async with served(engine) as url, outlive.connect(url) as remote:

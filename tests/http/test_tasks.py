@@ -19,6 +19,7 @@ from outlive.errors import StepFailedError
 from outlive.http import Api
 from outlive.http.server import new_server, serve
 from outlive.testing import TestEngine
+from outlive.types import WorkerOptions
 from tests.http.caller import Caller
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "remote"
@@ -179,7 +180,7 @@ async def test_the_worker_in_python_does_tasks(monkeypatch: pytest.MonkeyPatch) 
             raise module.Final("no file \udcff")
         return {3: "three", 4: object()}.get(number, number * 2)
 
-    async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine:
+    async with outlive.Engine("memory:", poll_seconds=0.02, worker=WorkerOptions(tune=False)) as engine:
         run = await engine.start(doubled, [1, 2, 3, 4, 5, 6])
         async with away() as (port, heard):
             worker = module.Worker(f"http://127.0.0.1:{port}", queue="sums", name="python-1", lease_seconds=30)
@@ -235,7 +236,7 @@ async def test_the_worker_in_typescript_does_tasks(tmp_path: Path) -> None:
     source = (EXAMPLES / "worker.ts").read_text("utf-8").replace("RETRY_MILLISECONDS = 1000", "RETRY_MILLISECONDS = 10")
     (tmp_path / "worker.mjs").write_text(without_types(source), "utf-8")
     (tmp_path / "main.mjs").write_text(NODE, "utf-8")
-    async with outlive.Engine("memory:", poll_seconds=0.02, tune=False) as engine:
+    async with outlive.Engine("memory:", poll_seconds=0.02, worker=WorkerOptions(tune=False)) as engine:
         run = await engine.start(doubled, [1, 2, 3, 4, 5, 6])
         pipe = asyncio.subprocess.PIPE
         async with away() as (port, heard):

@@ -159,7 +159,7 @@ def test_commands_of_the_project_use_the_store_of_its_settings_whatever_a_variab
     [
         (
             {"redcat": ["password"], "url": "memory:"},
-            "settings.OUTLIVE: OPTIONS has redcat, url; it may have worker, name, ",
+            "settings.OUTLIVE: OPTIONS has redcat, url; it may have worker, namespace, ",
         ),
         (["redact"], "settings.OUTLIVE: OPTIONS=['redact'] cannot work"),
         ({"redact": "password"}, "Engine: redact='password' cannot work"),

@@ -16,6 +16,7 @@ import outlive
 from outlive.engine.diagnosis import diagnose
 from outlive.errors import LeaseUrlError, StoreUnavailableError
 from outlive.testing.etcd import EtcdCluster, EtcdServer
+from outlive.types import WorkerOptions
 from tests.engine.inside import abandon_sessions, lease_of, session_id_of
 from tests.engine.support import hold, in_time, note, stage, until
 from tests.lease.fleet import SHORT_SECONDS
@@ -39,7 +40,8 @@ async def nobody_left() -> AsyncIterator[None]:
 
 def engine_on(url: str, lease: str, **options: Any) -> outlive.Engine:
     """An engine with its leases in etcd."""
-    return outlive.Engine(url, lease=lease, **({"lease_seconds": SHORT_SECONDS, "grace_seconds": 0.05} | options))
+    worker = WorkerOptions(**{"lease": lease, "lease_seconds": SHORT_SECONDS, "grace_seconds": 0.05, **options})
+    return outlive.Engine(url, worker=worker)
 
 
 async def finish(engine: outlive.Engine, run_id: str) -> None:
@@ -166,7 +168,7 @@ async def test_engine_does_not_start_without_its_etcd(postgres_url: str) -> None
 def test_bad_address_is_refused_when_the_engine_is_made(lease: str) -> None:
     """Nothing is opened."""
     with pytest.raises(LeaseUrlError) as refused:
-        outlive.Engine("memory:", lease=lease)
+        outlive.Engine("memory:", worker=WorkerOptions(lease=lease))
 
     assert "s3cret" not in str(refused.value)
 
@@ -177,13 +179,13 @@ async def test_a_doctor_says_whether_etcd_answers(
     """By the setting that names it, and also if no store can be looked at."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OUTLIVE_STORE", "memory:")
-    monkeypatch.setenv("OUTLIVE_LEASE_KIND", etcd_url)
-    async with outlive.Engine("memory:", lease=etcd_url):
+    monkeypatch.setenv("OUTLIVE_WORKER_LEASE", etcd_url)
+    async with outlive.Engine("memory:", worker=WorkerOptions(lease=etcd_url)):
         answered = await diagnose(None)
-    monkeypatch.setenv("OUTLIVE_LEASE_KIND", "etcd://127.0.0.1:1")
+    monkeypatch.setenv("OUTLIVE_WORKER_LEASE", "etcd://127.0.0.1:1")
     silent = await diagnose(None)
 
     (found,) = [each for each in answered if each.check == "leases"]
     assert (found.level.value, "1 worker has a key" in found.said) == ("ok", True), found
     (found,) = [each for each in silent if each.check == "leases"]
-    assert (found.level.value, "lease.kind" in found.advice) == ("problem", True), found
+    assert (found.level.value, "worker.lease" in found.advice) == ("problem", True), found

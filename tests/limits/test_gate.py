@@ -18,6 +18,7 @@ from outlive.errors import CommitUnknownError, RunFailedError
 from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.telemetry import Counters
 from outlive.testing.watched_store import WatchedStore
+from outlive.types import WorkerOptions
 from tests.engine.hand_clock import HandClock
 from tests.engine.inside import watch_through
 from tests.engine.support import events_of, stage, turns_of_the_loop, until
@@ -137,7 +138,7 @@ async def test_failure_that_may_have_reached_a_shared_breaker_is_not_reported_tw
 
 async def test_engine_stops_though_the_store_never_answers_a_step_at_the_gate(world: World) -> None:
     """Nothing of the gate goes on behind it."""
-    engine = world.engine(grace_seconds=0.01)
+    engine = world.engine(worker=WorkerOptions(grace_seconds=0.01))
     silent = watch_through(engine, Silent)
     async with engine:
         silent.is_stuck = True

@@ -33,6 +33,7 @@ import outlive
 from outlive._define.workflow import Workflow
 from outlive._store.contract import Change, Outcome
 from outlive.testing.crash.mortal import Death, Moment, MortalStore
+from outlive.types import WorkerOptions
 from tests.engine.inside import give_store, store_of
 
 Runs = list[tuple[Workflow[..., Any], Any, str]]
@@ -108,7 +109,7 @@ def ledger() -> Ledger:
 
 async def live(url: str, runs: Runs, death: Death | None, *, is_single: bool = False) -> None:
     """One process: start all runs or go on with them, and wait for their ends."""
-    engine = outlive.Engine(url, poll_seconds=0.02, lease_seconds=2, grace_seconds=0.05)
+    engine = outlive.Engine(url, poll_seconds=0.02, worker=WorkerOptions(lease_seconds=2, grace_seconds=0.05))
     store = KilledStore(store_of(engine), death)
     store.is_single = is_single
     give_store(engine, store)

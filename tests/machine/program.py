@@ -16,6 +16,7 @@ from typing import Any
 
 import outlive
 from outlive.machine import All, More
+from outlive.types import WorkerOptions
 
 LEDGER = Path(os.environ.get("LEDGER", "ledger"))
 DEADLY = os.environ.get("DEADLY", "")
@@ -119,7 +120,7 @@ MACHINES: dict[str, tuple[outlive.Machine[Any, Data], Data]] = {
 async def main(url: str, name: str, run_id: str) -> None:
     """Start the machine, or go on with it, and say where it ends."""
     machine, data = MACHINES[name]
-    async with outlive.Engine(url, poll_seconds=0.02, lease_seconds=2) as engine:
+    async with outlive.Engine(url, poll_seconds=0.02, worker=WorkerOptions(lease_seconds=2)) as engine:
         run = await engine.start(machine, data, id=run_id)
         try:
             print((await run.result()).state.name)  # noqa: T201

@@ -10,6 +10,7 @@ import pytest
 
 import outlive
 from outlive.errors import RunFailedError
+from outlive.types import WorkerOptions
 from tests.engine.support import Place, in_time, stage
 
 
@@ -89,7 +90,7 @@ async def test_what_a_transaction_with_a_resource_writes_is_there(
 async def test_no_transaction_is_open_while_a_resource_is_set_up(tmp_path: Any) -> None:
     """Others write meanwhile: SQLite has one writer for all of them."""
     stage.values["slow"] = True
-    async with outlive.Engine(f"sqlite:{tmp_path / 'a.db'}", tune=False) as engine:
+    async with outlive.Engine(f"sqlite:{tmp_path / 'a.db'}", worker=WorkerOptions(tune=False)) as engine:
         await in_time((await engine.start(prepare)).result())
         run = await engine.start(on_loop, [])
         await stage.gate("set-up").reached()
@@ -115,7 +116,7 @@ async def test_a_sync_handler_with_a_resource_runs_on_a_thread_of_the_engine(
     work: outlive.Machine[S, list[str]],
 ) -> None:
     """On those that `threads_max` counts, like every sync step."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         await in_time((await engine.start(work, [])).result())
     assert ["set up", (True, 1)] == stage.calls
 
@@ -151,7 +152,7 @@ async def fail(data: list[str]) -> T:
 
 async def test_a_sync_undo_with_a_resource_runs_on_a_thread_of_the_engine() -> None:
     """Its resource is set up for it alone."""
-    async with outlive.Engine("memory:", tune=False) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         with pytest.raises(RunFailedError, match="planned"):
             await in_time((await engine.start(undone, [])).result())
     assert ["set up", "undo kept True"] == stage.calls
@@ -164,7 +165,7 @@ slow.state(S.WRITE, timeout=0.01)(work_on_thread)
 async def test_a_set_up_that_hangs_is_ended_by_the_timeout_of_the_handler() -> None:
     """The set-up goes on for others that want it; this attempt has failed, and its function was not called."""
     stage.values["slow"] = True
-    async with outlive.Engine("memory:", tune=False, grace_seconds=0) as engine:
+    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False, grace_seconds=0)) as engine:
         run = await engine.start(slow, [])
         with pytest.raises(RunFailedError, match="timeout"):
             await in_time(run.result())

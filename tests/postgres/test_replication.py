@@ -18,6 +18,7 @@ from outlive.client.fsck import check_store
 from outlive.errors import RunNotFoundError, StoreUnavailableError
 from outlive.testing.postgres import PostgresServer
 from outlive.testing.proxy import Proxy
+from outlive.types import WorkerOptions
 from tests.engine.inside import journal_of
 from tests.postgres.support import in_time, through, until
 
@@ -73,7 +74,7 @@ class Ledger:
 @asynccontextmanager
 async def working(url: str) -> AsyncIterator[outlive.Engine]:
     """A worker whose lease is short."""
-    async with outlive.Engine(url, lease_seconds=2, store_seconds=1) as engine:
+    async with outlive.Engine(url, worker=WorkerOptions(lease_seconds=2), store_seconds=1) as engine:
         yield engine
 
 

@@ -18,6 +18,7 @@ from outlive.client.fsck import Kind, check_store
 from outlive.errors import StoreUnavailableError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
+from outlive.types import WorkerOptions
 from tests.engine.inside import client_of, give_store, row_of, store_of, wrap_inner
 from tests.engine.support import stage
 from tests.limits.world import World, die
@@ -335,7 +336,7 @@ async def test_an_engine_without_schedules_asks_for_none_on_its_way() -> None:
             asked.append(limit)
             return await self.inner.find_due_schedules(limit=limit)
 
-    engine = outlive.Engine("memory:", tune=False)
+    engine = outlive.Engine("memory:", worker=WorkerOptions(tune=False))
     give_store(engine, Counting(store_of(engine)))
     async with engine:
         for _ in range(10):

@@ -14,6 +14,7 @@ from outlive.errors import (
     ScheduleOverlapError,
 )
 from outlive.testing import TestEngine
+from outlive.types import WorkerOptions
 from tests.engine.support import registry_of, stage
 from tests.limits.world import World
 from tests.schedules.flows import hours_of, registry_with, started, tick_noted, tick_plain, tick_slow
@@ -199,7 +200,7 @@ async def test_a_schedule_can_start_a_workflow_whose_code_is_elsewhere(world: Wo
 
 async def test_sync_code_has_the_same_verbs() -> None:
     """As of every part of an engine."""
-    with outlive.Engine("memory:", tune=False).sync as engine:
+    with outlive.Engine("memory:", worker=WorkerOptions(tune=False)).sync as engine:
         engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
         engine.schedules.pause("digest", note="not now")
 

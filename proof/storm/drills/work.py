@@ -13,6 +13,7 @@ from typing import Any
 
 import outlive
 from outlive.testing.child_process import say, until_asked_to_stop
+from outlive.types import WorkerOptions
 from proof.storm.effects import effect
 from proof.storm.insistence import insist
 
@@ -67,7 +68,9 @@ async def work(url: str, *, lease_seconds: float, name: str, runs: int, kind: st
     """Own so many runs, and go on until asked to stop."""
     asking = asyncio.create_task(until_asked_to_stop())
     limits = LIMITS if runs or kind == "held" else outlive.limits.Limits(attempts_max=1_000)
-    async with outlive.Engine(url, lease_seconds=lease_seconds, limits=limits, grace_seconds=0) as engine:
+    async with outlive.Engine(
+        url, worker=WorkerOptions(lease_seconds=lease_seconds, grace_seconds=0), limits=limits
+    ) as engine:
         for first in range(0, runs, STARTS_AT_ONCE):
             numbers = range(first, min(first + STARTS_AT_ONCE, runs))
             await asyncio.gather(*(_start(engine, kind, f"{name}-{number}") for number in numbers))

@@ -325,3 +325,18 @@ def check_queue(where: str, queue: object) -> Queue | str | None:
         wanted = "give an outlive.Queue, or the name of one, for example 'emails'"
         raise ArgumentTypeError(where, "queue", queue, wanted)
     return "" if queue == DEFAULT else queue_name(where, "queue", queue)
+
+
+def queue_names(where: str, queues: Sequence[Queue | str]) -> tuple[str, ...]:
+    """The queues that a worker takes from, as the store names them.
+
+    Raises:
+        ArgumentTypeError: this is no list of queues.
+        InvalidArgumentError: it is empty, or no queue can have one of the names.
+    """
+    given.several(where, "queues", queues, like='["emails", "default"]')
+    checked = [check_queue(where, queue) for queue in queues]
+    names = tuple(dict.fromkeys(queue.name if isinstance(queue, Queue) else queue or "" for queue in checked))
+    if not names:
+        raise InvalidArgumentError(where, "queues", queues, "name at least one, or leave it out to take from all")
+    return names

@@ -65,7 +65,7 @@ def dev(
             "store": ("--store", url),
             "namespace": ("--namespace", namespace),
             "server.port": ("--port", port),
-            "logging.level": ("--log-level", log_level),
+            "log.level": ("--log-level", log_level),
         }
     )
     options = settings.engine_options()

@@ -209,7 +209,7 @@ class Started:
         """Only start it, for other workers; the exit code."""
         from outlive.engine import Engine
 
-        async with Engine(**settings, worker=False) as engine:
+        async with Engine(**(settings | {"worker": False})) as engine:
             handle = await self._start(engine)
         if self._as_json:
             print_json({"id": handle.id})

@@ -92,8 +92,8 @@ def serve(
             "auth.header": ("--trust-header", trust_header),
             "auth.proxies": ("--proxy", list(proxies) or None),
             "auth.header_scope": ("--header-scope", header_scope),
-            "logging.level": ("--log-level", log_level),
-            "logging.format": ("--log-format", log_format),
+            "log.level": ("--log-level", log_level),
+            "log.format": ("--log-format", log_format),
             "tracing.enabled": ("--tracing", tracing or None),
         },
         check_server=_problems,
@@ -103,9 +103,9 @@ def serve(
         raise Mistake(no_store())
     if options["url"].startswith("memory:"):
         raise Mistake("a store in memory belongs to its process; serve a file or a database")
-    handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
+    handler = log_to_stderr(settings["log.level"], settings["log.format"])
     try:
-        engine = Engine(**options, worker=False)
+        engine = Engine(**(options | {"worker": False}))
         hosts_all = [*LOCAL_HOSTS, *settings["server.allowed_hosts"]]
         app = engine.asgi(auth=_door(engine, settings), hosts=hosts_all, limits=_api_limits(settings))
         server = new_server(
@@ -119,7 +119,7 @@ def serve(
         )
     except OutliveError as error:
         raise Mistake(str(error)) from error
-    if settings["logging.format"] == "json":
+    if settings["log.format"] == "json":
         handler.setFormatter(json_formatter(engine))
     stop = Stop("this server takes no more requests and stops when it has answered")
     run(_serve(engine, app, server, stop), is_service=True, new_loop=new_loop)

@@ -17,8 +17,9 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -123,26 +124,26 @@ def worker(
     flags = {
         "store": ("--store", url),
         "namespace": ("--namespace", namespace),
-        "lease.kind": ("--lease", lease),
+        "worker.lease": ("--lease", lease),
         "worker.name": ("--name", name),
         "worker.grace_seconds": ("--grace", grace),
-        "lease.seconds": ("--lease-seconds", lease_seconds),
+        "worker.lease_seconds": ("--lease-seconds", lease_seconds),
         "worker.exit_when_stalled": ("--exit-when-stalled", exit_when_stalled),
         "worker.queues": ("--queues", queues and [name.strip() for name in queues.split(",") if name.strip()]),
-        "logging.level": ("--log-level", log_level),
-        "logging.format": ("--log-format", log_format),
+        "log.level": ("--log-level", log_level),
+        "log.format": ("--log-format", log_format),
         "metrics.port": ("--metrics-port", metrics_port),
         "metrics.host": ("--metrics-host", metrics_host),
         "tracing.enabled": ("--tracing", tracing or None),
     }
     settings = settings_with(flags)
-    handler = log_to_stderr(settings["logging.level"], settings["logging.format"])
+    handler = log_to_stderr(settings["log.level"], settings["log.format"])
     if app is None or isinstance(found, ModuleType):
-        engine = engine_for(module, settings.engine_options() | traced(settings))
+        engine = engine_for(module, settings.engine_options(**UNLESS_GIVEN) | traced(settings))
     else:
         given = {option: flags[setting][1] for setting, option in _OWN.items() if flags[setting][1] is not None}
         engine = engine_from(app, found, given)
-    if settings["logging.format"] == "json":
+    if settings["log.format"] == "json":
         handler.setFormatter(json_formatter(engine))
     port = settings["metrics.port"]
     metrics = None if port is None else (settings["metrics.host"], port)
@@ -150,12 +151,12 @@ def worker(
 
 
 _OWN = {
-    "lease.kind": "--lease",
+    "worker.lease": "--lease",
     "store": "--store",
     "namespace": "--namespace",
     "worker.name": "name",
     "worker.grace_seconds": "grace_seconds",
-    "lease.seconds": "lease_seconds",
+    "worker.lease_seconds": "lease_seconds",
     "worker.exit_when_stalled": "exit_when_stalled",
     "worker.queues": "queues",
     "tracing.enabled": "middleware",
@@ -211,13 +212,15 @@ def engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
     if "url" not in options:
         raise Mistake(no_store())
     try:
-        return Engine(**{"grace_seconds": GRACE_SECONDS, "exit_when_stalled": True, **options})
+        return Engine(**options)
     except OutliveError as error:
         raise Mistake(str(error)) from error
 
 
 GRACE_SECONDS = 20.0
 """Less than what systemd (90 s) and Kubernetes (30 s) wait before they kill."""
+UNLESS_GIVEN: Mapping[str, Any] = {"grace_seconds": GRACE_SECONDS, "exit_when_stalled": True}
+"""Options of the worker that a process of its own has."""
 
 
 def engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
@@ -239,10 +242,10 @@ def engine_from(app: str, found: Any, given: dict[str, Any]) -> Engine:
         raise Mistake(
             f"{app} has middleware of its own; give middleware=[outlive.middleware.Tracing()] to Engine(...) there"
         )
-    if engine._exits_when_stalled is None:
+    if engine._worker.exit_when_stalled is None:
         given = {"exit_when_stalled": True, **given}
     try:
-        engine._set_worker(**given)
+        engine._worker = replace(engine._worker, **given)
     except OutliveError as error:
         raise Mistake(str(error)) from error
     return engine

@@ -18,10 +18,10 @@ import msgspec
 from outlive._model import Run, RunFilter, RunStatus, given
 from outlive._model.id import ID_CHARACTERS_MAX
 from outlive._model.instant import microseconds_of
+from outlive._model.queue import queue_names
 from outlive._store.contract import PAGE_SIZE_MAX
 from outlive._values.count import Count
 from outlive.client.access import Access
-from outlive.client.placing import queue_names
 from outlive.errors import InvalidArgumentError
 
 COUNT_MAX = 10_000

@@ -18,13 +18,12 @@ from outlive._model import given
 from outlive._model.given import Span
 from outlive._model.instant import instant_of
 from outlive._model.key import SCOPES, Scope
-from outlive._model.queue import DEFAULT
+from outlive._model.queue import DEFAULT, queue_names
 from outlive._store.contract import PAGE_SIZE_MAX
 from outlive._values.key import ApiKey, NewKey
 from outlive._values.run import when
 from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, KEY_CELLS, doing
-from outlive.client.placing import queue_names
 from outlive.client.secret_token import new_token, read_token
 from outlive.errors import InvalidArgumentError, KeyNotFoundError, StoreError
 from outlive.telemetry import log

@@ -102,21 +102,6 @@ def own_place(spec: WorkflowSpec) -> Place:
     return Place(queue=queue)
 
 
-def queue_names(where: str, queues: Sequence[Queue | str]) -> tuple[str, ...]:
-    """The queues that a worker takes from, as the store names them.
-
-    Raises:
-        ArgumentTypeError: this is no list of queues.
-        InvalidArgumentError: it is empty, or no queue can have one of the names.
-    """
-    given.several(where, "queues", queues, like='["emails", "default"]')
-    checked = [check_queue(where, queue) for queue in queues]
-    names = tuple(dict.fromkeys(queue.name if isinstance(queue, Queue) else queue or "" for queue in checked))
-    if not names:
-        raise InvalidArgumentError(where, "queues", queues, "name at least one, or leave it out to take from all")
-    return names
-
-
 async def warn_of_unknown(store: QueueTable, names: Sequence[str], specs: list[WorkflowSpec]) -> None:
     """Say which of the queues that a worker takes from no one knows: they may come later, or be misspelt."""
     own = {spec.queue.name if isinstance(spec.queue, Queue) else spec.queue for spec in specs if spec.queue}

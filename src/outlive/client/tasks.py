@@ -39,12 +39,12 @@ from outlive._journal.schema import find_mismatch
 from outlive._journal.value import TAGGED
 from outlive._model import Failure, Payload, Run, RunStatus, definition_key, given
 from outlive._model.payload import Blob
+from outlive._model.queue import queue_names
 from outlive._model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
 from outlive._model.worker import is_lease_of, remote_name, remote_session_id
 from outlive._store.contract import Change, Ended, Inbound, MessageKind, Outcome, WorkerInfo
 from outlive.client.access import Access
 from outlive.client.closing import end_message, trace_ends
-from outlive.client.placing import queue_names
 from outlive.client.secret_token import new_token
 from outlive.errors import (
     ConfigurationError,

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from outlive._model import Limits, Recovery, Retry, given
 from outlive._model.limit import TokenBucket
-from outlive._model.queue import check_queue
 from outlive._model.retention import Keep, KeepAudit, archive_of
-from outlive._model.worker import lease_of, worker_name
+from outlive._model.worker import WorkerOptions
 from outlive.errors import InvalidArgumentError
 
 VARIABLES = "OUTLIVE_"
@@ -45,7 +44,7 @@ class Setting(NamedTuple):
     """One of the settings."""
 
     name: str
-    """As in a file: `lease.seconds` is `seconds` in the table `[lease]`."""
+    """As in a file: `worker.lease_seconds` is `lease_seconds` in the table `[worker]`."""
     kind: str
     default: Any
     """What the engine, or the command, does without it."""
@@ -96,12 +95,8 @@ class Setting(NamedTuple):
 
 
 def _queues(names: Any) -> tuple[str, ...]:
-    listed = given.texts("Engine", "queues", names, like="emails")
-    if not listed:
-        raise InvalidArgumentError("Engine", "queues", names, "name at least one, or leave it out to take from all")
-    for name in listed:
-        check_queue("Engine", name)
-    return listed
+    queues = WorkerOptions(queues=given.texts("WorkerOptions", "queues", names, like="emails")).queues
+    return tuple(map(str, queues or ()))
 
 
 def _networks(values: Any) -> tuple[str, ...]:
@@ -124,7 +119,7 @@ def _text(name: str, like: str) -> Callable[[Any], str]:
 
 
 def _choice(name: str, *words: str) -> Callable[[Any], str]:
-    return lambda value: given.one_of("logging", name, value, words)
+    return lambda value: given.one_of("log", name, value, words)
 
 
 def _field(owner: type, name: str) -> Callable[[Any], Any]:
@@ -192,55 +187,57 @@ SETTINGS: tuple[Setting, ...] = (
         lambda value: given.flag("Engine", "record_arguments", value),
     ),
     Setting(
-        "worker.name",
-        TEXT,
-        None,
-        "a name that is this worker's alone: for a variable, not for a file that workers share",
-        worker_name,
-    ),
-    Setting(
-        "worker.queues", TEXTS, None, "the queues that the worker takes from, in this order; all unless given", _queues
-    ),
-    Setting(
-        "worker.poll_seconds",
+        "poll_seconds",
         SECONDS,
         0.25,
-        "how often it asks the store for what is due",
+        "how often the store is asked for what other processes made due",
         lambda value: given.seconds("Engine", "poll_seconds", value),
     ),
     Setting(
-        "worker.store_seconds",
+        "store_seconds",
         SECONDS,
         10.0,
         "how long a verb waits for a store that does not answer before it raises",
         lambda value: given.seconds("Engine", "store_seconds", value),
     ),
-    Setting(
-        "worker.grace_seconds",
-        SECONDS,
-        5.0,
-        "how long steps may finish when it stops; `outlive worker` gives 20 unless this is set",
-        lambda value: given.seconds("Engine", "grace_seconds", value, or_zero=True),
+    *_of(
+        "worker",
+        WorkerOptions,
+        TEXT,
+        {"name": "a name that is this worker's alone: for a variable, not for a file that workers share"},
     ),
     Setting(
-        "worker.exit_when_stalled",
-        FLAG,
-        None,
-        "whether the process ends, with code 70, when its event loop is blocked; unless given `outlive worker` does",
-        _flag("exit_when_stalled"),
+        "worker.queues", TEXTS, None, "the queues that the worker takes from, in this order; all unless given", _queues
     ),
-    Setting("worker.schedules", FLAG, True, "whether it starts the runs of schedules", _flag("schedules")),
-    Setting("worker.flows", FLAG, True, "whether it runs the flows of the library", _flag("flows")),
-    Setting("worker.tune", FLAG, True, "whether it may set two switches of the interpreter", _flag("tune")),
     Setting(
-        "lease.kind",
+        "worker.lease",
         TEXT,
         "store",
-        'who keeps the leases: "store", "none" or "etcd://host:2379"',
+        'who keeps its lease: "store", "none" or "etcd://host:2379"',
         _text("lease", "store"),
         is_address=True,
     ),
-    Setting("lease.seconds", SECONDS, 10.0, "after how long without a sign of life others take over", lease_of),
+    *_of(
+        "worker",
+        WorkerOptions,
+        SECONDS,
+        {
+            "lease_seconds": "after how long without a sign of life others take over",
+            "grace_seconds": "how long steps may finish when it stops; `outlive worker` gives 20 unless this is set",
+        },
+    ),
+    *_of(
+        "worker",
+        WorkerOptions,
+        FLAG,
+        {
+            "exit_when_stalled": "whether the process ends, with code 70, when its event loop is blocked; unless given "
+            "`outlive worker` does",
+            "schedules": "whether it starts the runs of schedules",
+            "flows": "whether it runs the flows of the library",
+            "tune": "whether it may set two switches of the interpreter",
+        },
+    ),
     *_of("recovery", Recovery, FLAG, {"enabled": "whether this worker takes runs of lost workers at all"}),
     *_of(
         "recovery",
@@ -321,14 +318,14 @@ SETTINGS: tuple[Setting, ...] = (
         },
     ),
     Setting(
-        "logging.level",
+        "log.level",
         TEXT,
         "info",
         '"debug", "info", "warning" or "error"',
         _choice("level", "debug", "info", "warning", "error"),
     ),
     Setting(
-        "logging.format",
+        "log.format",
         TEXT,
         "text",
         '"text", or "json" for one object on each line',

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from outlive._model import Limits, Recovery, Retry
 from outlive._model.retention import Keep, KeepAudit, read_audit_key
+from outlive._model.worker import WorkerOptions
 from outlive.config.setting import BY_NAME
 
 KEEP = "retention"
@@ -16,12 +17,12 @@ WORKFLOWS = ("retention", "workflows")
 _OPTIONS = {
     "store": "url",
     "namespace": "namespace",
-    "lease.kind": "lease",
-    "lease.seconds": "lease_seconds",
+    "poll_seconds": "poll_seconds",
+    "store_seconds": "store_seconds",
     "redact": "redact",
     "record_arguments": "record_arguments",
 }
-"""Settings whose option of `Engine` has another name than the setting, or is in no table."""
+"""Settings in no table, and the option of `Engine` that each is."""
 _CLASSES: dict[str, type] = {"limits": Limits, "recovery": Recovery, "retry": Retry}
 """Tables that are one option of `Engine`."""
 
@@ -53,8 +54,11 @@ class Settings:
         """Where the value of a setting comes from."""
         return self.given[name].place if name in self.given else "default"
 
-    def engine_options(self) -> dict[str, Any]:
+    def engine_options(self, **worker: Any) -> dict[str, Any]:
         """What was given, as the options of `Engine`.
+
+        Args:
+            worker: options of its worker that count unless they were given.
 
         Raises:
             ConfigurationError: two values do not go together, or the file with a key cannot be read.
@@ -62,7 +66,8 @@ class Settings:
         options: dict[str, Any] = {
             option: self.given[name].value for name, option in _OPTIONS.items() if name in self.given
         }
-        options |= self._table("worker")
+        if worker := worker | self._table("worker"):
+            options["worker"] = WorkerOptions(**worker)
         for table, owner in _CLASSES.items():
             if values := self._table(table):
                 options[table] = owner(**values)

@@ -16,7 +16,7 @@ LEASE_SECONDS = 2.0
 
 async def work(url: str) -> None:
     """Run whatever is due until asked to stop, or killed."""
-    async with outlive.Engine(url, lease_seconds=LEASE_SECONDS):
+    async with outlive.Engine(url, worker=outlive.types.WorkerOptions(lease_seconds=LEASE_SECONDS)):
         say("ready")
         await until_asked_to_stop()
 

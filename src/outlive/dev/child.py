@@ -50,12 +50,12 @@ class Program:
             {
                 "store": ("--store", url),
                 "namespace": ("--namespace", namespace),
-                "logging.level": ("--log-level", level),
+                "log.level": ("--log-level", level),
             }
         )
-        log_to_stderr(settings["logging.level"], settings["logging.format"])
+        log_to_stderr(settings["log.level"], settings["log.format"])
         if places.app is None or isinstance(found, ModuleType):
-            options = {"grace_seconds": GRACE_SECONDS} | settings.engine_options()
+            options = settings.engine_options(grace_seconds=GRACE_SECONDS, exit_when_stalled=True)
             self.engine = engine_for(module, options)
             self._notes = _own_engine(places.app, module)
         else:

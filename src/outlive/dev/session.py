@@ -88,7 +88,7 @@ class Session:
             loaded = await self._loaded
             options |= {"url": loaded.store, "redact": loaded.redact}
             options.pop("namespace", None)
-        engine = Engine(**options, worker=False)
+        engine = Engine(**(options | {"worker": False}))
         app = engine.asgi()
         port = self._wanted.port if self._wanted.is_port_fixed else serving.free_port(self._wanted.port)
         server = serving.new_server(app, port=port)

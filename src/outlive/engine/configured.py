@@ -56,7 +56,7 @@ def read_configuration(
     checks = {
         "namespace": check_namespace,
         "store": lambda url: store_for(url, clock=clock.now),
-        "lease.kind": lambda lease: leases_for(lease, clock=clock),
+        "worker.lease": lambda lease: leases_for(lease, clock=clock),
     }
     return read_settings(file=file, flags=flags, checks=checks, check_flows=_check_flows, check_server=check_server)
 

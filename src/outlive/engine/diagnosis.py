@@ -59,8 +59,8 @@ async def diagnose(url: str | None, *, namespace: str | None = None) -> list[Fin
     found = [*_versions()]
     settings, of_settings = _configuration()
     found += of_settings
-    if settings is not None and settings["lease.kind"].startswith(("etcd:", "etcds:")):
-        found.append(await asyncio.to_thread(_etcd, settings["lease.kind"]))
+    if settings is not None and settings["worker.lease"].startswith(("etcd:", "etcds:")):
+        found.append(await asyncio.to_thread(_etcd, settings["worker.lease"]))
     redact = None if settings is None else tuple(settings["redact"])
     if url is None and settings is not None:
         url, namespace = settings["store"], namespace or settings["namespace"]
@@ -101,7 +101,7 @@ def _etcd(url: str) -> Finding:
         finally:
             gateway.close()
     except OutliveError as error:
-        advice = "start etcd, or correct lease.kind: workers that cannot renew their leases let go of their runs"
+        advice = "start etcd, or correct worker.lease: workers that cannot renew their leases let go of their runs"
         return problem("leases", str(error), advice)
     have = "worker has" if count == 1 else "workers have"
     return well("leases", f"{gateway.address} answers, {count} {have} a key there")

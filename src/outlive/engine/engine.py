@@ -36,14 +36,14 @@ from outlive._model.policy import check_retry
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
 from outlive._model.under_way import StepUnderWay
-from outlive._model.worker import lease_of, worker_name
+from outlive._model.worker import WorkerOptions, worker_options
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
 from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
 from outlive._runtime.services.flow_loader import FlowLoader
 from outlive._runtime.services.supervisor import Services
-from outlive._runtime.session.sessions import STORE_SECONDS, WorkerOptions, WorkerSessions
+from outlive._runtime.session.sessions import STORE_SECONDS, WorkerSessions
 from outlive._runtime.session.watchdog import Watchdog
 from outlive._runtime.tree.run_log import RunLog
 from outlive._runtime.wakeup import Wakeup
@@ -71,7 +71,7 @@ from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle
 from outlive.client.keys import Keys
-from outlive.client.placing import queue_names, wanted_place
+from outlive.client.placing import wanted_place
 from outlive.client.promises import Promises
 from outlive.client.queues import Queues, only_queue
 from outlive.client.quotas import QuotaGuard, Quotas
@@ -113,17 +113,11 @@ class Engine(Served, Configured):
 
     Args:
         url: `memory:`, `sqlite:orders.db`, `sqlite:/var/lib/orders.db` or `postgresql://user@host/database`.
-        worker: whether this engine runs workflows; without, it only talks to the store.
-        name: a name that is this worker's alone. When it comes back after a crash, on whatever machine, it takes its
-            own runs at once; an older session of the same name is ended.
-        lease: who keeps the leases: "store", "etcd://host:2379,host:2379/prefix", or "none" for a process that shares
-            the store with no other.
-        lease_seconds: after how long without a sign of life others take over the runs of this worker. (A killed process
-            is noticed at once by others on the same machine; the lease is for hangs.)
-        poll_seconds: how often the worker asks the store for what other processes made due, if it did not hear of it.
+        worker: whether this engine runs workflows, and how (`WorkerOptions`); with False it only talks to the store.
+        namespace: the tenant whose runs these are: a store of its own in the store of the URL; see `engine.quotas`.
+        poll_seconds: how often the store is asked for what other processes made due, if this one did not hear of it.
         store_seconds: how long a verb waits for a store that does not answer, before it raises `StoreUnavailableError`.
             Runs wait for it however long it is away.
-        grace_seconds: how long running steps may take to finish when the engine stops.
         limits: how much of everything; see `Limits`.
         retry: for steps that this engine runs and that have no `retry` of their own, in workflows that have none.
         recovery: which runs of lost workers this one takes over, how fast, and which of them go on; see `Recovery`.
@@ -134,28 +128,16 @@ class Engine(Served, Configured):
         redact: fields that people may not see, as "password" or "card.number"; see `history` and `why`.
         record_arguments: whether the journal has the arguments of steps with their outcomes, for people: without what
             `redact` names, and cut to some kilobytes.
-        schedules: whether its worker declares the schedules of its code, and starts runs of the schedules in the store.
-        flows: whether its worker runs the flows of the library in the store; see `Engine.flows`.
-        tune: whether a worker may set two switches of the interpreter for the whole process (decision 0007).
-        queues: the queues that its worker takes runs from, by name and in this order; "default" stands for the runs
-            without one. All unless given, each of them first in its turn.
-        namespace: the tenant whose runs these are: a store of its own in the store of the URL; see `engine.quotas`.
-        exit_when_stalled: whether the process ends, with code 70, when its event loop has stood still for as long as a
-            lease; else only the session ends, and a new one begins when the loop turns again. Unless given, the process
-            of `outlive worker` ends and others do not.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        worker: bool = True,
-        name: str | None = None,
-        lease: str = "store",
-        lease_seconds: float = 10.0,
+        worker: bool | WorkerOptions = True,
+        namespace: str | None = None,
         poll_seconds: float = 0.25,
         store_seconds: float = STORE_WAIT_SECONDS,
-        grace_seconds: float = 5.0,
         limits: Limits | None = None,
         retry: Retry | None = None,
         recovery: Recovery | None = None,
@@ -165,12 +147,6 @@ class Engine(Served, Configured):
         retention: Sequence[Keep | KeepAudit] = (),
         redact: Sequence[str] = (),
         record_arguments: bool = False,
-        schedules: bool = True,
-        flows: bool = True,
-        tune: bool = True,
-        exit_when_stalled: bool | None = None,
-        queues: Sequence[Queue | str] | None = None,
-        namespace: str | None = None,
         registry: Registry | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -180,18 +156,7 @@ class Engine(Served, Configured):
         self._retry = check_retry("Engine", retry)
         self._recovery = given.option("Engine", "recovery", recovery, Recovery)
         self.counters = Counters()
-        self._has_worker = given.flag("Engine", "worker", worker)
-        self._name: str | None = None
-        self._queues: tuple[str, ...] | None = None
-        self._exits_when_stalled: bool | None = None
-        self._set_worker(
-            name=name,
-            lease_seconds=lease_seconds,
-            grace_seconds=grace_seconds,
-            exit_when_stalled=exit_when_stalled,
-            queues=queues,
-        )
-        self._tunes = given.flag("Engine", "tune", tune)
+        self._worker, self._has_worker = worker_options(worker)
         self._store_seconds = given.seconds("Engine", "store_seconds", store_seconds)
         self._poll_seconds = given.seconds("Engine", "poll_seconds", poll_seconds)
         self._registry = (registry or REGISTRY).with_own_flows()
@@ -201,14 +166,12 @@ class Engine(Served, Configured):
         self._hooks = hooks_of(middleware, [] if self._quota is None else [self._quota])
         self._redaction = Redaction(redact, refuses_plain=self._packer.refuses_plain)
         self._records = given.flag("Engine", "record_arguments", record_arguments)
-        self._has_schedules = given.flag("Engine", "schedules", schedules)
-        self._has_flows = given.flag("Engine", "flows", flows)
         self._flow_loader: FlowLoader | None = None
         self._retention = check_retention(retention)
         new_store = partial(store_for, url, clock=self._clock.now, is_test_clock=clock is not None)
         self._store: Store = new_store()
         self._new_store = None if url.startswith("memory:") else new_store
-        self._leases_on = leases_for(lease, clock=self._clock)
+        self._leases_on = leases_for(self._worker.lease, clock=self._clock)
         self._leases: Leases | None = None
         if clock is None and is_server(url):
             # What the store judges by its clock, others must stamp by the same.
@@ -227,27 +190,6 @@ class Engine(Served, Configured):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     _client_class = Client
-
-    def _set_worker(
-        self,
-        *,
-        name: str | None = None,
-        lease_seconds: float | None = None,
-        grace_seconds: float | None = None,
-        exit_when_stalled: bool | None = None,
-        queues: Sequence[Queue | str] | None = None,
-    ) -> None:
-        """Settings of the worker that the command line may change before it is started."""
-        if name is not None:
-            self._name = worker_name(name)
-        if lease_seconds is not None:
-            self._lease_seconds = lease_of(lease_seconds)
-        if grace_seconds is not None:
-            self._grace_seconds = given.seconds("Engine", "grace_seconds", grace_seconds, or_zero=True)
-        if exit_when_stalled is not None:
-            self._exits_when_stalled = given.flag("Engine", "exit_when_stalled", exit_when_stalled)
-        if queues is not None:
-            self._queues = queue_names("Engine", queues)
 
     # -- Life ------------------------------------------------------------------------------------------------
 
@@ -268,13 +210,13 @@ class Engine(Served, Configured):
             seconds = self._poll_seconds
             self._waiters = Waiters(self._store, pause=lambda: Wakeup().sleep(seconds), pause_seconds=seconds)
             if self._has_worker:
-                if self._tunes:
+                if self._worker.tune:
                     tune_interpreter()
                 self._leases = self._leases_on(self._store)
                 await self._leases.open()
                 self._sessions = self._new_sessions(self._leases)
-                if self._has_flows:
-                    redefine, schedules, it = self._sessions.redefine, self._has_schedules, self._environment()
+                if self._worker.flows:
+                    redefine, schedules, it = self._sessions.redefine, self._worker.schedules, self._environment()
                     self._flow_loader = await load_flows(self._store, it, redefine=redefine, schedules=schedules)
                 await self._sessions.start()
                 self._store.watch(self._on_ring)
@@ -311,10 +253,10 @@ class Engine(Served, Configured):
         client, self._client = self._client, None
         self._stopping = client
         loop = asyncio.get_running_loop()
-        ends_at = loop.time() + self._grace_seconds + STORE_SECONDS
+        ends_at = loop.time() + self._worker.grace_seconds + STORE_SECONDS
         try:
             if self._sessions is not None:
-                await self._sessions.stop(grace_seconds=self._grace_seconds)
+                await self._sessions.stop(grace_seconds=self._worker.grace_seconds)
             if services is not None:
                 await services.stop()
             if self._waiters is not None:
@@ -378,17 +320,11 @@ class Engine(Served, Configured):
     def _new_sessions(self, leases: Leases) -> WorkerSessions:
         assert self._committer is not None
         assert self._waiters is not None
-        options = WorkerOptions(
-            name=self._worker_name,
-            is_named=self._name is not None,
-            lease_seconds=self._lease_seconds,
-            poll_seconds=self._poll_seconds,
-            exits_when_stalled=bool(self._exits_when_stalled),
-            queues=self._queues,
-        )
         return WorkerSessions(
             self._environment(),
-            options,
+            self._worker,
+            name=self._worker_name,
+            poll_seconds=self._poll_seconds,
             store=self._store,
             leases=leases,
             committer=self._committer,
@@ -399,8 +335,8 @@ class Engine(Served, Configured):
 
     async def _start_services(self) -> None:
         assert self._client is not None
-        environment, schedules = self._environment(), self._has_schedules
-        await declare_code(self._store, environment, queues=self._queues, schedules=schedules)
+        environment, schedules = self._environment(), self._worker.schedules
+        await declare_code(self._store, environment, queues=self._worker.queue_names, schedules=schedules)
         self._services = start_services(
             self._client, environment, retention=self._retention, schedules=schedules, flow_loader=self._flow_loader
         )
@@ -433,7 +369,7 @@ class Engine(Served, Configured):
     @property
     def _worker_name(self) -> str:
         """What its worker is called: its own name, or the host and the process."""
-        return self._name or f"{socket.gethostname()}/{os.getpid()}"
+        return self._worker.name or f"{socket.gethostname()}/{os.getpid()}"
 
     @property
     def sync(self) -> SyncEngine:

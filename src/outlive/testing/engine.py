@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from outlive._model import given
 from outlive._model.given import Span
+from outlive._model.worker import WorkerOptions
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.client.client import Client
@@ -71,6 +74,18 @@ class SkippingClient(Client):
             raise StandstillError(f"run {run_id} does not end ({await self.why(run_id)}): {error.what}") from None
 
 
+def _for_tests(worker: WorkerOptions, *, schedules: bool) -> WorkerOptions:
+    """How a worker works in tests, where nothing else was said."""
+    usual = WorkerOptions()
+    has_grace = worker.grace_seconds != usual.grace_seconds
+    found = replace(
+        worker, schedules=schedules, tune=False, grace_seconds=worker.grace_seconds if has_grace else GRACE_SECONDS
+    )
+    if worker.lease_seconds == usual.lease_seconds:
+        given.keep(found, lease_seconds=LEASE_SECONDS)  # Longer than an engine takes.
+    return found
+
+
 class TestEngine(Engine):
     """An engine for tests: in memory, and time skips when nothing is running.
 
@@ -80,6 +95,8 @@ class TestEngine(Engine):
 
     Args:
         url: the store, as `Engine` takes it. One in memory is new and empty; another one is used as it is.
+        worker: as `Engine` takes it. It lets steps finish for a moment only, and its lease has no end, unless the
+            options say otherwise.
         clock: the clock of another test engine on the same store.
         patience_seconds: in real seconds, how long a step that runs holds the time, and how long a `result()` waits
             when nothing moves and nothing is due before it raises `StandstillError` with what the run waits for.
@@ -96,6 +113,8 @@ class TestEngine(Engine):
         self,
         url: str = "memory:",
         *,
+        worker: bool | WorkerOptions = True,
+        poll_seconds: float = POLL_SECONDS,
         clock: SkipClock | None = None,
         patience_seconds: float = PATIENCE_SECONDS,
         schedules: bool = False,
@@ -104,14 +123,12 @@ class TestEngine(Engine):
     ) -> None:
         if clock is None:
             clock = SkipClock() if url.startswith("memory:") else _clock_for_old_store()
-        usual = {"tune": False, "poll_seconds": POLL_SECONDS, "grace_seconds": GRACE_SECONDS}
         if steps:  # Innermost: the test's own middleware is around a fake as it is around a step.
             fakes = FakeSteps(steps)
             options["middleware"] = [*options.get("middleware", ()), fakes]
             options["registry"] = fakes.added_to(options.get("registry"))
-        super().__init__(url, **(usual | options), schedules=schedules, clock=clock)
-        if "lease_seconds" not in options:
-            self._lease_seconds = LEASE_SECONDS
+        super().__init__(url, worker=worker, poll_seconds=poll_seconds, clock=clock, **options)
+        self._worker = _for_tests(self._worker, schedules=schedules)
         self.clock = clock
         self._skipper = Skipper(clock, patience_seconds=patience_seconds)
         self._watched = WatchedStore(self._store)

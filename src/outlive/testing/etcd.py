@@ -157,7 +157,7 @@ class EtcdServer(Launched):
     # -- Use -----------------------------------------------------------------------------------------------
 
     def url(self, prefix: str = "outlive") -> str:
-        """The place of leases on this node, as `Engine(lease=...)` takes it; with TLS it lacks the client's files."""
+        """The place of leases on this node, as `WorkerOptions` takes it; with TLS it lacks the client's files."""
         return f"{'etcd' if self._tls is None else 'etcds'}://{HOST}:{self.port}/{prefix}"
 
     def ask(self, path: str, **body: Any) -> dict[str, Any]:

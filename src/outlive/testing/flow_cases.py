@@ -18,6 +18,7 @@ from outlive._define.flow.mocking import with_mocks
 from outlive._define.registry import REGISTRY
 from outlive._journal.event import StepSucceeded
 from outlive._model.instant import microseconds_of
+from outlive._model.worker import WorkerOptions
 from outlive.client.handle import RunHandle
 from outlive.errors import OutliveError, RunFailedError, RunTimedOutError, StandstillError
 from outlive.testing.engine import TestEngine
@@ -61,7 +62,7 @@ async def _run(flow: Flow, case: Case) -> CaseResult:
     clock = SkipClock() if start_at is None else SkipClock(start_at=start_at)
     registry = REGISTRY.with_own_flows()
     registry.set_flows([flow.spec], {flow.name: flow.version})
-    async with TestEngine(clock=clock, registry=registry, flows=False) as engine:
+    async with TestEngine(clock=clock, registry=registry, worker=WorkerOptions(flows=False)) as engine:
         began_at = engine.now()
         run = await engine.start(flow.bind(case.input, vars=case.vars or None, overrides=case.overrides or None))
         world = World(engine, run, case, began_at)

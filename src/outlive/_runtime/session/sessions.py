@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from outlive._define.intervention import OF_RUN
 from outlive._journal.event import RunCreated
@@ -23,7 +22,7 @@ from outlive._model.lacking import lacks_mark
 from outlive._model.pause import CELL, Pauses, pauses_in
 from outlive._model.payload import Blob
 from outlive._model.under_way import Report, cell_of
-from outlive._model.worker import session_id
+from outlive._model.worker import WorkerOptions, session_id
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.commit.committer import Answer, Committer
 from outlive._runtime.environment import Environment
@@ -55,19 +54,6 @@ STALLED_EXIT_CODE = 70
 """The exit code of a worker process whose event loop was blocked: EX_SOFTWARE, so that its supervisor restarts it."""
 
 
-class WorkerOptions(NamedTuple):
-    """The options of an engine's worker."""
-
-    name: str
-    is_named: bool
-    """Whether no other worker has the name."""
-    lease_seconds: float
-    poll_seconds: float
-    exits_when_stalled: bool
-    queues: tuple[str, ...] | None = None
-    """The queues that it takes from, in this order, "" for the runs without one; None: all."""
-
-
 class WorkerSessions:
     """One worker of one process, through as many sessions as it needs."""
 
@@ -76,6 +62,8 @@ class WorkerSessions:
         environment: Environment,
         options: WorkerOptions,
         *,
+        name: str,
+        poll_seconds: float,
         store: Store,
         leases: Leases,
         committer: Committer,
@@ -86,7 +74,7 @@ class WorkerSessions:
         self._stall_notes = StallNotes(new_store)
         self._loop_thread = threading.get_ident()
         self._environment = environment
-        self._options = options
+        self._options, self._name, self._poll_seconds = options, name, poll_seconds
         self._clock = environment.clock
         self._counters = environment.counters
         self._store = store
@@ -121,8 +109,8 @@ class WorkerSessions:
         lease, lease_seconds = LeaseDeadline(self._clock.monotonic), self._options.lease_seconds
         now_at = self._store.now()
         info = WorkerInfo(
-            id=session_id(self._options.name, self._clock.new_id()),
-            name=self._options.name,
+            id=session_id(self._name, self._clock.new_id()),
+            name=self._name,
             definitions=self._listed(definitions),
             started_at=now_at,
             expires_at=now_at + round(lease_seconds * MICROSECONDS),
@@ -172,7 +160,7 @@ class WorkerSessions:
         self._watchdog.start()
         # Only in the first session: a later one follows a session that this process has ended itself. A worker that has
         # the name then is another process, and the two would end each other's sessions for ever.
-        is_named = self._options.is_named and self._renewal is None
+        is_named = self._options.name is not None and self._renewal is None
         self._claimer = Claimer(
             self._environment,
             store=self._store,
@@ -180,8 +168,8 @@ class WorkerSessions:
             requests=self._requests,
             rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=is_named),
             definitions=definitions,
-            poll_seconds=self._options.poll_seconds,
-            queues=self._options.queues,
+            poll_seconds=self._poll_seconds,
+            queues=self._options.queue_names,
             declared=self._declared,
             end_session=self._keeper.end_session,
         )
@@ -404,7 +392,7 @@ class WorkerSessions:
         if (stall := stall_on(sys._current_frames().get(self._loop_thread), seconds=seconds)) is not None:
             reason += f": run {stall.run_id} blocks it in {stall.where}"
             self._stall_notes.note(stall, worker_id=worker_id)
-        if self._options.exits_when_stalled:
+        if self._options.exit_when_stalled:
             log.critical("%s; this process ends, and other workers go on with its runs", reason)
             os._exit(STALLED_EXIT_CODE)
         keeper.end_session(reason)

@@ -31,6 +31,7 @@ from django.db import close_old_connections, connections
 import outlive
 from outlive import Engine
 from outlive._model import given
+from outlive._model.worker import WorkerOptions
 from outlive.engine.url import is_server, shown
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _with_fresh_connections(function: Callable[P, R]) -> Callable[P, R]:
 
 def worker_engine() -> Engine:
     """The engine of `manage.py outlive worker`."""
-    return Engine(store_url(), **{"grace_seconds": 20.0, **_options()})
+    return Engine(store_url(), **{"worker": WorkerOptions(grace_seconds=20), **_options()})
 
 
 def environment() -> dict[str, str]:
