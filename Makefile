@@ -38,7 +38,7 @@ DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
 
-.PHONY: help demo test lint type unit e2e screenshots slow mutate openapi format kill chaos limits live drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
+.PHONY: help demo test lint type unit e2e screenshots slow mutate generate format kill chaos limits live drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -72,8 +72,9 @@ slow: $(DEV) ## Run the tests marked slow, and a small sample of mutants.
 mutate: $(DEV) ## Plant MUTANTS=100 one-line defects; the tests must notice 95 % of them. SEED=0 chooses others.
 	.venv/bin/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED) --jobs $(JOBS) $(ARGS)
 
-openapi: $(DEV) ## Write docs/openapi.json and docs/reference/http.md from the table of operations.
+generate: $(DEV) ## Write what is made from the code: docs/openapi.json and the pages of docs/reference.
 	.venv/bin/python -m tests.http.write_documents
+	.venv/bin/python -m tests.docs.write_reference
 
 format: $(DEV) ## Rewrite the code in the house style.
 	.venv/bin/python -m ruff check --fix .

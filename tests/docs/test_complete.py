@@ -1,83 +1,25 @@
-"""The reference is complete: every public name, error, limit, counter and kind of event stands where it should."""
+"""The guides are complete: every error, limit, counter and kind of event stands where it should."""
 
 import dataclasses
-import enum
 import inspect
 import re
 import typing
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import outlive
-from outlive import checkpoints, errors, limits, machine, middleware, retention, types
+from outlive import errors
 from outlive._journal.event import AnyEvent
 from outlive.telemetry import Counters
 from tests.docs.page import DOCS, ROOT, expect_same, first_cells, name_of, section_of
 
-REFERENCE = DOCS / "reference.md"
 ERRORS = DOCS / "guides" / "errors.md"
 OPERATING = DOCS / "guides" / "operating.md"
 FORMAT = DOCS / "internals" / "journal-format.md"
 DECISIONS = DOCS / "decisions"
 DECISION_LINES_MAX = 40
-
-
-def public_names() -> dict[str, typing.Any]:
-    """What users write after `outlive.`, by name; errors, events and facts have tables of their own."""
-    spaces = (limits, machine, retention, middleware, checkpoints, types)
-    named = {name: getattr(outlive, name) for name in outlive.__all__}
-    inside = {f"{it.__name__.partition('.')[2]}.{name}": getattr(it, name) for it in spaces for name in it.__all__}
-    return named | {name: it for name, it in inside.items() if not name.endswith("Fact")}
-
-
-def test_reference_has_every_public_name() -> None:
-    """Each has a section, and no section is about something else."""
-    sections = re.findall(r"^### `([\w.]+)`$", REFERENCE.read_text("utf-8"), flags=re.MULTILINE)
-    others = {name for name in sections if name.startswith(("errors.", "integrations."))}
-
-    expect_same(set(sections) - others, public_names(), where="docs/reference.md, the headings '### `name`'")
-    for name in others:
-        module, _, last = f"outlive.{name}".rpartition(".")
-        assert hasattr(import_module(module), last), name
-
-
-@pytest.mark.parametrize("name", [name for name, it in public_names().items() if callable(it)])
-def test_reference_names_every_argument(name: str) -> None:
-    """The signature in the reference is that of the code."""
-    section = section_of(REFERENCE, f"### `{name}`")
-    missing = [argument for argument in arguments_of(public_names()[name]) if not has_word(section, argument)]
-
-    assert not missing, f"docs/reference.md, '### `{name}`', does not name {', '.join(missing)}"
-
-
-@pytest.mark.parametrize(
-    "cls",
-    [
-        outlive.Engine,
-        outlive.types.Batch,
-        outlive.types.RunHandle,
-        outlive.types.Run,
-        outlive.types.Workflow,
-        outlive.types.Step,
-        outlive.checkpoints.CheckpointStore,
-        outlive.checkpoints.Checkpoint,
-        outlive.checkpoints.CheckpointKind,
-    ],
-)
-def test_reference_names_every_member(cls: type) -> None:
-    """Public methods, with their arguments, and public attributes."""
-    (title,) = [name for name, it in public_names().items() if it is cls]
-    section = section_of(REFERENCE, f"### `{title}`")
-    wanted = {name for name in [*vars(cls), *cls.__annotations__] if not name.startswith("_")} - {"spec"}
-    for name in list(wanted):
-        if inspect.isfunction(member := getattr(cls, name, None)):
-            wanted |= set(arguments_of(member))
-
-    missing = sorted(name for name in wanted if not has_word(section, name))
-    assert not missing, f"docs/reference.md, '### `{title}`', does not name {', '.join(missing)}"
 
 
 def test_every_error_is_explained() -> None:
@@ -145,29 +87,6 @@ def test_decision_is_short_and_complete(page: Path) -> None:
 
     assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == ["Status", "Context", "Decision", "Consequences"]
     assert len(text.splitlines()) < DECISION_LINES_MAX
-
-
-def arguments_of(function: typing.Any) -> list[str]:
-    """The names of the arguments of a function, a class or a method; those that only collect others left out."""
-    if isinstance(function, type) and issubclass(function, BaseException):
-        return []
-    made = (
-        outlive.types.Ask,
-        outlive.types.Batch,
-        outlive.checkpoints.CheckpointStore,
-        outlive.types.Resource,
-        outlive.types.RunHandle,
-        outlive.types.Step,
-        outlive.types.StepContext,
-        outlive.types.Workflow,
-    )
-    if isinstance(function, type) and function in made:
-        return []  # Users never make these themselves.
-    if isinstance(function, type) and issubclass(function, enum.Enum):
-        return []
-    parameters = inspect.signature(function).parameters.values()
-    gathered = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [it.name for it in parameters if it.name != "self" and it.kind not in gathered]
 
 
 def has_word(text: str, word: str) -> bool:

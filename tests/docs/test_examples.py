@@ -13,12 +13,13 @@ import pytest
 
 from tests.docs.page import ROOT, blocks_of, find_pages, name_of
 from tests.docs.play import ONLY_COMPILE, OUTPUT, RUN, compile_block, examples
+from tests.docs.reference import SIGNATURE
 
 SECONDS_MAX = 120
 """For a page that hangs. A test waits for 60 seconds at most, but others have been waited for meanwhile."""
 AT_ONCE = 6
 Played = subprocess.CompletedProcess[str]
-INFOS = {RUN, ONLY_COMPILE, OUTPUT, "text", "sh", "sql", "toml", "yaml", "ini"}
+INFOS = {RUN, ONLY_COMPILE, SIGNATURE, OUTPUT, "text", "sh", "sql", "toml", "yaml", "ini"}
 PAGES_WITH_EXAMPLES = [page for page in find_pages() if any(block.info == RUN for block, _ in examples(page))]
 
 

@@ -19,13 +19,13 @@ from tests.http.caller import Caller
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "openapi.json"
-TABLE = ROOT / "docs" / "reference" / "http.md"
+TABLE = ROOT / "docs" / "reference" / "operations.md"
 DOCUMENT: dict[str, Any] = msgspec.json.decode(document_bytes())
 
 
 def test_the_file_is_what_is_served() -> None:
-    """`make openapi` writes both files."""
-    assert FILE.read_bytes() == document_bytes(), "docs/openapi.json is not up to date: run make openapi"
+    """`make generate` writes both files."""
+    assert FILE.read_bytes() == document_bytes(), "docs/openapi.json is not up to date: run make generate"
 
 
 def test_the_table_has_every_operation() -> None:
@@ -35,7 +35,7 @@ def test_the_table_has_every_operation() -> None:
     )
     wanted = [(it.name, it.method, it.path, it.scope, it.promise) for it in OPERATIONS.values()]
 
-    assert sorted(wanted) == sorted(rows), "docs/reference/http.md is not up to date: run make openapi"
+    assert sorted(wanted) == sorted(rows), "docs/reference/operations.md is not up to date: run make generate"
 
 
 ABOUT_THE_SERVER = {"me", "overview", "health", "audit", "store", "bulk", "openapi.json", "docs", "docs.css"}

@@ -1,4 +1,4 @@
-"""Writes what is made of the table of operations: `make openapi`."""
+"""Writes what is made of the table of operations: a part of `make generate`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = """# Operations of the HTTP API
 
 What each takes and answers is in [openapi.json](../openapi.json), which a server has at `/api/v1/openapi.json` and
 shows to people at `/api/v1/docs`; how they are used is in [the guide](../guides/http-api.md). Webhooks of flows are
-below `/webhooks`. `make openapi` writes this page.
+below `/webhooks`. `make generate` writes this page.
 """
 
 
@@ -34,4 +34,4 @@ def _row(it: Operation) -> str:
 
 if __name__ == "__main__":
     (DOCS / "openapi.json").write_bytes(document_bytes())
-    (DOCS / "reference" / "http.md").write_text(table(), "utf-8")
+    (DOCS / "reference" / "operations.md").write_text(table(), "utf-8")

@@ -29,5 +29,5 @@ class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"d
     """When the wait ends by itself; None if only the world can end it."""
     run: int = 0
     """The number of the waiting run in its tree."""
-    detail: str = ""
-    """What else people should know of it: what an approval is about, and who is asked. Journals call it `told`."""
+    detail: str = ""  # Journals call it `told`.
+    """What else people should know of it: what an approval is about, and who is asked."""
