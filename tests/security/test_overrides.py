@@ -371,6 +371,38 @@ async def test_a_decision_is_none_that_an_operator_sets_or_takes_along(engine: T
     assert PAID == [1, 1]
 
 
+COFFEE = """
+name: overrides_asked_twice
+steps:
+  asked: { use: approval, with: { title: "Coffee?" } }
+  pay: { use: overrides_pay, with: { amount: 3 }, if: "steps.asked.approved" }
+output: "${{ steps.pay }}"
+"""
+
+
+@pytest.mark.parametrize("title", ["Coffee?", "A million?"])
+async def test_a_decision_is_not_taken_along_to_a_document_that_asks_something_else(
+    engine: TestEngine, title: str
+) -> None:
+    """A fork to another version keeps what people decided only if the code asks them the same. [S33 S38]"""
+    later = flow.parse(COFFEE.replace("Coffee?", title) + "description: the later one\n")
+    await engine.flows.apply(COFFEE)
+    await engine.flows.apply(COFFEE.replace("Coffee?", title) + "description: the later one\n")
+    await engine.settle()
+    caller = (await callers(engine, Api(engine, auth="keys")))["operator"]
+    await caller.post(f"{API}/flows/overrides_asked_twice/runs", {"id": "asked", "revision": 1})
+    await engine.settle()
+    assert (await caller.post(f"{API}/runs/asked/approvals/asked/approve")).status == 200
+    await engine.settle()
+
+    forked = await caller.post(f"{API}/runs/asked/fork", {"id": "again", "version": later.version})
+    await engine.settle()
+    [request] = (await caller.get(f"{API}/runs/again/approvals")).data["items"]
+
+    assert forked.status == 201, forked.body
+    assert (request["title"], request["status"]) == (title, "approved" if title == "Coffee?" else "pending")
+
+
 @pytest.mark.parametrize("argument", ["may", "step"])
 async def test_no_caller_gives_the_mark(engine: TestEngine, argument: str) -> None:
     """It is none of the arguments that a flow has for others. [S33]"""

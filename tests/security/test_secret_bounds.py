@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from outlive._define.flow.addresses import fixed_vars
 from outlive._define.flow.grants import place_of
 from outlive._define.flow.reach import parse_url
 from outlive._define.flow.settings import read
+from outlive._define.registry import Registry
 from outlive._model.trigger import SentEvent
 from outlive.errors import RunFailedError, SettingsError, UnreachableError
 from outlive.http import Api
@@ -372,6 +374,50 @@ async def test_no_person_sets_the_result_that_decides_where_a_secret_goes(*, is_
 
     assert [asked.path for asked in bank.asked] == ["/ann", "/eve"]
     assert thief.asked == []
+
+
+def two_versions(bank: Web) -> tuple[flow.Flow, flow.Flow]:
+    """A document in which a start may say where things go, and a later one that sends a secret there."""
+    steps = {"find": {"use": "bounds_find", "with": {"where": "${{ input.text }}"}}}
+    plain: dict[str, Any] = {"name": "bounds_later", "input": {"text": {"default": ""}}, "steps": steps}
+    first = plain | {"vars": {"api": {"default": bank.url("")}}, "output": "${{ steps.find }}"}
+    url = "${{ steps.find == '' ? vars.api : steps.find }}/x"
+    charge = {"use": "http", "with": {"url": url, "bearer": TOKEN}}
+    later = first | {
+        "vars": first["vars"] | {"bounds_token": {"secret": True}},
+        "steps": steps | {"charge": charge},
+        "output": "${{ steps.charge.status }}",
+    }
+    both = flow.parse(json.dumps(first)), flow.parse(json.dumps(later))
+    for each in both:
+        each.register()
+    return both
+
+
+@pytest.mark.parametrize("has_code", [True, False], ids=["worker", "server"])
+@pytest.mark.parametrize("edit", ["vars", "result"])
+async def test_a_fork_to_another_document_takes_no_address_along(tmp_path: Path, edit: str, *, has_code: bool) -> None:
+    """What a start, or a person, could say where no secret was is not what a later document sends one to. [S30 S33]"""
+    async with serving(lambda _: answer(200)) as bank, serving(lambda _: answer(200)) as thief:
+        first, later = two_versions(bank)
+        forks: list[dict[str, Any]] = [{"at": 1, "version": later.version}]
+        if edit == "result":
+            forks = [{"set": {"find": thief.url("")}}, {"version": later.version}]
+        values = {"api": thief.url("") if edit == "vars" else ""}
+        url = f"sqlite:{tmp_path / 'runs.db'}"
+        async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, registry=Registry()) as other:
+            with engine.audit.acting("eve", overrides="policies"):
+                begun = first.bind({}, vars=values, overrides={"find": {"timeout": 5}})
+                await (await engine.start(begun, id="fork-0")).result()
+            key = await engine.keys.create("eve", scope="operator")
+            eve = Caller(Api(engine if has_code else other, auth="keys"), key=key.secret)
+            for number, each in enumerate(forks):
+                answered = await eve.post(f"/api/v1/runs/fork-{number}/fork", {"id": f"fork-{number + 1}", **each})
+                assert answered.status == 201, answered.body
+                await engine.get(f"fork-{number + 1}").result()
+
+    assert thief.asked == []
+    assert [asked.path for asked in bank.asked] == ["/x"]
 
 
 @pytest.mark.parametrize("use", ["flow", "start"])

@@ -18,6 +18,7 @@ from outlive._journal.arguments import Signature
 from outlive._journal.event import RunForked, RunRetried
 from outlive._journal.failure import failure_of
 from outlive._model import Failure, Retry
+from outlive._model.giver import giving_policies
 from outlive._model.instant import instant_of
 from outlive._replay.ask import run_step, this_execution
 from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
@@ -94,15 +95,16 @@ async def _carry_out(wanted: Intervention) -> Answer:
         if wanted.verb == "retry":
             await verbs.retry(wanted.run_id, reason=wanted.reason)
         else:
-            await verbs.fork(
-                wanted.run_id,
-                at=wanted.place,
-                set=wanted.results,
-                input=None if bytes(wanted.input) == b"null" else wanted.input,
-                version=wanted.version,
-                id=wanted.new_id,
-                reason=wanted.reason,
-            )
+            with giving_policies():
+                await verbs.fork(
+                    wanted.run_id,
+                    at=wanted.place,
+                    set=wanted.results,
+                    input=None if bytes(wanted.input) == b"null" else wanted.input,
+                    version=wanted.version,
+                    id=wanted.new_id,
+                    reason=wanted.reason,
+                )
     except (RunNotRetriableError, RunExistsError) as error:
         # The worker may have died when it was done and before the journal of this run said so.
         return None if await _is_done(verbs, wanted) else failure_of(error)

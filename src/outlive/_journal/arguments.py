@@ -109,6 +109,11 @@ class Signature:
         )
         return b'{"a":' + array + b',"k":{' + named + b"}}"
 
+    def carried(self, data: bytes, *, freely: bool) -> bytes:
+        """The arguments of a run of another version, for a run of this one; `freely` as `gives_freely` says it of the
+        one who wants that run."""
+        return data
+
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
         """The arguments again.
 

@@ -7,6 +7,8 @@ server says of each request what the principal may.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 SAID_MAX = 20
@@ -44,6 +46,16 @@ def gives_freely() -> bool:
     """Whether arguments that are taken here may change everything of a flow."""
     found = GIVER.get()
     return found is None or found.is_free
+
+
+@contextmanager
+def giving_policies() -> Iterator[None]:
+    """What is done in this block a worker does for one of whom it knows no more than that it was asked."""
+    token = GIVER.set(Giver(is_free=False))
+    try:
+        yield
+    finally:
+        GIVER.reset(token)
 
 
 def say(text: str) -> None:

@@ -97,15 +97,18 @@ class Copier:
         pack: Callable[[AnyEvent], AnyEvent],
         results: Mapping[str, Any],
         pack_result: Callable[[bytes, str], Payload],
+        is_other_code: bool = False,
     ) -> None:
         """`execution` is that of the new run. `pack` packs the values of an event for the new tree, and `pack_result`
-        the result of a step; `results` are the edits, by the name or the call of a step."""
+        the result of a step; `results` are the edits, by the name or the call of a step. `is_other_code`: the new run
+        has another version than its origin."""
         self._execution = execution
         # A call with other arguments than in the origin is another call: its outcome is not copied.
         execution.compares_arguments = True
         self._pack = pack
         self._results = results
         self._pack_result = pack_result
+        self._is_other_code = is_other_code
         self._unused = dict.fromkeys(results)
         self._numbers = {0: 0}
         self._rests: dict[int, Rest] = {}
@@ -139,12 +142,13 @@ class Copier:
             if is_edited and isinstance(event, journal.ApprovalDecided):
                 continue  # People decided about another run than this one: they are asked again.
             moved = self._moved(self._rested(number, event))
-            if moved is None or (is_edited and not is_asked_for(self._execution, moved)):
+            if moved is None or (is_edited and not is_asked_for(self._execution, moved)) or self._is_of_code(moved):
                 is_edited = True
                 continue
             edited = self._edited(moved)
-            if is_edited and isinstance(moved, journal.ApprovalRequested | journal.ApprovalEscalated):
-                edited = self._asked(moved)
+            if isinstance(moved, journal.ApprovalRequested | journal.ApprovalEscalated):
+                is_edited |= self._is_other_code and not self._asks_the_same(moved)
+                edited = self._asked(moved) if is_edited else moved
             is_edited |= edited is not moved
             self._places[str(number)] = str(len(self.events))
             self._take(edited)
@@ -204,6 +208,14 @@ class Copier:
             timeout_at=None if event.timeout_at is None else event.timeout_at + longer,
         )
 
+    def _is_of_code(self, event: AnyEvent) -> bool:
+        """Whether an event is the result of a step that no person may set, in a copy for other code: in the origin a
+        person could, or the step did something else. It is called again."""
+        if not self._is_other_code or not isinstance(event, journal.StepSucceeded):
+            return False
+        call = self._execution.calls.get((event.run, event.call))
+        return isinstance(call, StepCall) and bool(call.command.step.options.unsettable)
+
     # -- Edits -----------------------------------------------------------------------------------------------
 
     def _edited(self, event: AnyEvent) -> AnyEvent:
@@ -231,6 +243,12 @@ class Copier:
         return journal.StepSucceeded(
             at=at, run=command.run, call=command.call, result=result, digest=command.digest, skipped=True
         )
+
+    def _asks_the_same(self, event: journal.ApprovalRequested | journal.ApprovalEscalated) -> bool:
+        """Whether other code asks people what they were asked in the origin."""
+        call = self._execution.calls.get((event.run, event.call))
+        asked = bytes(self._execution.unpack(event.payload))
+        return not isinstance(call, RecordCall) or call.command.data in (None, asked)
 
     def _asked(self, event: journal.ApprovalRequested | journal.ApprovalEscalated) -> AnyEvent:
         """What people are asked by the code of the new run, and which people."""

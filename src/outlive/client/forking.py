@@ -25,6 +25,7 @@ from outlive._journal.packing import tree_mark
 from outlive._journal.value import codec_of_value
 from outlive._model import Payload, Run, check_run_id, given
 from outlive._model.approval import Decision
+from outlive._model.giver import gives_freely
 from outlive._model.payload import Blob
 from outlive._replay.command import WorkflowSpec
 from outlive._replay.copying import CannotFork, Copier, Numbered
@@ -104,7 +105,8 @@ class Forker:
         events = open_journal(rows, nonce=origin.nonce, run_id=origin.id)
         ids = blobs_of(rows)
         blobs = await store.get_blobs(sorted(ids)) if ids else {}
-        fork = _Fork(self._access, origin, new_id, nonce=self._ids.nonce(), blobs=blobs, version=number)
+        nonce, freely = self._ids.nonce(), gives_freely()  # The copy is made in no context of the caller.
+        fork = _Fork(self._access, origin, new_id, nonce=nonce, blobs=blobs, version=number, freely=freely)
         change = await in_turns(fork.change(events, at, results, data, reason, now_at=store.now()))
         async with self._access.admission.start(new_id):
             with doing("fork", origin.id, reason):
@@ -140,7 +142,15 @@ class _Fork:
     """One fork on its way into the store."""
 
     def __init__(
-        self, access: Access, origin: Run, new_id: str, *, nonce: int, blobs: dict[str, bytes], version: int
+        self,
+        access: Access,
+        origin: Run,
+        new_id: str,
+        *,
+        nonce: int,
+        blobs: dict[str, bytes],
+        version: int,
+        freely: bool,
     ) -> None:
         self._access = access
         self._origin = origin
@@ -149,6 +159,7 @@ class _Fork:
         self._blobs = dict(blobs)
         self._new_blobs: dict[str, Blob] = {}
         self._version = version
+        self._freely = freely
 
     def change(
         self,
@@ -169,7 +180,13 @@ class _Fork:
             around=around_workflow(self._access.hooks),
         )
         execution.refuses_plain = self._access.packer.refuses_plain
-        copier = Copier(execution, pack=self._packed, results=results, pack_result=self._pack)
+        copier = Copier(
+            execution,
+            pack=self._packed,
+            results=results,
+            pack_result=self._pack,
+            is_other_code=self._version != self._origin.version,
+        )
         numbered = Numbered(events)
         try:
             until = numbered.find(at)
@@ -215,15 +232,25 @@ class _Fork:
             packed = self._packed(event)
             assert isinstance(packed, SnapshotTaken)
             # Its open asks stay with the run that was asked.
-            own = self._created(packed.created)
+            own = self._created(self._carried(packed.created, spec))
             return msgspec.structs.replace(packed, events=0, worker="", created=own, asks=())
         assert isinstance(event, RunCreated)
         if input is None:
             created = self._packed(event)
             assert isinstance(created, RunCreated)
-            return self._created(created)
+            return self._created(self._carried(created, spec))
         payload = self._pack(input, f"the arguments of {spec.name}")
         return self._created(msgspec.structs.replace(event, input=payload))
+
+    def _carried(self, event: RunCreated, spec: WorkflowSpec) -> RunCreated:
+        """With arguments as the version takes them that the new run has."""
+        if self._version == self._origin.version:
+            return event
+        data = bytes(self._access.packer.unpack(event.input, self._blobs))
+        carried = spec.signature.carried(data, freely=self._freely)
+        if carried is data:
+            return event
+        return msgspec.structs.replace(event, input=self._pack(carried, f"the arguments of {spec.name}"))
 
     def _created(self, event: RunCreated) -> RunCreated:
         tracer = self._access.hooks.tracer

@@ -212,6 +212,21 @@ class FlowSignature(Signature):
             say(overrides_shown(overrides))
         return msgspec.json.encode({"a": [taken], "k": named} if named else [taken])
 
+    def carried(self, data: bytes, *, freely: bool) -> bytes:
+        """See `Signature`. They were checked against another document, and what that one lets a start change is not
+        what this one does. Variables that are fixed here are those of the worker.
+
+        Raises:
+            FlowInputError: there are overrides that no start may give.
+        """
+        plain = plain_of(data, f"the arguments of flow {self._flow.name}")
+        if not isinstance(plain, dict) or (plain["k"].get(MAY) == MAY_ALL and freely):
+            return data
+        document, named = self._flow.document, {name: value for name, value in plain["k"].items() if name != MAY}
+        refuse_code(document, named.get("overrides") or {})
+        values = {name: value for name, value in (named.get("vars") or {}).items() if name not in self._flow.fixed}
+        return msgspec.json.encode(plain | {"k": named | {"vars": values}})
+
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:
         """See `Signature`: plain data, as everything in a flow."""
         what = f"the arguments of flow {self._flow.name}"
