@@ -28,7 +28,7 @@ GIVEN = (
     *("machine.Observer", "middleware.Middleware", "codecs.PayloadCodec"),
 )
 """What programs are given or derive from, and never make: whole namespaces, or names. Facts of machines are too."""
-MADE = ("types.Recovery",)
+MADE = ("types.Recovery", "types.WorkerOptions")
 """What they make all the same."""
 NO_PAGES = ("integrations",)
 """A namespace without names of its own: each of its modules needs a framework, and has a guide."""
