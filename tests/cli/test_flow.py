@@ -179,7 +179,7 @@ def test_library_of_a_store(ask: Ask) -> None:
     assert (1, True) == (refused.exit_code, "flow cli-double is disabled by ann: closed" in refused.stderr)
     assert "it is enabled" in ask("enable", "cli-double", *STORE).output
     (plain,) = json.loads(ask("list", "--json", *STORE).stdout)
-    assert (3, True, None) == (plain["revision"], plain["is_enabled"], plain["draft"])
+    assert (3, True, None) == (plain["current"]["number"], plain["is_enabled"], plain["draft"])
     assert "flow cli-double is deleted" in ask("delete", "cli-double", *STORE).output
     assert "there are no flows in this store" in ask("list", *STORE).output
     assert "there is no flow cli-double" in ask("history", "cli-double", *STORE).stderr

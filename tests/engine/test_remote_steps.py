@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.client.tasks import Task
+from outlive._values.task import Task
 from outlive.errors import (
     ConfigurationError,
     InvalidArgumentError,

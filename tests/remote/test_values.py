@@ -60,6 +60,10 @@ async def values_mail(to: str) -> None:
     await outlive.wait_for_signal("go", Form)
 
 
+FLOW = """
+name: values-flow
+steps: {say: {use: log, must_run: true, with: {message: "true"}}}
+"""
 MORNING = outlive.cron(
     "0 6 * * 1-5",
     tz="Europe/Stockholm",
@@ -91,6 +95,8 @@ async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
             "shop", scope="operator", workflows=["values_refund", "values_mail"], tags={"team": "a"}
         )
         await engine.keys.create("machine", scope="worker", queues=["values-mail"], expires=3600)
+        await engine.flows.apply(FLOW, by="ann", note="first")
+        await engine.flows.save_draft(FLOW.replace("true", "false"))
         await engine.events.add_sink("crm", "https://crm.example/hooks", types=["values.*"], secret="crm_key")
         yield engine
 
@@ -137,6 +143,11 @@ WAYS = {
     "batch": Way(lambda it: it.batches.get("bills").info(), "/batches/bills"),
     "dead letters": Way(lambda it: it.dead_letters.list("mail-0"), "/runs/mail-0/dead-letters"),
     "failed items": Way(lambda it: it.batches.get("bills").failures(), "", "batches show bills", "failed"),
+    "flow": Way(lambda it: it.flows.info("values-flow"), "/flows/values-flow"),
+    "flows": Way(lambda it: it.flows.list(), "/flows", "flows list"),
+    "revisions": Way(
+        lambda it: it.flows.history("values-flow"), "/flows/values-flow/history", "flows history values-flow"
+    ),
     "sinks": Way(lambda it: it.events.sinks(), "/sinks"),
     "schedules": Way(lambda it: it.schedules.list(), "/schedules", "schedules list"),
 }

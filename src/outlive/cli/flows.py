@@ -35,8 +35,8 @@ from outlive.cli.flow_runs import run_, step
 from outlive.cli.flow_tests import test
 
 if TYPE_CHECKING:
-    from outlive.client.flows.records import FlowRevision
-    from outlive.client.flows.verbs import FlowInfo, Flows
+    from outlive._values.flow import FlowInfo
+    from outlive.client.flows.verbs import Flows
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def _ask(url: str, verb: Callable[[Flows], Coroutine[Any, Any, T]], *, creates: 
 
 def _say(info: FlowInfo, what: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(plain_info(info))
+        print_json(info)
     else:
         click.echo(f"flow {info.name}: {what}")
 
@@ -118,7 +118,7 @@ def apply(
 
     _ask(url, work, creates=True)
     if as_json:
-        print_json([plain_info(info) for info in found])
+        print_json(found)
 
 
 @flows.command("list")
@@ -128,7 +128,7 @@ def list_(*, url: str, as_json: bool) -> None:
     """The flows of a store: what is published, by whom and since when, and which are disabled."""
     found = _ask(url, lambda library: library.list())
     if as_json:
-        print_json([plain_info(info) for info in found])
+        print_json(found)
         return
     if not found:
         click.echo("there are no flows in this store; publish one with `outlive flows apply FILE`")
@@ -154,7 +154,7 @@ def history(*, name: str, url: str, as_json: bool) -> None:
     """The revisions of a flow, the newest first: who published what, when, and why."""
     found = _ask(url, lambda library: library.history(name))
     if as_json:
-        print_json([_plain_revision(each) for each in found])
+        print_json(found)
         return
     rows = [[str(each.number), each.hash, _shown(each.at), each.by or "-", each.note or "-"] for each in found]
     print_table(["revision", "hash", "at", "by", "note"], rows)
@@ -292,42 +292,6 @@ def show(
     else:
         output.write_text(text, encoding="utf-8")
         click.echo(f"{output} is written")
-
-
-# -- For programs ------------------------------------------------------------------------------------------------------
-
-
-def plain_info(info: FlowInfo) -> dict[str, Any]:
-    """What `--json` prints of a flow."""
-    return {
-        "name": info.name,
-        "revision": info.revision,
-        "hash": info.hash,
-        "current": None if info.current is None else _plain_revision(info.current),
-        "is_enabled": info.is_enabled,
-        "why_disabled": info.why_disabled,
-        "draft": None
-        if info.draft is None
-        else {
-            "number": info.draft.number,
-            "base": info.draft.base,
-            "hash": info.draft.hash,
-            "at": info.draft.at,
-            "by": info.draft.by,
-            "note": info.draft.note,
-        },
-    }
-
-
-def _plain_revision(revision: FlowRevision) -> dict[str, Any]:
-    return {
-        "number": revision.number,
-        "hash": revision.hash,
-        "at": revision.at,
-        "by": revision.by,
-        "note": revision.note,
-        "rolled_back_to": revision.rolled_back_to or None,
-    }
 
 
 def _shown(at: datetime) -> str:

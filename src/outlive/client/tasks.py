@@ -43,6 +43,7 @@ from outlive._model.queue import queue_names
 from outlive._model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
 from outlive._model.worker import is_lease_of, remote_name, remote_session_id
 from outlive._store.contract import Change, Ended, Inbound, MessageKind, Outcome, WorkerInfo
+from outlive._values.task import Task, TaskNotice
 from outlive.client.access import Access
 from outlive.client.closing import end_message, trace_ends
 from outlive.client.secret_token import new_token
@@ -73,36 +74,6 @@ Check = Callable[[], Awaitable[None]]
 """Raises if a caller may have no task any longer."""
 MakeEvent = Callable[[int], RunSucceeded | RunFailed | RunCancelled | RunPublished]
 """Makes the next event of a task, given the time."""
-
-
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that a program has claimed."""
-
-    id: str
-    """That of its run."""
-    lease: str
-    """What the verbs ask for: a secret, with which the task may be ended."""
-    lease_seconds: float
-    """How long the lease lasts from now on, unless a heartbeat renews it."""
-    step: str
-    queue: str
-    input: Any
-    """As plain JSON."""
-    claims: int
-    """How many programs have claimed it, this one included."""
-    progress: Any = None
-    """What the last heartbeat said, of whichever program."""
-    output_schema: Any = None
-    """The JSON Schema that the output has to fit; None if any value will do."""
-
-
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a heartbeat answers to a program that works on a task."""
-
-    is_cancelled: bool
-    """Whether the workflow no longer wants it: the program may stop, and fail the task."""
-    reason: str
-    lease_seconds: float
 
 
 async def claim_while(
@@ -243,7 +214,7 @@ class Tasks:
         *,
         progress: Mapping[str, Any] | None = None,
         lease_seconds: float = LEASE_SECONDS,
-    ) -> Notice:
+    ) -> TaskNotice:
         """Renew the lease of a task, and report progress: people see it as what the task publishes, and the next
         program gets it if this one is lost.
 
@@ -264,7 +235,7 @@ class Tasks:
             _session_of(await self._run_of(task_id), lease)
             raise TaskLeaseLostError(task_id)
         cancel = await self._cancel_of(run)
-        return Notice(
+        return TaskNotice(
             is_cancelled=cancel is not None, reason="" if cancel is None else cancel.name, lease_seconds=seconds
         )
 

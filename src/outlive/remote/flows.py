@@ -14,11 +14,10 @@ from typing import Any
 from outlive._define.flow.document import Document
 from outlive._journal.plain import plain_json
 from outlive._model import Run
-from outlive._model.instant import microseconds_of
+from outlive._values.flow import FlowInfo, FlowRevision
 from outlive.client.flows.reading import document_given, read_document
-from outlive.client.flows.records import FlowDraft, FlowRevision
-from outlive.client.flows.verbs import FlowInfo, StoredFlow
-from outlive.http.operations.flows import DocumentView, DraftView, FlowView, RevisionView
+from outlive.client.flows.verbs import StoredFlow
+from outlive.http.operations.flows import DocumentView
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given
 
@@ -37,13 +36,13 @@ class RemoteFlows:
         """See `Flows.apply`."""
         text = document_given("engine.flows.apply", document).text
         body = only_given({"document": text, "note": note, "expected": expected})
-        return _info_of(await self._remote.operate("flows.apply", body=body))
+        return await self._info("flows.apply", body=body)
 
     async def save_draft(self, document: Any, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
         """See `Flows.save_draft`."""
         text = document_given("engine.flows.save_draft", document, checks=False).text
         body = only_given({"document": text, "note": note, "expected": expected})
-        return _info_of(await self._remote.operate("flows.save_draft", body=body))
+        return await self._info("flows.save_draft", body=body)
 
     async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
         """See `Flows.publish`."""
@@ -52,7 +51,7 @@ class RemoteFlows:
 
     async def discard_draft(self, name: str) -> FlowInfo:
         """See `Flows.discard_draft`."""
-        return _info_of(await self._remote.operate("flows.discard_draft", name=name))
+        return await self._info("flows.discard_draft", name=name)
 
     async def rollback(
         self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
@@ -62,7 +61,7 @@ class RemoteFlows:
 
     async def enable(self, name: str) -> FlowInfo:
         """See `Flows.enable`."""
-        return _info_of(await self._remote.operate("flows.enable", name=name))
+        return await self._info("flows.enable", name=name)
 
     async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
         """See `Flows.disable`."""
@@ -85,8 +84,12 @@ class RemoteFlows:
         while runs and (await self._remote.operate("bulk.purge", body=purge)).deleted:
             pass
 
+    async def _info(self, operation: str, **options: Any) -> FlowInfo:
+        found: FlowInfo = await self._remote.operate(operation, **options)
+        return found
+
     async def _change(self, operation: str, name: str, **body: Any) -> FlowInfo:
-        return _info_of(await self._remote.operate(operation, body=only_given(body), name=name))
+        return await self._info(operation, body=only_given(body), name=name)
 
     # -- Starting runs ---------------------------------------------------------------------------------------
 
@@ -112,11 +115,12 @@ class RemoteFlows:
 
     async def list(self) -> builtins.list[FlowInfo]:
         """See `Flows.list`."""
-        return [_info_of(view) for view in (await self._remote.operate("flows.list")).items]
+        items: builtins.list[FlowInfo] = (await self._remote.operate("flows.list")).items
+        return items
 
     async def info(self, name: str) -> FlowInfo:
         """See `Flows.info`."""
-        return _info_of(await self._remote.operate("flows.get", name=name))
+        return await self._info("flows.get", name=name)
 
     async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:
         """See `Flows.get`."""
@@ -125,8 +129,8 @@ class RemoteFlows:
 
     async def history(self, name: str) -> builtins.list[FlowRevision]:
         """See `Flows.history`."""
-        found = await self._remote.operate("flows.history", name=name)
-        return [_revision_of(view) for view in found.items]
+        items: builtins.list[FlowRevision] = (await self._remote.operate("flows.history", name=name)).items
+        return items
 
     async def document_of(self, run: Run) -> tuple[Document, str]:
         """See `Flows.document_of`.
@@ -143,32 +147,6 @@ def _seconds(value: Any) -> Any:
 
 
 # -- From the wire -----------------------------------------------------------------------------------------------------
-
-
-def _info_of(view: FlowView) -> FlowInfo:
-    return FlowInfo(
-        name=view.name,
-        current=None if view.current is None else _revision_of(view.current),
-        is_enabled=view.is_enabled,
-        why_disabled=view.why_disabled,
-        draft=None if view.draft is None else _draft_of(view.draft),
-    )
-
-
-def _revision_of(view: RevisionView) -> FlowRevision:
-    return FlowRevision(
-        number=view.number,
-        hash=view.hash,
-        published_at=microseconds_of(view.at),
-        by=view.by,
-        note=view.note,
-        rolled_back_to=view.rolled_back_to,
-    )
-
-
-def _draft_of(view: DraftView) -> FlowDraft:
-    saved_at = microseconds_of(view.at)
-    return FlowDraft(number=view.number, base=view.base, hash=view.hash, saved_at=saved_at, by=view.by, note=view.note)
 
 
 def _stored_of(view: DocumentView) -> StoredFlow:

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from outlive._journal.plain import plain_json
 from outlive._model import given
-from outlive.client.tasks import LEASE_SECONDS, WAIT_SECONDS_MAX, Notice, Task
+from outlive._values.task import Task, TaskNotice
+from outlive.client.tasks import LEASE_SECONDS, WAIT_SECONDS_MAX
 from outlive.remote.contract import Connection
 from outlive.remote.values import only_given
 
@@ -41,8 +40,9 @@ class RemoteTasks:
         while True:
             seconds = max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
             found = await self._remote.operate("tasks.claim", body={**wanted, "wait": seconds}, patience=seconds)
-            if found.task is not None:
-                return msgspec.convert(found.task, Task, from_attributes=True)
+            task: Task | None = found.task
+            if task is not None:
+                return task
             if loop.time() >= deadline:
                 return None
 
@@ -53,12 +53,12 @@ class RemoteTasks:
         *,
         progress: Mapping[str, Any] | None = None,
         lease_seconds: float = LEASE_SECONDS,
-    ) -> Notice:
+    ) -> TaskNotice:
         """See `Tasks.heartbeat`."""
         said = plain_json("engine.tasks.heartbeat", progress)
         body = only_given({"lease": lease, "progress": said, "lease_seconds": lease_seconds})
-        found = await self._remote.operate("tasks.heartbeat", body=body, task_id=task_id)
-        return msgspec.convert(found, Notice, from_attributes=True)
+        found: TaskNotice = await self._remote.operate("tasks.heartbeat", body=body, task_id=task_id)
+        return found
 
     async def complete(self, task_id: str, lease: str, output: Any = None) -> None:
         """See `Tasks.complete`."""

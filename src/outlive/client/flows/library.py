@@ -18,11 +18,11 @@ from outlive.client.flows.records import (
     DOCUMENT_CELLS,
     HISTORY_CELLS,
     INDEX_CELL,
-    FlowDraft,
     FlowEntry,
-    FlowRevision,
     Index,
     StoredDocument,
+    StoredDraft,
+    StoredRevision,
     document_data,
     document_in,
     index_data,
@@ -80,7 +80,7 @@ class Library:
             raise FlowNotFoundError(name, near=get_close_matches(name, names, 3))
         return found
 
-    async def revisions(self, name: str, entry: FlowEntry) -> list[FlowRevision]:
+    async def revisions(self, name: str, entry: FlowEntry) -> list[StoredRevision]:
         """Every revision of a flow, the oldest first."""
         earlier = revisions_in(name, await self._store.read_cell(HISTORY_CELLS + name))
         if entry.current is None:
@@ -88,7 +88,7 @@ class Library:
         # The one in the index may have been copied to the history already, by a change that did not come to its end.
         return [*(each for each in earlier if each.number < entry.current.number), entry.current]
 
-    async def revision(self, name: str, number: int | None = None) -> FlowRevision:
+    async def revision(self, name: str, number: int | None = None) -> StoredRevision:
         """One revision of a flow, the published one unless given.
 
         Raises:
@@ -167,7 +167,7 @@ class Library:
             if before.current is not None and before.current.hash == digits:
                 return replace(before, draft=left)
             number = max(before.revision, before.last) + 1
-            new = FlowRevision(number, digits, now, by=by, note=note, rolled_back_to=rolled_back_to)
+            new = StoredRevision(number, digits, now, by=by, note=note, rolled_back_to=rolled_back_to)
             return FlowEntry(current=new, disabled=before.disabled, draft=left, brought=before.brought)
 
         with doing("flow.rollback" if rolled_back_to else "flow.publish", name, note):
@@ -187,7 +187,7 @@ class Library:
             if expected is not None and expected != number:
                 who = before.draft.by if before.draft else ""
                 raise StaleFlowError(name, expected, number, what="draft", by=who)
-            return replace(before, draft=FlowDraft(number + 1, base, digits, now, by=by, note=note), deleted=None)
+            return replace(before, draft=StoredDraft(number + 1, base, digits, now, by=by, note=note), deleted=None)
 
         with doing("flow.draft", name, note):
             return await self._change(name, save)
@@ -270,7 +270,7 @@ class Library:
 
         return await self._store.change_cell(INDEX_CELL, swap)
 
-    async def _remember(self, name: str, current: FlowRevision) -> None:
+    async def _remember(self, name: str, current: StoredRevision) -> None:
         """Copy the published revision into the history. Doing it twice, or for nothing, does no harm."""
 
         def add(data: bytes | None, _: int) -> tuple[bytes, None]:

@@ -1,4 +1,4 @@
-"""How the library of flows lies in cells, and the values that people see of it.
+"""How the library of flows lies in cells.
 
 One cell, the index, says of every flow which revision is published, whether it is enabled, and which draft is open. It
 is the only truth: every change of the library is one change of that cell, so a process that is killed in the middle has
@@ -13,11 +13,9 @@ changed nothing. Two kinds of cells hang on it, and both are written before the 
 from __future__ import annotations
 
 import zlib
-from datetime import datetime
 
 import msgspec
 
-from outlive._model.instant import instant_of
 from outlive._model.pause import Pause
 from outlive.errors import FlowDamagedError
 
@@ -28,7 +26,7 @@ VERSION_HEX_DIGITS = 12
 """How much of the hash of its content is the version of a flow: 48 bits."""
 
 
-class FlowRevision(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredRevision(msgspec.Struct, frozen=True, omit_defaults=True):
     """One published revision of a flow: which document, who published it, when, and why."""
 
     number: int
@@ -36,16 +34,11 @@ class FlowRevision(msgspec.Struct, frozen=True, omit_defaults=True):
     hash: str
     """The first 12 hex digits of the hash of its content. Runs are pinned to it."""
     published_at: int
-    """In microseconds since 1970; see `at`."""
+    """In microseconds since 1970."""
     by: str = ""
     note: str = ""
     rolled_back_to: int = 0
     """The earlier revision whose document this one has; 0 if it was not made by a rollback."""
-
-    @property
-    def at(self) -> datetime:
-        """When it was published."""
-        return instant_of(self.published_at)
 
     @property
     def version(self) -> int:
@@ -53,7 +46,7 @@ class FlowRevision(msgspec.Struct, frozen=True, omit_defaults=True):
         return version_of(self.hash)
 
 
-class FlowDraft(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredDraft(msgspec.Struct, frozen=True, omit_defaults=True):
     """A document that is stored and not published."""
 
     number: int
@@ -62,23 +55,18 @@ class FlowDraft(msgspec.Struct, frozen=True, omit_defaults=True):
     """The revision that was published when the draft was begun; 0 if there was none."""
     hash: str
     saved_at: int
-    """In microseconds since 1970; see `at`."""
+    """In microseconds since 1970."""
     by: str = ""
     note: str = ""
-
-    @property
-    def at(self) -> datetime:
-        """When it was saved."""
-        return instant_of(self.saved_at)
 
 
 class FlowEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the index says of one flow."""
 
-    current: FlowRevision | None = None
+    current: StoredRevision | None = None
     """What is published; None for a flow that has only a draft."""
     disabled: Pause | None = None
-    draft: FlowDraft | None = None
+    draft: StoredDraft | None = None
     deleted: Pause | None = None
     """Who deleted it, when and why. It starts nothing and is not listed; the entry stays, so that revisions are counted
     on if it comes back, and a stale write is noticed."""
@@ -104,7 +92,7 @@ class StoredDocument(msgspec.Struct, frozen=True):
 
 Index = dict[str, FlowEntry]
 _index = msgspec.json.Decoder(Index).decode
-_revisions = msgspec.json.Decoder(list[FlowRevision]).decode
+_revisions = msgspec.json.Decoder(list[StoredRevision]).decode
 _document = msgspec.msgpack.Decoder(StoredDocument).decode
 
 
@@ -125,7 +113,7 @@ def index_data(index: Index) -> bytes:
     return msgspec.json.encode(index)
 
 
-def revisions_in(name: str, data: bytes | None) -> list[FlowRevision]:
+def revisions_in(name: str, data: bytes | None) -> list[StoredRevision]:
     """The earlier revisions of a flow, the oldest first."""
     try:
         return _revisions(data) if data else []
@@ -133,7 +121,7 @@ def revisions_in(name: str, data: bytes | None) -> list[FlowRevision]:
         raise FlowDamagedError(f"the history of flow {name}", str(error)) from None
 
 
-def revisions_data(revisions: list[FlowRevision]) -> bytes:
+def revisions_data(revisions: list[StoredRevision]) -> bytes:
     """What the cell of the history of a flow is to hold."""
     return msgspec.json.encode(revisions)
 

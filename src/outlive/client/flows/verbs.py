@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 
 from outlive._model import Run, RunFilter, RunStatus, given
+from outlive._model.instant import instant_of
 from outlive._model.pause import Pause
+from outlive._values.flow import FlowDraft, FlowInfo, FlowRevision
 from outlive._values.run import Run as ShownRun
 from outlive.client.beside import Beside, at_once
 from outlive.client.client import Client
 from outlive.client.flows.library import Library
-from outlive.client.flows.records import FlowDraft, FlowEntry, FlowRevision, hash_of
+from outlive.client.flows.records import FlowEntry, StoredDraft, StoredRevision, hash_of
 from outlive.client.handle import RunHandle
 from outlive.client.placing import wanted_place
 from outlive.client.starting import StartOptions
@@ -33,28 +35,6 @@ PURGE_AT_ONCE = 1_000
 
 
 _PLACE = ("queue", "key", "priority", "delay", "start_at", "begin_within")
-
-
-class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A flow of the library, as it is now."""
-
-    name: str
-    current: FlowRevision | None
-    """What is published: what a start by name runs. None if there is only a draft."""
-    is_enabled: bool
-    why_disabled: str = ""
-    """Who has disabled it and why."""
-    draft: FlowDraft | None = None
-
-    @property
-    def revision(self) -> int:
-        """The number of the published revision; 0 if there is none."""
-        return 0 if self.current is None else self.current.number
-
-    @property
-    def hash(self) -> str:
-        """The hash of what is published; empty if nothing is."""
-        return "" if self.current is None else self.current.hash
 
 
 class StoredFlow(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,7 +308,7 @@ class Flows:
         """The revisions of a flow, the newest first: who published which document, when, and why."""
         name = _name("engine.flows.history", name)
         entry = await self._library.entry(name)
-        return (await self._library.revisions(name, entry))[::-1]
+        return [_revision(it) for it in (await self._library.revisions(name, entry))[::-1]]
 
     async def document_of(self, run: Run | ShownRun) -> tuple[Document, str]:
         """The document that a run is pinned to, and its text.
@@ -357,11 +337,26 @@ def _given(where: str, document: object, *, checks: bool = True) -> ReadDocument
 def _info(name: str, entry: FlowEntry) -> FlowInfo:
     return FlowInfo(
         name=name,
-        current=entry.current,
+        current=None if entry.current is None else _revision(entry.current),
         is_enabled=entry.disabled is None,
         why_disabled=disabled_text(entry.disabled),
-        draft=entry.draft,
+        draft=None if entry.draft is None else _draft(entry.draft),
     )
+
+
+def _revision(it: StoredRevision) -> FlowRevision:
+    return FlowRevision(
+        number=it.number,
+        hash=it.hash,
+        at=instant_of(it.published_at),
+        by=it.by,
+        note=it.note,
+        rolled_back_to=it.rolled_back_to,
+    )
+
+
+def _draft(it: StoredDraft) -> FlowDraft:
+    return FlowDraft(number=it.number, base=it.base, hash=it.hash, at=instant_of(it.saved_at), by=it.by, note=it.note)
 
 
 def disabled_text(disabled: Pause | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Annotated, Any
@@ -17,8 +16,7 @@ from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.reading import read
 from outlive._define.flow.validating import document_of
-from outlive.client.flows.records import FlowDraft, FlowRevision
-from outlive.client.flows.verbs import FlowInfo
+from outlive._values.flow import FlowInfo, FlowRevision
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.principal import LOCAL
@@ -99,50 +97,16 @@ class StartFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begin_within: Seconds | None = None
 
 
-class RevisionView(Struct, frozen=True):
-    """One published revision of a flow."""
-
-    number: int
-    hash: str
-    at: datetime
-    by: str
-    note: str
-    rolled_back_to: int
-
-
-class DraftView(Struct, frozen=True):
-    """A document that is stored and not published."""
-
-    number: int
-    base: int
-    """The revision that was published when the draft was begun."""
-    hash: str
-    at: datetime
-    by: str
-    note: str
-
-
-class FlowView(Struct, frozen=True):
-    """A flow of the library."""
-
-    name: str
-    current: RevisionView | None
-    """What is published; null if there is only a draft."""
-    is_enabled: bool
-    why_disabled: str
-    draft: DraftView | None
-
-
 class FlowsList(Struct, frozen=True):
     """Flows."""
 
-    items: list[FlowView]
+    items: list[FlowInfo]
 
 
 class RevisionsList(Struct, frozen=True):
     """Revisions, the newest first."""
 
-    items: list[RevisionView]
+    items: list[FlowRevision]
 
 
 class DocumentView(Struct, frozen=True):
@@ -162,21 +126,21 @@ class DocumentView(Struct, frozen=True):
 @operation("flows.list", "GET", "/flows", scope="viewer", raises=(e.FlowDamagedError,))
 async def list_flows(call: Call) -> FlowsList:
     """Every flow of the library, by name."""
-    return FlowsList([_view(it) for it in await call.flows.list()])
+    return FlowsList(await call.flows.list())
 
 
 @operation("flows.apply", "POST", "/flows", scope="admin", raises=CHANGES)
-async def apply_flow(call: Call, body: ApplyFlow) -> FlowView:
+async def apply_flow(call: Call, body: ApplyFlow) -> FlowInfo:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
     by = call.principal.name
     await call.beside(partial(_check_environment, call, body.document))
-    return _view(await call.flows.apply(body.document, by=by, note=body.note, expected=body.expected))
+    return await call.flows.apply(body.document, by=by, note=body.note, expected=body.expected)
 
 
 @operation("flows.get", "GET", "/flows/{name}", scope="viewer", raises=MISSING)
-async def get_flow(call: Call, name: Name) -> FlowView:
+async def get_flow(call: Call, name: Name) -> FlowInfo:
     """One flow of the library."""
-    return _view(await call.flows.info(name))
+    return await call.flows.info(name)
 
 
 @operation("flows.document", "GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
@@ -207,54 +171,54 @@ async def run_document(call: Call, run_id: str) -> DocumentView:
 @operation("flows.history", "GET", "/flows/{name}/history", scope="viewer", raises=MISSING)
 async def flow_history(call: Call, name: Name) -> RevisionsList:
     """The revisions of a flow: who published which document, when, and why."""
-    return RevisionsList([_revision(it) for it in await call.flows.history(name)])
+    return RevisionsList(await call.flows.history(name))
 
 
 @operation("flows.save_draft", "POST", "/flows/drafts", scope="admin", raises=CHANGES)
-async def save_draft(call: Call, body: ApplyFlow) -> FlowView:
+async def save_draft(call: Call, body: ApplyFlow) -> FlowInfo:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
     by = call.principal.name
     await call.beside(partial(_check_environment, call, body.document))
-    return _view(await call.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected))
+    return await call.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected)
 
 
 @operation("flows.publish", "POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
-async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) -> FlowView:
+async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) -> FlowInfo:
     """Check the draft of a flow and publish it."""
     said = body or PublishFlow()
     by = call.principal.name
     if await call.was_done(name):
-        return _view(await call.flows.info(name))
-    return _view(await call.flows.publish(name, by=by, note=said.note, expected=said.expected))
+        return await call.flows.info(name)
+    return await call.flows.publish(name, by=by, note=said.note, expected=said.expected)
 
 
 @operation("flows.discard_draft", "DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
-async def discard_draft(call: Call, name: Name) -> FlowView:
+async def discard_draft(call: Call, name: Name) -> FlowInfo:
     """Forget the draft of a flow."""
-    return _view(await call.flows.discard_draft(name))
+    return await call.flows.discard_draft(name)
 
 
 @operation("flows.rollback", "POST", "/flows/{name}/rollback", scope="admin", raises=CHANGES)
-async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None) -> FlowView:
+async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None) -> FlowInfo:
     """Publish the document of an earlier revision again, as a new revision."""
     said = body or RollbackFlow()
     by = call.principal.name
     if await call.was_done(name):
-        return _view(await call.flows.info(name))
-    return _view(await call.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected))
+        return await call.flows.info(name)
+    return await call.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected)
 
 
 @operation("flows.enable", "POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
-async def enable_flow(call: Call, name: Name) -> FlowView:
+async def enable_flow(call: Call, name: Name) -> FlowInfo:
     """Let a flow start runs again, by name and by its triggers."""
-    return _view(await call.flows.enable(name))
+    return await call.flows.enable(name)
 
 
 @operation("flows.disable", "POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
-async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> FlowView:
+async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> FlowInfo:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
     reason = (body or Reasoned()).reason
-    return _view(await call.flows.disable(name, by=call.principal.name, reason=reason))
+    return await call.flows.disable(name, by=call.principal.name, reason=reason)
 
 
 @operation("flows.delete", "DELETE", "/flows/{name}", scope="admin", raises=(*CHANGES, e.FlowInUseError))
@@ -365,16 +329,3 @@ def _vars_of(document: Document) -> dict[str, Any] | None:
             default = {} if variable.default is UNSET else {"default": variable.default}
             properties[name] = plain | default
     return {"type": "object", "properties": properties, "additionalProperties": False} if properties else None
-
-
-def _view(it: FlowInfo) -> FlowView:
-    current = None if it.current is None else _revision(it.current)
-    return FlowView(it.name, current, it.is_enabled, it.why_disabled, _draft(it.draft))
-
-
-def _revision(it: FlowRevision) -> RevisionView:
-    return RevisionView(it.number, it.hash, it.at, it.by, it.note, it.rolled_back_to)
-
-
-def _draft(it: FlowDraft | None) -> DraftView | None:
-    return None if it is None else DraftView(it.number, it.base, it.hash, it.at, it.by, it.note)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from msgspec import UNSET
 
 import outlive.errors as e
+from outlive._values.task import TaskNotice
 from outlive.client.tasks import claim_while
 from outlive.http.operation import Call, operation
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done
-from outlive.http.wire.tasks import Claimed, ClaimTask, CompleteTask, FailTask, Heartbeat, HeartbeatView, task_view
+from outlive.http.wire.tasks import Claimed, ClaimTask, CompleteTask, FailTask, Heartbeat
 
 OUTPUT = (e.TaskOutputError, e.PayloadTooLargeError)
 HELD = (e.TaskNotFoundError, e.TaskLeaseLostError, e.TaskEndedError)
@@ -33,7 +34,7 @@ async def claim_task(call: Call, body: ClaimTask) -> Claimed:
         lease_seconds=lease,
         wait=wait,
     )
-    return Claimed(task=None if task is None else task_view(task))
+    return Claimed(task=task)
 
 
 def _check_queue(call: Call, queue: str) -> None:
@@ -49,11 +50,10 @@ def _check_queue(call: Call, queue: str) -> None:
 
 
 @operation("tasks.heartbeat", "POST", "/tasks/{task_id}/heartbeat", scope="worker", raises=HELD)
-async def heartbeat_task(call: Call, task_id: str, body: Heartbeat) -> HeartbeatView:
+async def heartbeat_task(call: Call, task_id: str, body: Heartbeat) -> TaskNotice:
     """Renew the lease of a task, with progress or without; the answer says whether the task was cancelled."""
     progress = None if body.progress is UNSET else body.progress
-    notice = await call.engine.tasks.heartbeat(task_id, body.lease, progress=progress, lease_seconds=body.lease_seconds)
-    return HeartbeatView(is_cancelled=notice.is_cancelled, reason=notice.reason, lease_seconds=notice.lease_seconds)
+    return await call.engine.tasks.heartbeat(task_id, body.lease, progress=progress, lease_seconds=body.lease_seconds)
 
 
 @operation(

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from outlive.client.tasks import LEASE_SECONDS, LEASE_SECONDS_MAX, STEPS_MAX, Task
+from outlive._values.task import Task
+from outlive.client.tasks import LEASE_SECONDS, LEASE_SECONDS_MAX, STEPS_MAX
 from outlive.http.wire.page import Json, Key, Name, Seconds
 
 LeaseSeconds = Annotated[float, Meta(ge=1, le=LEASE_SECONDS_MAX)]
@@ -26,29 +27,10 @@ class ClaimTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds to wait for a task, up to a limit of the server."""
 
 
-class TaskView(Struct, frozen=True, kw_only=True):
-    """A task that was claimed."""
-
-    id: str
-    lease: str
-    """A secret, to be sent with everything that is said of the task."""
-    lease_seconds: float
-    """How long the lease lasts from now on, unless a heartbeat renews it."""
-    step: str
-    queue: str
-    input: Json
-    claims: int
-    """How often the task was claimed, this time included."""
-    progress: Json
-    """What the last heartbeat said, of whichever worker; null if none did."""
-    output_schema: dict[str, Any] | None
-    """The JSON Schema that the output must fit; null if any value will do."""
-
-
 class Claimed(Struct, frozen=True, kw_only=True):
     """The next task; null if there was none."""
 
-    task: TaskView | None
+    task: Task | None
 
 
 class Heartbeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,15 +40,6 @@ class Heartbeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     progress: dict[str, Any] | UnsetType = UNSET
     """What people are to see, and the next worker gets if this one is lost."""
     lease_seconds: LeaseSeconds = LEASE_SECONDS
-
-
-class HeartbeatView(Struct, frozen=True, kw_only=True):
-    """What a worker should know."""
-
-    is_cancelled: bool
-    """Whether the workflow no longer wants the task: stop, and fail it."""
-    reason: str
-    lease_seconds: float
 
 
 class CompleteTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,18 +63,3 @@ class FailTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds until the next attempt."""
     traceback: str = ""
     """Its end, if it is long."""
-
-
-def task_view(task: Task) -> TaskView:
-    """A task on the wire."""
-    return TaskView(
-        id=task.id,
-        lease=task.lease,
-        lease_seconds=task.lease_seconds,
-        step=task.step,
-        queue=task.queue,
-        input=task.input,
-        claims=task.claims,
-        progress=task.progress,
-        output_schema=task.output_schema,
-    )

@@ -1,0 +1,43 @@
+"""Tasks of remote steps, as the programs see them that work on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that a program has claimed."""
+
+    id: str
+    """That of its run."""
+    lease: str
+    """A secret, to be sent with everything that is said of the task: with it the task may be ended."""
+    lease_seconds: float
+    """How long the lease lasts from now on, unless a heartbeat renews it."""
+    step: str
+    queue: str
+    input: Any
+    """As plain JSON."""
+    claims: int
+    """How many programs have claimed it, this one included."""
+    progress: Any = None
+    """What the last heartbeat said, of whichever program; None if none did."""
+    output_schema: dict[str, Any] | None = None
+    """The JSON Schema that the output has to fit; None if any value will do."""
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} of {self.step} in {self.queue}>"
+
+
+class TaskNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a heartbeat answers to a program that works on a task."""
+
+    is_cancelled: bool
+    """Whether the workflow no longer wants it: the program may stop, and fail the task."""
+    reason: str
+    lease_seconds: float
+
+    def __repr__(self) -> str:
+        return f"<TaskNotice: {'cancelled' if self.is_cancelled else 'go on'}>"
