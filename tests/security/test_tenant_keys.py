@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -293,6 +293,48 @@ async def test_no_run_is_started_for_another_tenant(engine: TestEngine, place: s
 
     assert (answer.status, answer.error) == (422, "InvalidArgumentError")
     assert await engine.count(internal=True) == before
+
+
+TAKE_HEADERS = {"runs.start", "batches.start", "runs.signal", "runs.ask"}
+
+
+def test_every_operation_that_takes_headers_of_a_run_is_looked_at() -> None:
+    """In its body, or in the start of a message. One that comes is asked below."""
+    takers = {it.name for it in OPERATIONS.values() if it.reach in WITHIN_TAGS and "headers" in str(fields_in(it.body))}
+
+    assert takers == TAKE_HEADERS
+
+
+def fields_in(kind: Any) -> list[Any]:
+    """The names of the fields of a struct, and of structs in it."""
+    found: list[Any] = []
+    for field in msgspec.structs.fields(kind) if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else ():
+        found += [field.name, *(fields_in(each) for each in (field.type, *get_args(field.type)))]
+    return found
+
+
+@pytest.mark.parametrize("door", sorted(TAKE_HEADERS))
+async def test_headers_name_the_tenant_of_the_key(engine: TestEngine, door: str) -> None:
+    """By the headers of their run, of which the guide says that middleware takes the tenant: a caller cannot name
+    another one, and need not name its own. [S33]"""
+    a, place = await caller(engine, scope="operator"), f"{RUNS}/new"
+    path = {"runs.start": RUNS, "batches.start": "/api/v1/batches", "runs.signal": f"{place}/signals/go"}.get(door)
+
+    async def send(headers: dict[str, str]) -> Answer:
+        body = (
+            BODIES[door] | {"start": STARTED | {"headers": headers}}
+            if door not in ("runs.start", "batches.start")
+            else BODIES[door] | {"headers": headers}
+        )
+        return await a.post(path or f"{place}/asks/go", body | ({"wait": 0} if path is None else {}))
+
+    refused = await send({"tenant": "b"})
+    assert (refused.status, refused.error) == (422, "InvalidArgumentError")
+    before = {run.id for run in await engine.list(limit=1000)}
+    assert (await send({"more": "1"})).status in (201, 202)
+    (made,) = [run.id for run in await engine.list(limit=1000, roots_only=True) if run.id not in before]
+    created = (await engine.get(made).history())[0]
+    assert created.data["headers"] == {"tenant": "a", "more": "1"}
 
 
 @pytest.mark.parametrize("on_conflict", ["attach", "attach_open", "replace", "reject"])

@@ -312,13 +312,20 @@ def own_tags(where: str, workflow: str, wanted: Mapping[str, str] | None) -> dic
     Raises:
         InvalidArgumentError: the principal may start no runs with another value.
     """
-    plain, own = given.tags(where, wanted), own_bounds().tags
-    if not own or is_internal(workflow):
-        return plain
+    plain = given.tags(where, wanted)
+    return plain if is_internal(workflow) else with_tags(where, "tags", plain, own_bounds().tags)
+
+
+def with_tags(where: str, what: str, plain: dict[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """What a principal gives to a run, and the tags that all of its runs have.
+
+    Raises:
+        InvalidArgumentError: it gives another value for one of these.
+    """
     if any(plain.get(name, value) != value for name, value in own.items()):
         shown = ", ".join(f"{name}={value}" for name, value in own.items())
-        raise InvalidArgumentError(where, "tags", plain, f"every run that you start has {shown}; leave that out")
-    return plain | own
+        raise InvalidArgumentError(where, what, plain, f"every run that you start has {shown}; leave that out")
+    return {**plain, **own}
 
 
 def check_acts_on(root: Run) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 import msgspec
 
 from outlive._model.key import SCOPES
+from outlive.client.acting import with_tags
 from outlive.http.aside import Aside
 from outlive.http.limits import ApiLimits
 from outlive.http.live import LivePages
@@ -138,14 +139,23 @@ class Call:
         """Runs as people may see them."""
         return self.engine.view
 
-    def traced(self, headers: dict[str, str] | None) -> dict[str, str]:
-        """The headers of a run that this request starts: those that it wants, and the trace of the request if they name
-        none. A request whose trace cannot be read starts a run without one."""
+    def run_headers(self, headers: dict[str, str] | None) -> dict[str, str]:
+        """The headers of a run that this request starts: those that it wants, those that say which tenant its key is
+        for, and the trace of the request if they name none. A request whose trace cannot be read starts a run without
+        one.
+
+        Raises:
+            InvalidArgumentError: it names another tenant.
+        """
+        # Middleware takes the tenant of a step from there: a caller must not choose it.
+        return self._traced(with_tags("engine.start", "headers", headers or {}, self.principal.tags))
+
+    def _traced(self, headers: dict[str, str]) -> dict[str, str]:
         own, state = self.headers.get("traceparent", ""), self.headers.get("tracestate", "")
-        if (headers and "traceparent" in headers) or TRACEPARENT.fullmatch(own) is None:
-            return headers or {}
+        if "traceparent" in headers or TRACEPARENT.fullmatch(own) is None:
+            return headers
         trace = {"traceparent": own} | ({"tracestate": state} if 0 < len(state) <= TRACESTATE_CHARACTERS_MAX else {})
-        return trace | (headers or {})
+        return trace | headers
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
             concurrency=body.concurrency,
             id=batch_id,
             tags=body.tags,
-            headers=call.traced(body.headers),
+            headers=call.run_headers(body.headers),
             tolerate=None if said == (None, None) else Tolerance(*said),
             wanted=wanted_place(body.queue, body.key, body.priority, None, None),
         )

@@ -110,7 +110,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
         on_conflict=body.on_conflict,
         timeout=body.timeout,
         tags=body.tags,
-        headers=call.traced(body.headers),
+        headers=call.run_headers(body.headers),
         queue=body.queue,
         key=body.key,
         priority=body.priority,

@@ -112,7 +112,7 @@ def _started(call: Call, start: StartIfAbsent | None) -> StartOptions:
     if start is None:
         return {}
     named = NamedStart(start.workflow, start.arguments, start.version)
-    return {"start": named, "headers": call.traced(start.headers)}
+    return {"start": named, "headers": call.run_headers(start.headers)}
 
 
 async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitable[Any]) -> AnswerView | NotAnswered:
