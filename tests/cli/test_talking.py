@@ -6,10 +6,12 @@ import asyncio
 import getpass
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from click.testing import CliRunner, Result
 
@@ -160,3 +162,21 @@ async def test_an_event_starts_what_has_a_trigger_for_it(tmp_path: Path) -> None
     refused = await asyncio.to_thread(send, "send", "cli.created", '"x"', "--json")
     assert (refused.exit_code, json.loads(refused.stdout)["refused"][0]["workflow"]) == (1, "cli_triggered")
     assert "cli_triggered@1  cli.created" in (await asyncio.to_thread(send, "triggers")).stdout
+
+
+def test_command_waits_for_a_silent_store_as_long_as_is_configured(tmp_path: Path) -> None:
+    """Another process writes to the file and does not end: the command says what it does not know, and ends."""
+    url = f"sqlite:{tmp_path / 'busy.db'}"
+
+    async def start() -> None:
+        async with Engine(url, worker=False) as engine:
+            await engine.start(talked, "o-1", id="run-1")
+
+    asyncio.run(start())
+    env = {"OUTLIVE_STORE": url, "OUTLIVE_WORKER_STORE_SECONDS": "0.2"}
+    with closing(apsw.Connection(str(tmp_path / "busy.db"))) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        said = CliRunner().invoke(main, ["signal", "run-1", "paid", '{"cents": 40}'], env=env)
+
+    assert said.exit_code == 1
+    assert "it has not answered for 0.2 s, and it is not known whether what was asked of it for run-1" in said.output

@@ -62,6 +62,26 @@ async def test_start_raises_in_time_and_never_happens(place: Place, has_worker: 
         assert await ids_in(engine) == {"last"}
 
 
+async def test_start_that_gives_up_says_nothing_of_the_store(
+    place: Place, has_worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That no caller waits any more does not mean that the store is back."""
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=has_worker is Worker.OWN, store_seconds=SHORT, wrap=faulty(stores)) as engine:
+        stores[0].is_down = True
+        with pytest.raises(StoreUnavailableError, match="was not started"):
+            await engine.start(echoed, "a")
+
+        async def nothing_waits() -> bool:
+            return "nothing waits for the store any more" in caplog.text
+
+        await until(nothing_waits)
+        assert "the store is back" not in caplog.text
+        await come_back(stores[0], engine)
+
+        assert await ids_in(engine) == {"last"}
+
+
 async def test_start_that_was_cancelled_before_the_store_had_it_never_happens(place: Place, has_worker: Worker) -> None:
     """A web handler that gives up starts nothing later: neither in a batch that is tried again, nor behind it."""
     stores: list[FaultyStore] = []

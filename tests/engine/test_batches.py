@@ -300,8 +300,46 @@ async def test_log_says_once_that_the_store_is_away_and_once_that_it_is_back(
     assert 3 == len(heard.answers)
     first, last = [record.getMessage() for record in caplog.records]
     assert first.endswith("it is down; 3 changes wait and will be tried again")
-    assert "the store is back; what waited is written" == last
+    assert "the store is back" == last
     assert "" == committer.trouble
+
+
+@pytest.mark.parametrize("is_answered", [pytest.param(True, id="answered"), pytest.param(False, id="withdrawn")])
+async def test_store_has_answered_only_what_it_was_given(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, is_answered: bool
+) -> None:
+    """A start that is withdrawn before the store took it says nothing of the store: whoever starts next has the whole
+    time."""
+    monkeypatch.setattr(patience, "BACKOFF_FIRST_SECONDS", 0.001)
+    store, heard = Planned(), Heard()
+    committer = new_committer(store)
+    store.faults = [away(), away()]
+    change = new_tree(store, "a")
+    committer.submit(change, heard.answer("a"))
+    if not is_answered:
+        assert committer.withdraw(change.runs[0].nonce)
+    await until_idle(committer)
+
+    assert [("a", Outcome.COMMITTED if is_answered else Outcome.CONFLICT)] == heard.answers
+    assert is_answered == (committer.answered_at > 0)
+    assert is_answered == ("the store is back" in caplog.text)
+
+
+async def test_store_that_is_back_says_what_it_refuses(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have gone back meanwhile, or another worker went on: what waited is not always written."""
+    monkeypatch.setattr(patience, "BACKOFF_FIRST_SECONDS", 0.001)
+    store, heard = Planned(), Heard()
+    committer = new_committer(store)
+    await MemoryStore.commit(store, [new_tree(store, "taken")])
+    store.faults = [away()]
+    for name in ("taken", "free"):
+        committer.submit(new_tree(store, name), heard.answer(name))
+    await until_idle(committer)
+
+    assert [("taken", Outcome.CONFLICT), ("free", Outcome.COMMITTED)] == heard.answers
+    assert "the store is back; it refuses 1 of the 2 changes that it was given" in caplog.text
 
 
 async def test_trouble_without_a_text_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,8 +273,14 @@ async def new_engine(url: str) -> AsyncIterator[Engine]:
     """The same on a store that is created if it is not there."""
     from outlive.engine import Engine
 
-    async with Engine(url, worker=False, redact=redacted()) as engine:
+    async with Engine(url, worker=False, redact=redacted(), store_seconds=store_seconds()) as engine:
         yield engine
+
+
+def store_seconds() -> float:
+    """How long a verb of a command waits for a store that says nothing; to be used behind `redacted`."""
+    seconds: float = settings_with({})["worker.store_seconds"]
+    return seconds
 
 
 def redacted() -> tuple[str, ...]:

@@ -98,7 +98,7 @@ class AuditLog:
         It is looked for among the newest actions on that target. An action is in the log if and only if it happened, so
         a request whose answer was lost finds out here.
         """
-        rows = await self._access.own_store.list_audit(AuditFilter(target=target), limit=PAGE_SIZE_MAX)
+        rows = await self._access.timed_store.list_audit(AuditFilter(target=target), limit=PAGE_SIZE_MAX)
         return any(request in row.body and _is_by(row, request) for row in rows)
 
     async def record(self, verb: str, target: str = "", *, reason: str = "", is_denied: bool = False) -> None:
@@ -109,11 +109,11 @@ class AuditLog:
         target = given.text(where, "target", target, like="order-42", least=0)
         reason = given.text(where, "reason", reason, like="", least=0, most=given.TEXT_CHARACTERS_MAX)
         if principal is not None:
-            await self._access.own_store.append_audit([principal.action(verb, target, reason, is_denied=is_denied)])
+            await self._access.timed_store.append_audit([principal.action(verb, target, reason, is_denied=is_denied)])
 
     async def append(self, actions: Sequence[Action]) -> None:
         """Write several actions, each with its actor."""
-        await self._access.own_store.append_audit(actions)
+        await self._access.timed_store.append_audit(actions)
 
 
 def _is_by(row: AuditRow, request: str) -> bool:

@@ -122,7 +122,7 @@ class Links:
         except (ApprovalClosedError, ApprovalNotFoundError, RunNotFoundError):
             raise LinkRefusedError from None
         # After the decision, which is durable and the only one: a process that dies here has lost nothing.
-        await self._access.own_store.change_cell(LINK_CELLS + found.id, _use)
+        await self._access.timed_store.change_cell(LINK_CELLS + found.id, _use)
         if not decided.is_first:
             raise LinkRefusedError
         return decided
@@ -131,7 +131,7 @@ class Links:
         token = read_token(PREFIX, text)
         if token is None:
             raise LinkRefusedError
-        store = self._access.own_store
+        store = self._access.timed_store
         held = await store.read_cell(LINK_CELLS + token.id)
         record = _read(held)
         is_right = token.fits(_NO_HASH if record is None else record.hash)

@@ -146,7 +146,7 @@ class Keys:
         token = read_token(PREFIX, secret)
         if token is None:
             return None
-        store = self._access.own_store
+        store = self._access.timed_store
         cell = KEY_CELLS + token.id
         record = self._read(cell, await store.read_cell(cell))
         # The same work for an id that is not there.
@@ -169,7 +169,7 @@ class Keys:
 
         # Not knowing when a key was used is no reason to refuse it.
         with suppress(StoreError):
-            await self._access.own_store.change_cell(cell, use)
+            await self._access.timed_store.change_cell(cell, use)
 
     async def _change(self, cell: str, change: Callable[[KeyRecord, int], KeyRecord]) -> ApiKey:
         key_id = cell[len(KEY_CELLS) :]

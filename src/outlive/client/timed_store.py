@@ -24,19 +24,19 @@ WRITES = frozenset(
 UNTIMED = frozenset(
     {"begin", "carry_audit", "close", "delete_blobs", "delete_trees", "find_references", "give_back", "keep_blobs"}
     | {"open", "prune_audit"}
+    | {"check_database", "examine", "repair"}
 )
 """Verbs that may take long, and verbs that only workers use."""
 NAMED_MAX = 5
 """Runs that an error names."""
 
 
-class TimedStore:
-    """Any store, for callers that wait for so many seconds at most."""
+class _TimedVerbs:
+    """The verbs of anything, for callers that wait for so many seconds at most."""
 
-    def __init__(self, inner: Store, *, seconds: float) -> None:
+    def __init__(self, inner: Any, *, seconds: float) -> None:
         self._inner = inner
         self._seconds = seconds
-        self.now = inner.now
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._inner, name)
@@ -58,6 +58,19 @@ class TimedStore:
         if name in WRITES:
             raise unknown(self._seconds, f"what was asked of it{_about(name, args)} was written", "repeat the call")
         raise StoreUnavailableError(PLACE, f"it has not answered for {self._seconds:g} s")
+
+
+class TimedStore(_TimedVerbs):
+    """Any store, for such callers."""
+
+    def __init__(self, inner: Store, *, seconds: float) -> None:
+        super().__init__(inner, seconds=seconds)
+        self.now = inner.now
+
+    @property
+    def examiner(self) -> Any:
+        """What looks at the store as a whole; its verbs have the same limit."""
+        return _TimedVerbs(self._inner.examiner, seconds=self._seconds)
 
 
 def unknown(seconds: float, what: str, then: str, *, run_id: str = "") -> CommitUnknownError:

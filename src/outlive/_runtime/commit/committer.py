@@ -259,8 +259,10 @@ class Committer:
                 commit = self._retry.commit(changes)
                 given_at = loop.time()
                 outcomes = await (commit if answering is None else self._commit_while_answering(commit, answering))
-                self.answered_at = loop.time()
-                took = (self.answered_at - given_at) * MICROSECONDS
+                done_at = loop.time()
+                if self._retry.is_answered:
+                    self.answered_at = done_at
+                took = (done_at - given_at) * MICROSECONDS
                 if len(changes) < len(batch):
                     outcomes = [outcomes[place] for place in where]
                 self._count(batch, outcomes, took)

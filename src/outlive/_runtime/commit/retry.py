@@ -33,6 +33,8 @@ class CommitRetry:
         """Why the store refuses at the moment, or empty."""
         self.withdrawn: set[int] = set()
         """Nonces of trees that are not to be created any more: their callers have gone."""
+        self.is_answered = False
+        """Whether the store has answered the changes that it was given last: not if all of them were withdrawn."""
         self.may_be_written = False
         """Whether the store has the changes that it was given last, or may have them: not after it has refused them."""
 
@@ -40,10 +42,14 @@ class CommitRetry:
         """The outcomes of changes; `is_doubtful` if an earlier try may have been written without an answer."""
         pause, refusals = BACKOFF_FIRST_SECONDS, 0
         known: dict[int, tuple[Outcome, int]] = {}
+        gone: set[int] = set()
+        self.is_answered = True
         while True:
             if self.withdrawn and not is_doubtful:
-                known |= dict.fromkeys(self._take_withdrawn(changes), (Outcome.CONFLICT, 0))
+                gone.update(self._take_withdrawn(changes))
+                known |= dict.fromkeys(gone, (Outcome.CONFLICT, 0))
                 if len(known) == len(changes):
+                    self._stop_trying()
                     break
             open_ = [index for index in range(len(changes)) if index not in known]
             self.may_be_written = True
@@ -59,6 +65,7 @@ class CommitRetry:
             except StoreMovedError:
                 # Waiting does not help. The runs are discarded, and a start asks the store why it was refused.
                 known |= {index: (Outcome.CONFLICT, changes[index].journal) for index in open_}
+                self.trouble = ""
                 break
             except StoreUnavailableError as error:
                 self.may_be_written = is_doubtful
@@ -84,7 +91,7 @@ class CommitRetry:
                     known |= await self.read_back(changes, lost)
                 break
             pause = min(BACKOFF_MAX_SECONDS, pause * 2)
-        self.log_recovery()
+        self.log_recovery([known[index][0] for index in range(len(changes)) if index not in gone])
         return [known[index] for index in range(len(changes))]
 
     def _take_withdrawn(self, changes: Sequence[Change]) -> list[int]:
@@ -126,10 +133,21 @@ class CommitRetry:
         self.trouble = str(error) or repr(error)
         await Wakeup().sleep(pause)  # One for each call: several may wait for the store at once.
 
-    def log_recovery(self) -> None:
-        """The store has answered: log it, if it was away before."""
+    def log_recovery(self, outcomes: Sequence[Outcome] = ()) -> None:
+        """The store has answered: log it, if it was away before. Not all is written that waited: meanwhile another
+        worker may have gone on with a run, or the store has gone back."""
+        if not self.trouble:
+            return
+        refused = outcomes.count(Outcome.CONFLICT)
+        also = f"; it refuses {refused} of the {len(outcomes)} changes that it was given" if refused else ""
+        log.warning("the store is back%s", also)
+        self.trouble = ""
+
+    def _stop_trying(self) -> None:
+        """All changes were withdrawn, so whether the store is back is not known."""
+        self.is_answered = False
         if self.trouble:
-            log.warning("the store is back; what waited is written")
+            log.warning("nothing waits for the store any more: those who started these runs have gone")
             self.trouble = ""
 
 
