@@ -53,7 +53,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     asyncio.run(prepare(place))
     for args, words in {
         (): "say which runs",
-        ("--workflow", "greet", "--older-than", "soon"): "for example 90min",
+        ("--workflow", "greet", "--older-than", "soon"): "for example 90s",
         ("--tag", "shop"): "NAME=VALUE",
     }.items():
         result = purge(place, *args)

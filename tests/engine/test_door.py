@@ -27,7 +27,7 @@ TEXT = [5, None, b"paid", ["paid"], object(), "", "a\0b", "\ud800", "x" * 20_000
 """What is no text."""
 OPTIONAL_TEXT = [bad for bad in TEXT if bad is not None]
 SOME_TEXT = [bad for bad in OPTIONAL_TEXT if bad != ""]
-SECONDS = ["5", True, NAN, INFINITE, -1, 0, 1e12, [5], timedelta(0)]
+SECONDS = ["soon", True, NAN, INFINITE, -1, 0, 1e12, [5], timedelta(0)]
 WHOLE = ["5", True, 1.5, NAN, 0, -1, [1]]
 FLAG = ["no", 1, None]
 TAGS = [["a"], "a", {"a": 5}, {5: "a"}, {"a": None}, {"a": "b\0"}, {"\ud800": "a"}, {"": "a"}]
@@ -132,7 +132,7 @@ VERBS: dict[str, tuple[Callable[[Any, Any], Any], Bad]] = {
     "handle cancel reason": (lambda e, bad: e.get("r").cancel(reason=bad), [None, *SOME_TEXT]),
     "handle approve by": (lambda e, bad: e.get("r").approve("ok", by=bad), TEXT),
     "batch cancel reason": (lambda e, bad: e.batches.get("r").cancel(reason=bad), [None, *SOME_TEXT]),
-    "batch result timeout": (lambda e, bad: e.batches.get("r").result(timeout=bad), ["5", True, NAN, -1]),
+    "batch result timeout": (lambda e, bad: e.batches.get("r").result(timeout=bad), ["soon", True, NAN, -1]),
 }
 
 
@@ -190,8 +190,8 @@ def test_sync_verbs_are_the_same_verbs() -> None:
         for wrong in (5, "", "\0"):
             with pytest.raises(InvalidArgumentError, match=r"engine\.signal: name="):
                 engine.signal("r", wrong)
-        with pytest.raises(InvalidArgumentError, match=r"engine\.start: timeout='5'"):
-            engine.start(door_workflow, timeout="5")  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match=r"engine\.start: timeout='soon'"):
+            engine.start(door_workflow, timeout="soon")
 
 
 # -- Inside a workflow -------------------------------------------------------------------------------------------------
@@ -334,11 +334,11 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "resource name": (lambda bad: lights().resource(bad, gives), [5, "", "a b", None]),
     "Quorum count": (outlive.machine.Quorum, WHOLE),
     "Percentage share": (outlive.machine.Percentage, ["1", True, NAN, INFINITE]),
-    "Pending delay": (outlive.machine.Pending, ["5", True, NAN, INFINITE, -1]),
+    "Pending delay": (outlive.machine.Pending, ["soon", True, NAN, INFINITE, -1]),
     "Retry attempts": (lambda bad: Retry(attempts=bad), WHOLE),
-    "Retry first": (lambda bad: Retry(first=bad), ["1", True, NAN, INFINITE, -1]),
+    "Retry first": (lambda bad: Retry(first=bad), ["soon", True, NAN, INFINITE, -1]),
     "Retry factor": (lambda bad: Retry(factor=bad), ["2", True, NAN, INFINITE, 0.5]),
-    "Retry cap": (lambda bad: Retry(cap=bad), ["60", True, NAN, INFINITE, -1]),
+    "Retry cap": (lambda bad: Retry(cap=bad), ["soon", True, NAN, INFINITE, -1]),
     "Retry jitter": (lambda bad: Retry(jitter=bad), ["0.1", True, NAN, 1.5, -1]),
     "Retry on": (lambda bad: Retry(on=bad), CLASSES),
     **{
@@ -350,7 +350,7 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "Recovery orphans_at_start_max": (lambda bad: Recovery(orphans_at_start_max=bad), WHOLE),
     "Recovery orphans_per_check_max": (lambda bad: Recovery(orphans_per_check_max=bad), WHOLE),
     "Recovery check_seconds": (lambda bad: Recovery(check_seconds=bad), SECONDS),
-    "Recovery stale_after": (lambda bad: Recovery(stale_after=bad), ["5", True, NAN, INFINITE, -1]),
+    "Recovery stale_after": (lambda bad: Recovery(stale_after=bad), ["soon", True, NAN, INFINITE, -1]),
     "Recovery resume_age_max": (lambda bad: Recovery(resume_age_max=bad), SECONDS),
     "Tolerance failures": (lambda bad: Tolerance(failures=bad), ["5", True, 1.5, NAN, -1]),
     "Tolerance ratio": (lambda bad: Tolerance(ratio=bad), ["1", True, NAN, 2, -1]),
@@ -365,7 +365,7 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "RateLimit tiers": (lambda bad: RateLimit("r", bad), [5, "x", None, 100.0]),
     "RateLimit shared": (lambda bad: RateLimit("r", TokenBucket(1), shared=bad), FLAG),
     "RateLimit when_full": (lambda bad: RateLimit("r", TokenBucket(1), when_full=bad), ["x", 5, None]),
-    "TokenBucket rate": (TokenBucket, ["5", True, NAN, INFINITE, 0, -1]),
+    "TokenBucket rate": (TokenBucket, ["soon", True, NAN, INFINITE, 0, -1]),
     "TokenBucket burst": (lambda bad: TokenBucket(1, burst=bad), ["5", True, 1.5, -1]),
     "FixedWindow limit": (lambda bad: FixedWindow(bad, 60), WHOLE),
     "FixedWindow seconds": (lambda bad: FixedWindow(1, bad), SECONDS),
@@ -375,7 +375,7 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "Engine lease": (lambda bad: outlive.Engine("memory:", worker=WorkerOptions(lease=bad)), [5, "x", None]),
     "WorkerOptions lease_seconds": (lambda bad: WorkerOptions(lease_seconds=bad), [*SECONDS, 0.5]),
     "Engine poll_seconds": (lambda bad: outlive.Engine("memory:", poll_seconds=bad), SECONDS),
-    "WorkerOptions grace_seconds": (lambda bad: WorkerOptions(grace_seconds=bad), ["5", True, NAN, INFINITE, -1]),
+    "WorkerOptions grace_seconds": (lambda bad: WorkerOptions(grace_seconds=bad), ["soon", True, NAN, INFINITE, -1]),
     "Engine limits": (lambda bad: outlive.Engine("memory:", limits=bad), [*OBJECT, Limits]),
     "Engine recovery": (lambda bad: outlive.Engine("memory:", recovery=bad), [*OBJECT, Recovery]),
     "Engine codecs": (lambda bad: outlive.Engine("memory:", codecs=bad), [5, "zlib", ["zlib"]]),

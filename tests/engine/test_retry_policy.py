@@ -378,7 +378,7 @@ async def _later(error: BaseException) -> bool:
         ({"delay": 5}, "first=5, delay='fixed'"),
         ({"delay": _later}, "give a plain function"),
         ({"elapsed_max": 0}, "more than 0 seconds"),
-        ({"elapsed_max": "1h"}, "as a number or a timedelta"),
+        ({"elapsed_max": "soon"}, "as a number, a timedelta or text"),
     ],
 )
 def test_a_policy_that_cannot_work_is_refused(wrong: dict[str, Any], advice: str) -> None:

@@ -77,7 +77,7 @@ def test_a_span_is_read_as_people_write_it(span: float | str, seconds: float) ->
     assert seconds_of(timeout) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("span", ["", "5", "s", "5 m", "-1s", "5x", "30m1h", "1e3s", -1, "5s\n"])
+@pytest.mark.parametrize("span", ["", "s", "5 m", "-1s", "5x", "30m1h", "1e3s", -1, "5s\n"])
 def test_what_is_no_span_is_refused(span: float | str) -> None:
     """The form is checked when the document is read, not when a timer is set."""
     with pytest.raises(msgspec.ValidationError):

@@ -117,7 +117,7 @@ def count_in_transaction(tx: outlive.types.SyncTx) -> int:
     return 0 if row is None else int(row["holds"])
 
 
-outlive.step(timeout="5")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+outlive.step(timeout=[5])  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 
 # -- Workflows and their arguments -------------------------------------------------------------------------------------

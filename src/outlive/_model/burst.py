@@ -8,7 +8,6 @@ of the store. A few hundred cells have all keys, and a key goes when its burst i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from zlib import crc32
 
 import msgspec
@@ -94,7 +93,7 @@ _decode = msgspec.json.Decoder(Bursts).decode
 
 
 def _microseconds(span: given.Span) -> int:
-    return round((span.total_seconds() if isinstance(span, timedelta) else span) * MICROSECONDS)
+    return round(given.seconds("outlive.limits", "span", span, or_zero=True) * MICROSECONDS)
 
 
 def _key(where: str, key: object) -> str:

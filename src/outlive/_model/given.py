@@ -6,7 +6,8 @@ says what to give instead. So all stores refuse the same, and no store ever sees
 
 * Text is a plain `str` that UTF-8 can hold, without NUL, which PostgreSQL cannot keep. A member of an Enum whose value
   is text stands for that value.
-* A number is not a bool, and not text. A span of time is a number of seconds or a timedelta; an instant is aware.
+* A number is not a bool, and not text. A span of time is a number of seconds, a timedelta or text such as "1h30m"
+  (`outlive._model.span`); an instant is aware.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from outlive._model.span import EXAMPLES, seconds_in
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
 T = TypeVar("T")
 
-Span = float | timedelta
-"""How users give a span of time: seconds, or a timedelta."""
+Span = float | timedelta | str
+"""How users give a span of time: seconds, a timedelta, or text such as "90s", "5m", "1h30m" and "PT15M"."""
 
 SECONDS_MAX = 100 * 366 * 24 * 3600
 """The longest span of time: more is a mistake, and does not fit into an instant."""
@@ -169,14 +171,18 @@ def number(
 
 
 def seconds(where: str, name: str, value: object, *, or_zero: bool = False, or_none: str = "") -> float:
-    """A span of time in seconds, given as such or as a timedelta; `or_none` says what None would mean."""
+    """A span of time in seconds, given as such, as a timedelta or as text; `or_none` says what None would mean."""
     lowest = 0 if or_zero else _MICROSECOND
     if type(value) in (int, float) and lowest <= value <= SECONDS_MAX:  # type: ignore[operator]
         return value  # type: ignore[return-value]
     above = "0 or more" if or_zero else "more than 0"
-    wanted = f"give {above} seconds, as a number or a timedelta, up to 100 years{or_none and f', or None {or_none}'}"
-    wanted += f"; for example {name}=5"
+    wanted = f"give {above} seconds, as a number, a timedelta or text ({EXAMPLES}), up to 100 years"
+    wanted += f"{or_none and f', or None {or_none}'}; for example {name}=5"
     span = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(span, str):
+        span = seconds_in(span)
+        if span is None:
+            raise InvalidArgumentError(where, name, value, wanted)
     if isinstance(span, bool) or not isinstance(span, int | float):
         raise ArgumentTypeError(where, name, value, wanted)
     if not lowest <= span <= SECONDS_MAX:

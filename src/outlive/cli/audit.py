@@ -109,7 +109,7 @@ def verify(*, url: str, as_json: bool, since: str | None, keep: str | None, key_
         sys.exit(1)
 
 
-async def _verify(engine: Engine, *, since: str | None, keep: int | None, key_file: str | None) -> AuditCheck:
+async def _verify(engine: Engine, *, since: str | None, keep: float | None, key_file: str | None) -> AuditCheck:
     """A check of a store, by the settings that workers have too."""
     from outlive._model.retention import read_audit_key
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.edge import Group, Mistake, ask, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table, say
 from outlive.cli.filters import tag_of
-from outlive.cli.values import checked_span
+from outlive.cli.values import seconds_of
 
 if TYPE_CHECKING:
     from outlive._values.key import ApiKey
-
-SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -58,7 +55,7 @@ def create(
     expires: str | None,
 ) -> None:
     """Make a key for NAME, and print its secret: it can be seen only now."""
-    span = None if expires is None else seconds_in(expires)
+    span = None if expires is None else seconds_of("--expires", expires)
     marks = dict(tag_of("--tag", tag) for tag in tags)
     bounds: dict[str, Any] = {"workflows": workflows or None, "tags": marks or None, "queues": queues or None}
     made = ask(url, lambda engine: engine.keys.create(name, scope=scope, expires=span, **bounds))
@@ -105,18 +102,6 @@ def revoke(*, url: str, key_id: str, reason: str, as_json: bool) -> None:
     """Let a key be valid no longer, on all servers and at once."""
     key = ask(url, lambda engine: engine.keys.revoke(key_id, reason=reason))
     say(f"key {key.id} of {key.name} is revoked", key, as_json=as_json)
-
-
-def seconds_in(text: str) -> int:
-    """`90d` in seconds.
-
-    Raises:
-        Mistake: it is no span.
-    """
-    number, unit = text[:-1], text[-1:]
-    if unit not in SECONDS or not re.fullmatch("[0-9]{1,12}", number) or not int(number):
-        raise Mistake(f"--expires takes a whole number and one of s, m, h, d, w, for example 90d; not {text!r}")
-    return checked_span("--expires", text, int(number) * SECONDS[unit])
 
 
 def _bounds(key: ApiKey) -> str:

@@ -36,7 +36,7 @@ def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_
 @click.argument("name")
 @value_argument
 @key_option
-@click.option("--timeout", default="1min", show_default=True, metavar="SPAN", help="How long to wait for the answer.")
+@click.option("--timeout", default="1m", show_default=True, metavar="SPAN", help="How long to wait for the answer.")
 @place_option
 @json_option
 def ask(*, run_id: str, name: str, value: str, key: str | None, timeout: str, url: str, as_json: bool) -> None:

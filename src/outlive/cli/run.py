@@ -41,8 +41,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 @click.option("--input", "given", default="", metavar="JSON", help="The same as [JSON].")
 @click.option("--id", "run_id", help="One id is one run: the same id again follows it, also after its end.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="A tag of a new run; may be repeated.")
-@click.option("--timeout", metavar="SPAN", help="How long a new run may take from when it begins: 90min, 12h.")
-@click.option("--begin-within", metavar="SPAN", help="It fails if no worker has begun it by then: 5min.")
+@click.option("--timeout", metavar="SPAN", help="How long a new run may take from when it begins: 5m, 1h30m.")
+@click.option("--begin-within", metavar="SPAN", help="It fails if no worker has begun it by then: 5m.")
 @app_option
 @click.option("--detach", is_flag=True, help="Only start it, for other workers, and print its id.")
 @click.option(

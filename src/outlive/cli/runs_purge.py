@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @store_option
 @filter_options
 @click.option(
-    "--older-than", default="1h", show_default=True, metavar="SPAN", help="Ended so long ago: 90min, 12h, 7d or 8w."
+    "--older-than", default="1h", show_default=True, metavar="SPAN", help="Ended so long ago: 90s, 5m, 1h30m or 7d."
 )
 @click.option(
     "--limit", type=click.IntRange(1), default=1_000, show_default=True, help="At most so many, oldest first."

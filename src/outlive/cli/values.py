@@ -12,9 +12,7 @@ from typing import Any, TextIO
 
 from outlive.cli.edge import Mistake
 
-_SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _WORD = re.compile(r"[^\W\d][\w .@-]{0,80}")
-_SPAN = re.compile(r"(\d{1,12})\s*(s|min|h|d|w)")
 
 
 def standard_input() -> TextIO:
@@ -65,26 +63,18 @@ def _in_quotes(text: str) -> str:
     return f"""; if you mean the text, write '"{text}"'""" if _WORD.fullmatch(text) else ""
 
 
-def seconds_of(option: str, text: str) -> int:
-    """What a person gives as a span: `90min`, `12h`.
+def seconds_of(option: str, text: str) -> float:
+    """What a person gives as a span, in seconds: `90s`, `5m`, `1h30m`.
 
     Raises:
-        Mistake: it is none.
-    """
-    match = _SPAN.fullmatch(text.strip())
-    if match is None:
-        raise Mistake(f"{option} {text}: write a number and a unit, for example 90min, 12h, 7d or 8w")
-    return checked_span(option, text, int(match[1]) * _SECONDS[match[2]])
-
-
-def checked_span(option: str, text: str, seconds: int) -> int:
-    """A span that is not longer than the engine takes.
-
-    Raises:
-        Mistake: it is.
+        Mistake: it is none, or longer than an engine takes.
     """
     from outlive._model.given import SECONDS_MAX
+    from outlive._model.span import seconds_in
 
+    seconds = seconds_in(text)
+    if seconds is None:
+        raise Mistake(f"{option} {text}: write a number and a unit, for example 90s, 5m, 1h30m, 7d or 8w")
     if seconds > SECONDS_MAX:
         raise Mistake(f"{option} {text}: it is longer than 100 years")
     return seconds
@@ -96,7 +86,10 @@ def moment_of(option: str, text: str) -> datetime:
     Raises:
         Mistake: it is none.
     """
-    if _SPAN.fullmatch(text.strip()):
+    from outlive._model.span import seconds_in
+
+    is_number = text.strip().replace(".", "").isdigit()  # Of a year, it may be; a span has its unit here.
+    if not is_number and seconds_in(text) is not None:
         return datetime.now(UTC) - timedelta(seconds=seconds_of(option, text))
     try:
         at = datetime.fromisoformat(text)

@@ -209,7 +209,7 @@ def _in_a_file(error: InvalidArgumentError, setting: Setting, value: Any) -> str
     """What an error says, in the words of a file and not in those of Python."""
     wanted = error.wanted.replace(f"{error.name}=", f"{setting.path[-1]} = ")
     for python, plain in (
-        ("as a number or a timedelta", 'as a number or as "90s", "15m", "12h" or "7d"'),
+        (", a timedelta or text (", " or text ("),
         ("KeepAudit(timedelta(days=365))", 'audit = "365d"'),
         ("timedelta(days=7)", '"7d"'),
         ("True", "true"),

@@ -28,8 +28,6 @@ NONE = "none"
 
 FLAG, WHOLE, NUMBER, SECONDS, TEXT, TEXTS = "true or false", "whole number", "number", "seconds", "text", "list of text"
 
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?")
 _PASSWORD = re.compile(r"(//[^:/@\s]*:)\S*@")
 _QUERY_PASSWORD = re.compile(r"((?:ssl)?password=)[^&\s'\"]*", re.IGNORECASE)
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -74,9 +72,7 @@ class Setting(NamedTuple):
         """
         if self.or_none and value == NONE:
             return None
-        if self.kind == SECONDS and isinstance(value, str) and (match := _SPAN.fullmatch(value.strip())):
-            value = float(match[1]) * _UNITS[match[2] or "s"]
-        return self.check(value)
+        return self.check(value.strip() if self.kind == SECONDS and isinstance(value, str) else value)
 
     def shown(self, value: Any) -> Any:
         """The value for people: without a password."""

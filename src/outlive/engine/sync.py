@@ -168,7 +168,7 @@ class SyncRunHandle(Blocking, Generic[R]):
 
     if TYPE_CHECKING:
 
-        def result(self, timeout: float | None = None) -> R:
+        def result(self, timeout: given.Span | None = None) -> R:
             """See `RunHandle`."""
 
         status = Verb(RunHandle.status)
@@ -258,7 +258,7 @@ class SyncEngine(BlockingEngine):
             *args: *Ts,
             id: str | None = None,
             on_conflict: OnConflict = "attach",
-            timeout: float | None = None,
+            timeout: given.Span | None = None,
             tags: dict[str, str] | None = None,
             headers: dict[str, str] | None = None,
             connection: Any = None,
@@ -321,7 +321,7 @@ class SyncEngine(BlockingEngine):
             version: int | None = None,
             id: str | None = None,
             on_conflict: OnConflict = "attach",
-            timeout: float | None = None,
+            timeout: given.Span | None = None,
             tags: dict[str, str] | None = None,
             headers: Mapping[str, str] | None = None,
             queue: Queue | str | None = None,

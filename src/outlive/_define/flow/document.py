@@ -7,13 +7,13 @@ form, so the hash would stay and the meaning would not.
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
 from outlive._model.schedule import Overlap
+from outlive._model.span import SPAN, seconds_in
 from outlive._model.trigger import Layout
 
 LANGUAGE = 1
@@ -31,19 +31,16 @@ SHARE = r"^(100(\.0+)?|\d{1,2}(\.\d+)?)%?$(?!\n)"
 """Of all items."""
 OVERRIDABLE = r"^(if|retry|timeout|heartbeat_timeout|limit|with\.[^.\n]{1,128})$(?!\n)"
 """What a document may let a start change of a step."""
-SPAN = r"^(?=[0-9])(\d+(\.\d+)?d)?(\d+(\.\d+)?h)?(\d+(\.\d+)?m)?(\d+(\.\d+)?s)?(\d+(\.\d+)?ms)?$(?!\n)"
 STEPS_MAX = 10_000
 HASH_BITS = 48
 """Of the SHA-256: what people see as 12 hex digits, and what is the version of the workflow."""
 
 Span: TypeAlias = Annotated[float, Meta(ge=0)] | Annotated[str, Meta(pattern=SPAN)]
-"""How long: "30s", "5m", "1h30m", "250ms", or a number of seconds. `seconds_of` reads it."""
+"""How long: "30s", "5m", "1h30m", "250ms", "PT15M", or a number of seconds. `seconds_of` reads it."""
 Name: TypeAlias = Annotated[str, Meta(pattern=NAME, max_length=NAME_CHARACTERS_MAX)]
 Identifier: TypeAlias = Annotated[str, Meta(pattern=IDENTIFIER, max_length=NAME_CHARACTERS_MAX)]
 Condition: TypeAlias = bool | str
 """True, false, or an expression."""
-
-_UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -324,6 +321,4 @@ def hmac_of(trigger: Trigger) -> Hmac | None:
 
 def seconds_of(span: float | str) -> float:
     """A span of a document in seconds; its form was checked when the document was read."""
-    if isinstance(span, str):
-        return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)(ms|[dhms])", span))
-    return float(span)
+    return float((seconds_in(span) or 0) if isinstance(span, str) else span)

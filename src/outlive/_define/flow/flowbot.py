@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.flow.document import SPAN, Identifier
+from outlive._define.flow.document import Identifier
 from outlive._define.flow.imported import Imported, Names, literal, name_of
 from outlive._define.flow.problems import Path
+from outlive._model.span import SPAN
 
 _TEMPLATE = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _WORDS = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"]+)')

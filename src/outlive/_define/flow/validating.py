@@ -15,11 +15,12 @@ from typing import Any, TypeAlias, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from outlive._define.flow.document import ERROR, IDENTIFIER, INSTANT, METHOD, NAME, SHARE, SPAN, Document, Variable
+from outlive._define.flow.document import ERROR, IDENTIFIER, INSTANT, METHOD, NAME, SHARE, Document, Variable
 from outlive._define.flow.expression.expression import REMEMBERED_MAX
 from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, did_you_mean, dotted
 from outlive._define.flow.reading import Reading
 from outlive._define.flow.spelling import few_suggestions
+from outlive._model.span import SPAN
 
 SHOWN_CHARACTERS_MAX = 40
 LONG_EXPRESSIONS_CHARACTERS_MAX = 100_000
@@ -258,15 +259,14 @@ def _text(value: str, wanted: inspect.StrType, path: Path) -> Iterator[Problem]:
     pattern = wanted.pattern
     if pattern is not None and not re.search(pattern, value):
         message = f"{_name(path)} is {shown(value)}; expected {_FORMS.get(pattern) or f'text like {pattern}'}"
-        advice = f"write {value}s" if pattern == SPAN and value.isdecimal() and len(value) < 10 else ""
-        yield Problem(code="value", message=message, path=path, suggestion=advice)
+        yield Problem(code="value", message=message, path=path)
     elif wanted.max_length is not None and len(value) > wanted.max_length:
         message = f"{_name(path)} has {len(value):,} characters; {wanted.max_length} are the most"
         yield Problem(code="value", message=message, path=path)
 
 
 _FORMS = {
-    SPAN: "a time such as 30s, 5m, 1h30m or 250ms, or a number of seconds",
+    SPAN: "a time such as 30s, 5m, 1h30m, 250ms or PT15M, or a number of seconds",
     NAME: "a name of letters, digits, `_`, `.` and `-` that begins with a letter",
     IDENTIFIER: "a name of letters, digits and _ that begins with a letter",
     METHOD: "a method of HTTP such as GET or POST",

@@ -33,7 +33,7 @@ from outlive.http.wire.bulk import (
     StartPurge,
     bulk_filters,
 )
-from outlive.http.wire.page import Done
+from outlive.http.wire.page import Done, seconds_of
 from outlive.http.wire.runs import Outcomes, PurgeRuns, Reasoned, Started
 
 PAGE = 100
@@ -217,7 +217,7 @@ async def _purge_planned(call: Call, body: PurgeRuns, filters: dict[str, Any]) -
 
 async def _ended_before(call: Call, body: PurgeRuns, filters: dict[str, Any]) -> list[PlannedRun]:
     """The runs that fit and ended long enough ago, the oldest first."""
-    before = call.view.now() - round(body.older_than * _MICROSECONDS)
+    before = call.view.now() - round(seconds_of(body.older_than) * _MICROSECONDS)
     wanted = {name: value for name, value in filters.items() if name not in ("limit", "dry_run")}
     wanted = {"status": [it.value for it in TERMINAL]} | wanted
     found: list[PlannedRun] = []

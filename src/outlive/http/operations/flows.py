@@ -20,7 +20,7 @@ from outlive._values.flow import FlowInfo, FlowRevision
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.principal import LOCAL
-from outlive.http.wire.page import Done, Instant, Json, Name, RunId, Seconds, Text
+from outlive.http.wire.page import Done, Instant, Json, Name, RunId, Span, Text
 from outlive.http.wire.runs import Reasoned, Started
 
 _OPTIONS = ("timeout", "tags", "queue", "key", "priority", "delay", "start_at", "begin_within")
@@ -87,14 +87,14 @@ class StartFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     document lets a start change. An admin of the whole store may change everything."""
     revision: Revision = None
     id: RunId | None = None
-    timeout: Seconds | None = None
+    timeout: Span | None = None
     tags: dict[str, str] | None = None
     queue: Name | None = None
     key: str | None = None
     priority: int | None = None
-    delay: Seconds | None = None
+    delay: Span | None = None
     start_at: Instant | None = None
-    begin_within: Seconds | None = None
+    begin_within: Span | None = None
 
 
 class FlowsList(Struct, frozen=True):

@@ -23,7 +23,7 @@ from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.principal import bounds_shown
 from outlive.http.problem import Problem
 from outlive.http.sse import Cursor
-from outlive.http.wire.page import SEQ_MAX, Json, Limit, WaitQuery, tags_of
+from outlive.http.wire.page import SEQ_MAX, Json, Limit, WaitQuery, seconds_of, tags_of
 from outlive.http.wire.runs import (
     DeadLettersList,
     HistoryQuery,
@@ -223,7 +223,7 @@ async def result(call: Call, run_id: str, query: WaitQuery) -> ResultView | NotE
 
     The result is plain JSON, without what is redacted.
     """
-    run = await call.view.ended(run_id, min(query.wait, call.limits.wait_seconds_max))
+    run = await call.view.ended(run_id, min(seconds_of(query.wait), call.limits.wait_seconds_max))
     if run is None:
         now = await call.view.run(run_id)
         return NotEnded(run_id, now.status, await why_of(call, run_id))

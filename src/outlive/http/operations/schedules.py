@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from outlive._values.schedule import ScheduleInfo
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
-from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, Text
+from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, Text, seconds_of
 from outlive.http.wire.runs import Started
 
 MISSING = (e.ScheduleNotFoundError,)
@@ -189,11 +189,7 @@ def _schedule(body: SetSchedule) -> Schedule:
         "key": body.key or None,
         "priority": body.priority,
     }
-    return cron(*body.cron, **options) if body.cron else every(seconds=_seconds(body.every or 0), **options)
-
-
-def _seconds(span: Span) -> float:
-    return span.total_seconds() if isinstance(span, timedelta) else span
+    return cron(*body.cron, **options) if body.cron else every(seconds=seconds_of(body.every or 0), **options)
 
 
 def _day_or_cron(text: str) -> date | str:

@@ -9,7 +9,7 @@ from outlive._values.task import TaskNotice
 from outlive.client.tasks import claim_while
 from outlive.http.operation import Call, operation
 from outlive.http.problem import Problem
-from outlive.http.wire.page import Done
+from outlive.http.wire.page import Done, seconds_of
 from outlive.http.wire.tasks import Claimed, ClaimTask, CompleteTask, FailTask, Heartbeat
 
 OUTPUT = (e.TaskOutputError, e.PayloadTooLargeError)
@@ -23,7 +23,7 @@ async def claim_task(call: Call, body: ClaimTask) -> Claimed:
     If the answer is lost, or the worker is, the task is for others when the lease has run out.
     """
     _check_queue(call, body.queue)
-    wait = min(body.wait, call.limits.wait_seconds_max)
+    wait = min(seconds_of(body.wait), call.limits.wait_seconds_max)
     lease = body.lease_seconds
     task = await claim_while(
         call.check_again,
@@ -84,7 +84,7 @@ async def fail_task(call: Call, task_id: str, body: FailTask) -> Done:
         body.message,
         type=body.type,
         retryable=body.retryable,
-        retry_after=body.retry_after,
+        retry_after=None if body.retry_after is None else seconds_of(body.retry_after),
         traceback=body.traceback,
     )
     return Done(task_id)

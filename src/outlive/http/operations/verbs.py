@@ -14,7 +14,7 @@ from outlive.client.message_start import NamedStart
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_id, made_id, why_of
 from outlive.http.problem import Problem
-from outlive.http.wire.page import Done, WaitQuery
+from outlive.http.wire.page import Done, WaitQuery, seconds_of
 from outlive.http.wire.runs import (
     AnswerView,
     AskRun,
@@ -85,7 +85,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
     """
     asked = body or AskRun()
     key = asked.key or call.idempotency_key or call.engine.view.new_id()
-    wait = min(asked.wait, call.limits.wait_seconds_max)
+    wait = min(seconds_of(asked.wait), call.limits.wait_seconds_max)
     options = _started(call, asked.start)
     asking = call.engine.ask(run_id, name, asked.body, key=key, timeout=wait, **options)
     return await _answer(call, run_id, name, key, asking)
@@ -103,7 +103,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
 )
 async def answer(call: Call, run_id: str, name: str, key: str, query: WaitQuery) -> AnswerView | NotAnswered:
     """The answer to an ask that was sent before, by any process."""
-    wait = min(query.wait, call.limits.wait_seconds_max)
+    wait = min(seconds_of(query.wait), call.limits.wait_seconds_max)
     return await _answer(call, run_id, name, key, call.engine.asks.answer(run_id, name, key, timeout=wait))
 
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, structs
 
 from outlive._values.run import Status
 from outlive.client.bulk_operations import BulkProgress
-from outlive.http.wire.page import Instant, Limit, Name, RunId, Seconds, Text
+from outlive.http.wire.page import Instant, Limit, Name, RunId, Span, Text
 
 
 class Bulk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,7 +56,7 @@ class StartBulk(BulkChoice, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class StartPurge(BulkChoice, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Deleting many runs, in the background. At least one filter."""
 
-    older_than: Seconds = 3_600.0
+    older_than: Span = 3_600.0
     """Only runs that ended so many seconds ago."""
 
 

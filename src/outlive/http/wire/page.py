@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from outlive._model.instant import instant_of
+from outlive._model.span import SPAN, seconds_in
 from outlive.http.problem import malformed
 
 SEQ_MAX = 2**31 - 1
@@ -15,9 +16,8 @@ SEQ_MAX = 2**31 - 1
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 Seq = Annotated[int, Meta(ge=-1, le=SEQ_MAX)]
 """The number of an event or of an item; -1 for the place before the first."""
-Seconds = Annotated[float, Meta(ge=0)]
-Span = Seconds | timedelta
-"""A span of time: seconds, or a text of ISO 8601 such as `PT15M`."""
+Span = Annotated[float, Meta(ge=0)] | Annotated[str, Meta(pattern=SPAN)]
+"""A span of time: seconds, or text such as `90s`, `5m`, `1h30m` and `PT15M`."""
 Instant = Annotated[datetime, Meta(tz=True)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Key = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -38,8 +38,13 @@ class Done(Struct, frozen=True):
 class WaitQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long to wait."""
 
-    wait: Seconds = 0.0
-    """Seconds to wait for it, up to a limit of the server; 0 for no wait."""
+    wait: Span = 0.0
+    """How long to wait for it, up to a limit of the server; 0 for no wait."""
+
+
+def seconds_of(span: Span) -> float:
+    """A span in seconds; its form was checked when it was read."""
+    return float((seconds_in(span) or 0) if isinstance(span, str) else span)
 
 
 def when(at: int | None) -> datetime | None:

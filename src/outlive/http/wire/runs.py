@@ -12,7 +12,7 @@ from outlive._values.failure import Failure
 from outlive._values.outcome import RunOutcome
 from outlive._values.run import Run, Status
 from outlive.client.finding import Filters, Page
-from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seconds, Seq, Text, tags_of
+from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seq, Span, Text, tags_of
 
 PayloadBytes = Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
 
@@ -34,20 +34,20 @@ class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     does."""
     on_conflict: Literal["attach", "attach_open", "reject", "replace"] = "attach"
     """What to do when the id is taken: give that run, give it if it has not ended, refuse, or take its place."""
-    timeout: Seconds | None = None
-    """Seconds that the run may take as a whole, from when a worker begins it."""
+    timeout: Span | None = None
+    """How long the run may take as a whole, from when a worker begins it."""
     tags: dict[str, str] | None = None
     headers: dict[str, str] | None = None
     queue: Name | None = None
     key: str | None = None
     """Its key in the queue."""
     priority: int | None = None
-    delay: Seconds | None = None
-    """Seconds from now at which it is to begin."""
+    delay: Span | None = None
+    """How long from now it is to begin."""
     start_at: Instant | None = None
     """The instant instead."""
-    begin_within: Seconds | None = None
-    """Seconds from when it is due within which a worker must begin it: else it fails, and no code of it runs."""
+    begin_within: Span | None = None
+    """How long after it is due a worker may begin it: else it fails, and no code of it runs."""
 
 
 class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,8 +171,8 @@ class AskRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     body: Json = None
     key: Key | None = None
     """The same key again, for this run and name, is the same ask; the header `Idempotency-Key` unless given."""
-    wait: Seconds = 30.0
-    """Seconds to wait for the answer, up to a limit of the server."""
+    wait: Span = 30.0
+    """How long to wait for the answer, up to a limit of the server."""
     start: StartIfAbsent | None = None
     """Create the run if there is none."""
 
@@ -222,8 +222,8 @@ class ForkRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class PurgeRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which runs to delete for good."""
 
-    older_than: Seconds = 3600.0
-    """Seconds since they ended."""
+    older_than: Span = 3600.0
+    """How long ago they ended at least."""
     status: list[Status] = []
     workflow: Name | None = None
     tags: dict[str, str] | None = None

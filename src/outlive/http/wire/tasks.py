@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from outlive._values.task import Task
 from outlive.client.tasks import LEASE_SECONDS, LEASE_SECONDS_MAX, STEPS_MAX
-from outlive.http.wire.page import Json, Key, Name, Seconds
+from outlive.http.wire.page import Json, Key, Name, Span
 
 LeaseSeconds = Annotated[float, Meta(ge=1, le=LEASE_SECONDS_MAX)]
 
@@ -23,8 +23,8 @@ class ClaimTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What people call the caller."""
     lease_seconds: LeaseSeconds = LEASE_SECONDS
     """How long the task is the caller's without a heartbeat; then another one may claim it."""
-    wait: Seconds = 20.0
-    """Seconds to wait for a task, up to a limit of the server."""
+    wait: Span = 20.0
+    """How long to wait for a task, up to a limit of the server."""
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class FailTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The class of the error, as the worker calls it."""
     retryable: bool = True
     """Whether another attempt may help, if the step has one left."""
-    retry_after: Seconds | None = None
-    """Seconds until the next attempt."""
+    retry_after: Span | None = None
+    """How long until the next attempt."""
     traceback: str = ""
     """Its end, if it is long."""
