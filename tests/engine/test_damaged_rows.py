@@ -205,14 +205,58 @@ async def test_a_changed_failure_or_progress_is_not_shown(place: Place) -> None:
             assert "failed" == (await run.info()).status, column
 
 
+async def test_a_changed_outcome_of_an_item_is_not_given_to_callers(place: Place) -> None:
+    """Neither a result nor an error; `fsck` says which items they are."""
+    async with place.engine() as engine:
+        batch = await engine.start_batch(damaged_double, [21, 0])
+        await in_time(batch.result())
+        change(place, "UPDATE t_items SET result = replace(result, '42', '43')")
+
+        changed, other = sorted([item async for item in batch.items()], key=lambda item: item.index)
+        assert "the stored outcome of item 0 is damaged: what it says has another checksum" in str(changed.error)
+        assert (None, 0) == (other.error, other.result)
+        problems = [problem.what async for problem in Checker(store_of(engine)).problems()]
+        assert ["item 0" in problem for problem in problems] == [True]
+
+
+async def test_a_changed_answer_is_not_given_to_callers(place: Place) -> None:
+    """An ask that is sent again has the answer that was given, or an error."""
+    async with place.engine() as engine:
+        await engine.start(damaged_ask, id="run-1")
+        assert "ANN" == await in_time(engine.ask("run-1", "name", "ann", key="k"))
+        change(place, "UPDATE t_inbox_keys SET answer = replace(answer, 'ANN', 'BOB')")
+
+        with pytest.raises(outlive.errors.AskFailedError, match="another checksum"):
+            await in_time(engine.ask("run-1", "name", "ann", key="k"))
+
+
+async def test_a_changed_message_does_not_reach_its_run(place: Place) -> None:
+    """What it says may be what nobody has sent: it is set aside, and the sender can send it again."""
+    async with place.engine() as engine:
+        await waits(await engine.start(damaged_row, "a", id="run-1"))
+    async with place.engine(worker=False) as client:
+        await client.signal("run-1", "go", "north")
+        change(place, "UPDATE t_inbox SET payload = replace(payload, 'north', 'south')")
+        await client.signal("run-1", "go", "east")
+    async with place.engine() as engine:
+        run = engine.get("run-1")
+        assert "a before east" == await in_time(run.result())
+        (fact,) = await events_of(run, MessageSetAside)
+        assert "another checksum" in fact.reason
+
+
 async def test_a_row_of_an_earlier_release_is_read_without_a_checksum(place: Place) -> None:
     """It had none; also if the value itself has a field of the name."""
     async with place.engine() as engine:
         run = await engine.start(answering, {"crc": 5}, id="run-1")
         assert {"crc": 5} == await in_time(run.result())
+        batch = await engine.start_batch(damaged_double, [21])
+        await in_time(batch.result())
         change(place, """UPDATE t_runs SET result = '{"v":{"crc":5}}' WHERE id = 'run-1'""")
+        change(place, """UPDATE t_items SET result = '{"v":42}'""")
 
         assert {"crc": 5} == await in_time(run.result())
+        assert [42] == await in_time(batch.results())
 
 
 async def test_a_run_with_another_nonce_than_its_journal_is_not_claimed_and_can_be_repaired(place: Place) -> None:

@@ -20,7 +20,7 @@ from outlive._store.postgres.rows import birth_of, state_of, to_text
 from outlive._store.postgres.streams import to_lines
 from outlive._store.tables.columns import RUN_COLUMNS, STATE_COLUMNS
 from outlive._store.tables.journal_rows import Conflict, JournalRows, plain_rows
-from outlive._store.tables.rows import answer_to_json, tags_to_json, to_json, to_json_or_null
+from outlive._store.tables.rows import answer_to_json, item_columns, message_columns, tags_to_json, to_json
 
 NO_LIMIT = 2**62
 
@@ -112,7 +112,7 @@ class Batch:
         for answer in change.answers:
             self._note("answers", answer_of(answer, journal))
         for item in change.items:
-            result, failure = to_json_or_null(item.result), to_json_or_null(item.failure)
+            result, failure = item_columns(item)
             fields = {"journal": journal, "run": item.run, "index": item.index, "result": result, "failure": failure}
             self._note("items", fields)
         for said in change.streams:
@@ -216,14 +216,15 @@ def answer_of(answer: Answer, journal: int) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
+    payload, ended = message_columns(message)
     fields: dict[str, Any] = {
         "run_id": to_text(message.run_id),
         "kind": message.kind.value,
         "at": message.at,
         "name": to_text(message.name),
         "key": to_text(message.key),
-        "payload": to_json_or_null(message.payload),
-        "ended": to_json_or_null(message.ended),
+        "payload": payload,
+        "ended": ended,
     }
     if message.audit is not None:
         fields["audit"] = audited(message.audit)

@@ -35,7 +35,7 @@ from outlive._store.sqlite.watches import send_ends
 from outlive._store.streams import StreamLines
 from outlive._store.tables.journal_rows import Conflict, JournalRows
 from outlive._store.tables.order import all_of, can_write_at_once
-from outlive._store.tables.rows import answer_to_json, to_json, to_json_or_null
+from outlive._store.tables.rows import answer_to_json, item_columns, to_json, to_json_or_null
 
 HANDLE_MILLISECONDS = 2**42
 HANDLE_BITS = 21
@@ -124,7 +124,7 @@ class Batch:
         for answer in change.answers:
             self._answers += (journal, answer.key, answer_to_json(answer))
         for item in change.items:
-            self._items += (journal, item.run, item.index, to_json_or_null(item.result), to_json_or_null(item.failure))
+            self._items += (journal, item.run, item.index, *item_columns(item))
         self._streams += [(journal, said) for said in change.streams]
         for start in change.starts:
             self._add(start, replace(root, journal=journal) if is_last and root is not None else None)

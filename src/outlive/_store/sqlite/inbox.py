@@ -10,7 +10,7 @@ from outlive._store.sqlite.audit import put_audit
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.deleting import put_blob
 from outlive._store.sqlite.writer import each
-from outlive._store.tables.rows import answer_to_json, tags_in, to_json, to_json_or_null
+from outlive._store.tables.rows import answer_to_json, message_columns, tags_in, to_json
 
 NO_LIMIT = 2**62
 ENDED = {status.value for status in RunStatus if status.is_terminal}
@@ -73,8 +73,7 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
         message.at,
         message.name,
         message.key,
-        to_json_or_null(message.payload),
-        to_json_or_null(message.ended),
+        *message_columns(message),
     )
     for blob in message.blobs:
         put_blob(session, blob)

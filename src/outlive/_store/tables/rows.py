@@ -6,8 +6,9 @@ database cannot hold as it is, a user's text or a message's, goes through a func
 A damaged row is a value too: it says what of it cannot be read, and a caller who reads many rows gets all the others.
 It is logged and counted once (`outlive.telemetry.damaged_rows`).
 
-What a caller is given of a run (its result, its failure, what it publishes) has a checksum in its text, which is
-verified when the row is read: SQLite has no checksums of its own, and a bit that has changed leaves JSON to be JSON.
+What a caller is given of a run (its result, its failure, what it publishes, the outcomes of its items, its answers),
+and what a run is sent, has a checksum in its text, which is verified when the row is read: SQLite has no checksums of
+its own, and a bit that has changed leaves JSON to be JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 from outlive._model import Failure, Payload, Run, RunStatus, Wait
 from outlive._model.approval import OpenRequest
 from outlive._model.run import STORED
-from outlive._store.contract import Answer, Ended, Inbound, ItemResult, MessageKind
+from outlive._store.contract import Answer, Ended, Inbound, ItemResult, Message, MessageKind
 from outlive._store.tables.columns import RUN_COLUMNS
 from outlive.telemetry import damaged_rows
 
@@ -38,6 +39,7 @@ _decode_ended = msgspec.json.Decoder(Ended).decode
 decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 _CHECKSUM = '"crc":'
+BITS_32 = 0xFFFF_FFFF
 T = TypeVar("T")
 _UNSIGNED = 2**64
 _STATUSES: dict[str | RunStatus, RunStatus] = {name: status for status in STORED for name in (status, status.value)}
@@ -54,13 +56,13 @@ def to_json_or_null(value: object) -> str | None:
     return _encode(value).decode() if value else None
 
 
-def _sealed(value: Payload | Failure | None, run: Run) -> str | None:
+def _sealed(value: msgspec.Struct | None, salt: int) -> str | None:
     """A JSON object as text, with its checksum as its last field; None for nothing."""
     if value is None:
         return None
     text = _encode(value)
     comma = "," if len(text) > 2 else ""
-    return f"{text[:-1].decode()}{comma}{_CHECKSUM}{crc32(text, _salt(run.nonce, run.number))}}}"
+    return f"{text[:-1].decode()}{comma}{_CHECKSUM}{crc32(text, salt)}}}"
 
 
 def _opened(text: str, decode: Callable[[str], T], salt: int) -> T:
@@ -73,13 +75,30 @@ def _opened(text: str, decode: Callable[[str], T], salt: int) -> T:
     if mark and tail[-1:] == "}" and tail[:-1].isdecimal():
         text = head.removesuffix(",") + "}"
         if crc32(text.encode(), salt) != int(tail[:-1]):
-            raise ValueError("what it gives to callers has another checksum than when it was written")
+            raise ValueError("what it says has another checksum than when it was written")
     return decode(text)
 
 
 def _salt(nonce: int, number: int) -> int:
     """What a checksum begins with: so a text of another run does not pass."""
-    return (nonce ^ number) & 0xFFFF_FFFF
+    return (nonce ^ number) & BITS_32
+
+
+def _salt_of(*place: object) -> int:
+    """The same for what hangs on a run: a text of another item, or of another message, does not pass."""
+    return crc32("\0".join(map(str, place)).encode("utf-8", "surrogatepass"))
+
+
+def item_columns(item: ItemResult) -> tuple[str | None, str | None]:
+    """The outcome of an item as its columns hold it: result, failure."""
+    salt = _salt_of(item.run, item.index)
+    return _sealed(item.result, salt), _sealed(item.failure, salt)
+
+
+def message_columns(message: Message) -> tuple[str | None, str | None]:
+    """What a message says as its columns hold it: payload, ended."""
+    salt = _salt_of(message.kind.value, message.name, message.key)
+    return _sealed(message.payload, salt), _sealed(message.ended, salt)
 
 
 def tags_in(data: str | None) -> dict[str, str]:
@@ -94,6 +113,7 @@ def tags_to_json(tags: dict[str, str], text: Text) -> str | None:
 
 def state_of(run: Run, text: Text) -> tuple[Any, ...]:
     """The columns that can change while a run lives, in the order of STATE_COLUMNS."""
+    salt = (run.nonce ^ run.number) & BITS_32  # As `_salt`, and no call: this is done for every change of every run.
     return (
         run.status.value,
         to_json_or_null(run.waits),
@@ -105,9 +125,9 @@ def state_of(run: Run, text: Text) -> tuple[Any, ...]:
         run.finished_at,
         run.timeout_at,
         text(run.reason),
-        _sealed(run.result, run),
-        _sealed(run.failure, run),
-        _sealed(run.published, run),
+        _sealed(run.result, salt),
+        _sealed(run.failure, salt),
+        _sealed(run.published, salt),
         _encode(run.approvals).decode() if run.approvals else None,
         run.slot,
         run.timeout,
@@ -279,15 +299,17 @@ def to_damaged_inbound(row: Sequence[Any], error: Exception) -> tuple[int, Inbou
 
 def _to_sound_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
     journal, id, run, kind, at, name, key, payload, ended = row
+    kind, name, key = KINDS[kind], text(name), text(key)
+    salt = 0 if payload is ended is None else _salt_of(kind.value, name, key)
     return journal, Inbound(
         id=id,
         run=run,
-        kind=KINDS[kind],
+        kind=kind,
         at=at,
-        name=text(name),
-        key=text(key),
-        payload=None if payload is None else _decode_payload(payload),
-        ended=None if ended is None else _decode_ended(ended),
+        name=name,
+        key=key,
+        payload=None if payload is None else _opened(payload, _decode_payload, salt),
+        ended=None if ended is None else _opened(ended, _decode_ended, salt),
     )
 
 
@@ -313,13 +335,15 @@ _decode_answer = msgspec.json.Decoder(_StoredAnswer).decode
 
 def answer_to_json(answer: Answer) -> str:
     """An answer as it is kept with its key."""
-    return to_json(_StoredAnswer(answer.result, answer.failure))
+    text = _sealed(_StoredAnswer(answer.result, answer.failure), _salt_of(answer.key))
+    assert text is not None
+    return text
 
 
 def to_answer(key: str, text: Any) -> Answer:
     """An answer from its column; one that is damaged is a failure that says what is wrong with it."""
     try:
-        stored = _decode_answer(text)
+        stored = _opened(text, _decode_answer, _salt_of(key))
     except UNREADABLE as error:
         fault = str(error)
         damaged_rows.add("answer", key, fault)
@@ -331,12 +355,13 @@ def to_answer(key: str, text: Any) -> Answer:
 def to_item(row: Sequence[Any]) -> ItemResult:
     """A row of read_items.sql; one that is damaged has failed with what is wrong with it."""
     run, index, result, failure = row
+    salt = _salt_of(run, index)
     try:
         return ItemResult(
             run=run,
             index=index,
-            result=None if result is None else _decode_payload(result),
-            failure=None if failure is None else _decode_failure(failure),
+            result=None if result is None else _opened(result, _decode_payload, salt),
+            failure=None if failure is None else _opened(failure, _decode_failure, salt),
         )
     except UNREADABLE as error:
         fault = str(error)
