@@ -16,7 +16,7 @@ from invoices.models import DeclinedError
 AGAIN = outlive.Retry(attempts=None, first=0.2, cap=3, on=(OSError,))
 """A service that is away comes back: OSError is what urllib raises for that, and for an answer of 500."""
 BANK = outlive.limits.Breaker("bank", failures=5, reset=2, on=(OSError,), shared=True)
-MAILER = outlive.limits.RateLimit("mailer", outlive.limits.TokenBucket(rate=20, burst=20), shared=True)
+MAILER = outlive.limits.RateLimit("mailer", outlive.limits.TokenBucket(rate=settings.MAILS_PER_SECOND), shared=True)
 
 
 @outlive.step(retry=AGAIN, timeout=10, breaker=BANK, raises=(DeclinedError,))

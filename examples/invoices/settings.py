@@ -13,5 +13,7 @@ DECIDE_SECONDS = float(os.environ.get("INVOICES_DECIDE_SECONDS", "172800"))
 """How long a person may take for it: two days."""
 SETTLE_SECONDS = float(os.environ.get("INVOICES_SETTLE_SECONDS", "259200"))
 """How long we wait for the word of the bank that a payment is settled: three days."""
+MAILS_PER_SECOND = int(os.environ.get("INVOICES_MAILS_PER_SECOND", "20"))
+"""What the mailer takes from us, all workers together."""
 CLOSE_SECONDS = int(os.environ.get("INVOICES_CLOSE_SECONDS", "60"))
 """How often the books are closed."""

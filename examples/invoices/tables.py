@@ -16,7 +16,9 @@ import outlive
 from invoices.models import Order, Row, Settlement
 
 TABLES = """
-    CREATE TABLE IF NOT EXISTS invoices (number text, customer text, item text, cents bigint, status text, charge text);
+    CREATE TABLE IF NOT EXISTS invoices (
+        number text, customer text, item text, cents bigint, status text, charge text, at timestamptz DEFAULT now()
+    );
     CREATE INDEX IF NOT EXISTS invoices_number ON invoices (number);
     CREATE TABLE IF NOT EXISTS stock (number text, item text, taken int);
     CREATE INDEX IF NOT EXISTS stock_number ON stock (number);

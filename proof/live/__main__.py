@@ -24,6 +24,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=30.0, help="how long the world goes on")
     parser.add_argument("--seed", type=int, help="the orders, the people and the faults; random unless given")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--agents", type=int, default=2, help="workers of the agent")
     parser.add_argument("--webs", type=int, default=2)
     parser.add_argument("--orders", type=float, default=1.5, help="orders in a second")
     parser.add_argument("--strike-seconds", type=float, default=6.0, help="between two faults")
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             minutes=given.minutes,
             ports=Ports(tuple(webs), bank, mailer),
             workers=given.workers,
+            agents=given.agents,
             orders_per_second=given.orders,
             strike_seconds=given.strike_seconds,
         )

@@ -6,6 +6,7 @@ share no code with any of these. A test doctors the evidence for each of them (`
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,8 +14,13 @@ from typing import Any
 
 from proof.live.evidence import Decision, Evidence, Invoice
 from proof.live.growth import GROWTH_CHECKS
+from proof.live.trial import MAILS_PER_SECOND
 
 CREDIT_CENTS = 100_000
+BEFORE_NEIGHBOUR_MAX = 0.8
+MAIL_WINDOW_SECONDS, MAILER_SETTLES_SECONDS = 5.0, 15.0
+MAILS_LATE_MAX = 10
+"""Mails of workers that were frozen between the limit and the mailer."""
 TICK_LATE_SECONDS = 60.0
 """The last tick may be so old at the end: the fleet is stopped before everything is read."""
 ORDERS_PER_MINUTE_MIN = 10.0
@@ -168,6 +174,38 @@ def _letters(it: Evidence) -> Iterator[str]:
             yield f"the letter {number} was {'' if decision.approved else 'not '}approved and sent {sent[number]} times"
 
 
+def readers_saw_it_all(it: Evidence) -> Iterator[str]:
+    """Who read to the end saw the last stage of the order, and the whole letter, however often the connection broke."""
+    for number, stage in it.stages_read.items():
+        end = it.ends.get(f"invoice-{number}")
+        if end is not None and end.status == "succeeded" and stage != "done":
+            yield f"{number} is paid, and who followed it saw {stage!r} as the last"
+    for number, words in it.letters_read.items():
+        end = it.ends.get(f"letter-{number}")
+        # What an agent had written when it was killed stands before it.
+        if end is not None and end.status == "succeeded" and not words.endswith(end.result):
+            yield f"who read the letter {number} saw {words!r}, and its run says {end.result!r}"
+    for what, found in (("progress", it.stages_read), ("letter", it.letters_read), ("dashboard", it.dashboard_events)):
+        if not found:
+            yield f"nothing was read of any {what}"
+
+
+def no_customer_waits_for_a_burst_of_another(it: Evidence) -> Iterator[str]:
+    """Who orders behind a burst of another customer is not the last to be served."""
+    shares = bursts_before_neighbours(it)
+    if not shares:
+        yield "there was no burst of orders"
+    elif (typical := statistics.median(shares)) > BEFORE_NEIGHBOUR_MAX:
+        yield f"of the orders of a greedy customer {typical:.0%} begin before the one behind them"
+
+
+def the_mailer_gets_no_more_than_it_takes(it: Evidence) -> Iterator[str]:
+    """All workers together send no more mails than the rate limit allows."""
+    most = MAILS_PER_SECOND * (MAIL_WINDOW_SECONDS + 1) + MAILS_LATE_MAX
+    if (seen := mails_at_most(it)) > most:
+        yield f"{seen} mails came within {MAIL_WINDOW_SECONDS:.0f} s, and {most:.0f} are allowed"
+
+
 def imports_are_whole(it: Evidence) -> Iterator[str]:
     """Every line of every file that was accepted is imported once; those with a negative amount are not."""
     found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -210,6 +248,30 @@ def enough_was_done(it: Evidence) -> Iterator[str]:
             yield f"there were no {what}"
 
 
+def bursts_before_neighbours(it: Evidence) -> list[float]:
+    """Of each burst, the share that began before the order of another customer behind it."""
+    began, shares = it.checkout_began_at, []
+    for burst in it.bursts:
+        neighbour_at = began.get(burst.neighbour)
+        those = [began[number] for number in burst.numbers if number in began]
+        if neighbour_at is not None and those:
+            shares.append(sum(at < neighbour_at for at in those) / len(those))
+    return shares
+
+
+def mails_at_most(it: Evidence) -> int:
+    """The most mails that came within a window. What a struck mailer had not read comes at once when it is back, so
+    windows behind a strike are left out."""
+    sent, most, first = sorted(mail["at"] for mail in it.mails), 0, 0
+    for number, at in enumerate(sent):
+        while at - sent[first] > MAIL_WINDOW_SECONDS:
+            first += 1
+        begins, ends = sent[first] - MAILER_SETTLES_SECONDS, at
+        if not any(begins <= struck_at <= ends for struck_at in it.mailer_struck_at):
+            most = max(most, number - first + 1)
+    return most
+
+
 def charges_of(it: Evidence) -> defaultdict[str, list[dict[str, Any]]]:
     """What the bank has charged, by the number of the invoice."""
     found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -248,6 +310,9 @@ CHECKS = (
     nothing_was_invented,
     accepted_webhooks_are_booked_once,
     approvals_are_honoured,
+    readers_saw_it_all,
+    no_customer_waits_for_a_burst_of_another,
+    the_mailer_gets_no_more_than_it_takes,
     imports_are_whole,
     no_tick_is_missing_or_doubled,
     the_store_is_whole,

@@ -50,6 +50,8 @@ class Timing(msgspec.Struct):
     at: float
     seconds: float
     is_fine: bool
+    pid: int = 0
+    """The process that was asked; 0 if any may have done it."""
 
 
 class Invoice(msgspec.Struct):
@@ -59,6 +61,13 @@ class Invoice(msgspec.Struct):
     cents: int
     status: str
     charge: str | None
+
+
+class Burst(msgspec.Struct):
+    """Many orders of one customer at once, and one of another customer behind them."""
+
+    numbers: list[str]
+    neighbour: str
 
 
 @dataclass
@@ -72,6 +81,7 @@ class Evidence:
     # What was promised.
     orders: dict[str, Order] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
+    bursts: list[Burst] = field(default_factory=list)
     imports: dict[str, list[int]] = field(default_factory=dict)
     letters: list[str] = field(default_factory=list)
     probed: list[str] = field(default_factory=list)
@@ -82,6 +92,8 @@ class Evidence:
     still_open: dict[str, str] = field(default_factory=dict)
     """Runs that are open at the end, and what they wait for."""
     invoices: list[Invoice] = field(default_factory=list)
+    checkout_began_at: dict[str, float] = field(default_factory=dict)
+    """When the row of an invoice was written, by its number."""
     stock: Counter[str] = field(default_factory=Counter)
     """Items that are taken, by the number of the invoice."""
     bookings: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -106,7 +118,13 @@ class Evidence:
     """What went wrong in the world itself."""
     odd_answers: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
+    mailer_struck_at: list[float] = field(default_factory=list)
     wanted_faults: frozenset[str] = frozenset()
+
+    stages_read: dict[str, str] = field(default_factory=dict)
+    """The last stage that a reader of an order saw before the end, by number."""
+    letters_read: dict[str, str] = field(default_factory=dict)
+    """What a reader of a letter was sent until its end, by number."""
 
     # What happened besides.
     repeated: int = 0

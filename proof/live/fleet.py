@@ -19,6 +19,8 @@ REST_SECONDS = 1.0
 """Before a process is started again that has ended by itself."""
 ASKED_CODES = (0, -15, 143)
 """How a process ends that was asked to: the simple servers outside do not listen to SIGTERM."""
+WORKING = ("--grace", "5", "--metrics-port", "0")
+"""How workers are started. On a free port of its own each of them says that it is alive."""
 WEB_HAS_NO_STORE = 3
 """uvicorn ends with it if its lifespan fails: then the store was away, which the log says."""
 
@@ -63,7 +65,8 @@ class Fleet:
         """The places."""
         webs = [f"web-{number}" for number in range(1, len(self._trial.ports.webs) + 1)]
         workers = [f"worker-{number}" for number in range(1, self._trial.workers + 1)]
-        return ["bank", "mailer", *webs, *workers, "agents-1"]
+        agents = [f"agents-{number}" for number in range(1, self._trial.agents + 1)]
+        return ["bank", "mailer", *webs, *workers, *agents]
 
     def start(self, role: str, release: int) -> None:
         """Give a place to a new process."""
@@ -88,9 +91,9 @@ class Fleet:
                 quiet = ["--log-level", "warning", "--timeout-graceful-shutdown", "2"]
                 return ["uvicorn", "invoices.web:app", "--port", port, *quiet]
             case "worker":
-                return ["outlive.cli", "worker", "invoices.workflows", "--grace", "5"]
+                return ["outlive.cli", "worker", "invoices.workflows", *WORKING]
             case _:
-                return ["outlive.cli", "worker", "invoices.agent", "--grace", "5"]
+                return ["outlive.cli", "worker", "invoices.agent", *WORKING]
 
     # -- What is done to them --------------------------------------------------------------------------------
 

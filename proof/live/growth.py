@@ -19,6 +19,7 @@ from proof.live.watch import Sample
 WARM_UP_SHARE, WARM_UP_SECONDS_MAX = 0.4, 120.0
 LIFE_SECONDS_MIN = 100.0
 """A process that lived for a shorter time says nothing about growth."""
+PINGED = ("web", "worker", "agents")
 OUTSIDE = ("bank", "mailer")
 """These keep their ledgers in memory, and a thread for each webhook that is not answered: they are not judged."""
 POINTS_MAX = 120
@@ -135,26 +136,46 @@ def the_store_does_not_grow(it: Evidence) -> Iterator[str]:
 
 def answers_stay_quick(it: Evidence) -> Iterator[str]:
     """A ping and a small run take as long at the end as at the beginning, and not long."""
-    for what, timings, most in (
-        ("a ping", it.pings, PING_TYPICAL_SECONDS_MAX),
-        ("a small run", it.probes, PROBE_TYPICAL_SECONDS_MAX),
-    ):
-        if not timings:
-            yield f"{what} was never timed"
-            continue
-        times = [each.seconds for each in timings]
-        if statistics.median(times) > most:
-            yield f"{what} takes {statistics.median(times):.2f} s"
-        for each in timings:
-            if not each.is_fine:
-                at = each.at - it.began_at
-                yield f"{what} of {each.role} failed after {each.seconds:.1f} s, {at:.0f} s from the beginning"
-        first, last = thirds(timings)
-        if first and last > first * SLOWER_MAX and last > first + SLOWER_SECONDS:
-            yield f"{what} takes {last:.2f} s at the end, and took {first:.2f} s at the beginning"
-    late = quantile([each.seconds for each in it.pings], LATE_SHARE)
-    if late > PING_LATE_SECONDS_MAX:
-        yield f"of 100 pings 5 take longer than {late:.1f} s"
+    asked = pings_by_kind(it)
+    for kind in PINGED if it.wanted_faults else ("web",):
+        if kind not in asked:
+            yield f"a ping of {kind} was never timed"
+    if not it.probes:
+        yield "a small run was never timed"
+    for kind, timings in asked.items():
+        yield from _slow(f"a ping of {kind}", timings, PING_TYPICAL_SECONDS_MAX, it.began_at)
+        late = quantile([each.seconds for each in timings], LATE_SHARE)
+        if late > PING_LATE_SECONDS_MAX:
+            yield f"of 100 pings of {kind} 5 take longer than {late:.1f} s"
+        for role, pid in sorted({(each.role, each.pid) for each in timings}):
+            yield from _slower(f"a ping of {role} (process {pid})", [each for each in timings if each.pid == pid])
+    if it.probes:
+        yield from _slow("a small run", it.probes, PROBE_TYPICAL_SECONDS_MAX, it.began_at)
+        yield from _slower("a small run", it.probes)
+
+
+def pings_by_kind(it: Evidence) -> dict[str, list[Timing]]:
+    """The pings of webs, of workers and of agents."""
+    found: defaultdict[str, list[Timing]] = defaultdict(list)
+    for each in it.pings:
+        found[each.role.partition("-")[0]].append(each)
+    return dict(found)
+
+
+def _slow(what: str, timings: Sequence[Timing], most: float, began_at: float) -> Iterator[str]:
+    typical = statistics.median(each.seconds for each in timings)
+    if typical > most:
+        yield f"{what} takes {typical:.2f} s"
+    for each in timings:
+        if not each.is_fine:
+            at = each.at - began_at
+            yield f"{what} ({each.role}) failed after {each.seconds:.1f} s, {at:.0f} s from the beginning"
+
+
+def _slower(what: str, timings: Sequence[Timing]) -> Iterator[str]:
+    first, last = thirds(timings)
+    if first and last > first * SLOWER_MAX and last > first + SLOWER_SECONDS:
+        yield f"{what} takes {last:.2f} s at the end, and took {first:.2f} s at the beginning"
 
 
 def thirds(timings: Sequence[Timing]) -> tuple[float, float]:

@@ -155,8 +155,10 @@ async def collect(trial: Trial, fleet: Fleet, evidence: Evidence) -> None:
     async with outlive.Engine(trial.store, worker=False) as engine:
         await note_ends(engine, evidence)
     connection = await asyncpg.connect(trial.store.partition("?")[0])
-    rows = await connection.fetch("SELECT number, cents, status, charge FROM invoices")
-    evidence.invoices = [Invoice(**dict(row)) for row in rows]
+    for row in await connection.fetch("SELECT number, cents, status, charge, at FROM invoices"):
+        number, cents, status, charge, at = row
+        evidence.invoices.append(Invoice(number, cents, status, charge))
+        evidence.checkout_began_at[number] = at.timestamp()
     for row in await connection.fetch("SELECT number, sum(taken) AS taken FROM stock GROUP BY number"):
         evidence.stock[row["number"]] = row["taken"]
     for row in await connection.fetch("SELECT event, number, count(*) AS times FROM bookings GROUP BY event, number"):

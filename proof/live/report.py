@@ -6,9 +6,9 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 
-from proof.live.checks import CHECKS
+from proof.live.checks import CHECKS, MAIL_WINDOW_SECONDS, bursts_before_neighbours, mails_at_most
 from proof.live.evidence import Evidence, Timing
-from proof.live.growth import LIFE_SECONDS_MIN, LIMITS, grown, lives, quantile, thirds
+from proof.live.growth import LIFE_SECONDS_MIN, LIMITS, grown, lives, pings_by_kind, quantile, thirds
 from proof.live.trial import Trial
 
 COMPLAINTS_SHOWN = 8
@@ -45,6 +45,11 @@ def counts(it: Evidence) -> Iterator[str]:
         f"  readers     {it.readers_ended} read to the end, cut off {it.readers_cut} times; dashboards had "
         f"{it.dashboard_events:,} events; {it.repeated} requests were repeated"
     )
+    if shares := bursts_before_neighbours(it):
+        yield (
+            f"  limits      {len(shares)} bursts, {statistics.median(shares):.0%} of each began before the next order; "
+            f"at most {mails_at_most(it)} mails within {MAIL_WINDOW_SECONDS:.0f} s"
+        )
     yield f"  faults      {', '.join(f'{kind} {n}' for kind, n in sorted(it.faults.items()))}"
     if it.stop_seconds:
         typical, worst = statistics.median(it.stop_seconds), max(it.stop_seconds)
@@ -83,7 +88,8 @@ def store(it: Evidence) -> Iterator[str]:
 
 def times(it: Evidence) -> Iterator[str]:
     """How long things took while nothing was struck."""
-    for what, timings in (("ping", it.pings), ("small run", it.probes)):
+    pings = {f"ping {kind}": timings for kind, timings in sorted(pings_by_kind(it).items())}
+    for what, timings in (pings | {"small run": it.probes}).items():
         if timings:
             yield f"  {what:<11} {_times(timings)}"
 

@@ -1,6 +1,6 @@
 """The faults: which, when and to whom comes from the seed; each kind at least once, if there is time for all.
 
-In the first half of a trial the first web and the first worker are spared, and in the second half the second ones: what
+In the first half of a trial the first of each kind of process is spared, and in the second half the second one: what
 is killed all the time cannot be seen to grow. Spared means: frozen, but never killed or replaced.
 """
 
@@ -26,7 +26,10 @@ KINDS = (
     "kill mailer",
     "freeze worker",
     "freeze web",
+    "freeze agents",
     "freeze bank",
+    "freeze mailer",
+    "freeze server",
     "crash server",
     "restart server",
     "deploy",
@@ -34,8 +37,10 @@ KINDS = (
 )
 CALM_SECONDS = 12.0
 """At the beginning: everything has to be up once."""
+KINDS_OF_PROCESS = ("worker", "web", "agents", "bank", "mailer", "server")
 DEPLOYED = ("worker", "web", "agents")
 AWAY_SECONDS = (0.0, 4.0)
+SILENT_SECONDS = (1.0, LEASE_SECONDS + 2)
 FROZEN_SECONDS = (LEASE_SECONDS + 1, LEASE_SECONDS + 4)
 
 
@@ -92,6 +97,8 @@ class Storm:
         match verb, what:
             case (("crash" | "restart"), _):
                 await self._outage(self._server.kill if verb == "crash" else self._server.stop)
+            case "freeze", "server":
+                await self._silence()
             case "deploy", _:
                 await self._deploy(2)
             case "roll", _:
@@ -107,8 +114,10 @@ class Storm:
 
     def _note(self, what: str) -> None:
         """From now on a while has to pass before times say something. A deploy is for all of them."""
-        for each in [what] if what in ("worker", "web", "agents", "bank", "mailer", "server") else DEPLOYED:
+        for each in [what] if what in KINDS_OF_PROCESS else DEPLOYED:
             self._world.struck_at[each] = time.time()
+        if what == "mailer":
+            self._evidence.mailer_struck_at.append(time.time())
 
     async def _outage(self, end: Callable[[], None]) -> None:
         seconds = self._random.uniform(*AWAY_SECONDS)
@@ -116,6 +125,14 @@ class Storm:
         await self._call(end)
         await asyncio.sleep(seconds)
         await self._call(self._revive)
+
+    async def _silence(self) -> None:
+        """The server keeps its connections and gives no answer."""
+        seconds = self._random.uniform(*SILENT_SECONDS)
+        self._tell(f"the server is silent for {seconds:.1f} s")
+        await self._call(self._server.pause)
+        await asyncio.sleep(seconds)
+        await self._call(self._server.resume)
 
     def _revive(self) -> None:
         if not self._server.is_running:
@@ -140,8 +157,9 @@ class Storm:
 
     def _spared(self) -> set[str]:
         half = 1 if time.time() - self._began < self._trial.seconds / 2 else 2
-        webs = len(self._trial.ports.webs)
-        return {f"worker-{half}"} | ({f"web-{half}"} if webs > 1 else set())
+        trial = self._trial
+        places = {"worker": trial.workers, "web": len(trial.ports.webs), "agents": trial.agents}
+        return {f"{kind}-{half}" for kind, count in places.items() if count > 1}
 
     async def _call(self, act: Callable[[], None]) -> None:
         """What waits, on the one thread that has started the server: the server ends with its thread."""

@@ -11,6 +11,7 @@ DECIDE_SECONDS = 25.0
 """How long people may take for a credit: longer than the store is ever away."""
 SETTLE_SECONDS = 30.0
 CLOSE_SECONDS = 5
+MAILS_PER_SECOND = 5
 KEEP_SECONDS = 90.0
 """How long runs stay that have ended. The bank has sent its word for the last time long before that."""
 
@@ -34,6 +35,7 @@ class Trial:
     minutes: float
     ports: Ports
     workers: int = 2
+    agents: int = 2
     orders_per_second: float = 1.5
     strike_seconds: float = 6.0
     """Between two faults, on average."""
@@ -58,6 +60,7 @@ class Trial:
         """The command that repeats the trial."""
         return (
             f"python -m proof.live --minutes {self.minutes:g} --seed {self.seed} --workers {self.workers} "
+            f"--agents {self.agents} "
             f"--orders {self.orders_per_second:g} --strike-seconds {self.strike_seconds:g}"
         )
 
@@ -71,6 +74,7 @@ class Trial:
             "INVOICES_MAILER": f"http://127.0.0.1:{self.ports.mailer}",
             "INVOICES_DECIDE_SECONDS": f"{DECIDE_SECONDS:g}",
             "INVOICES_SETTLE_SECONDS": f"{SETTLE_SECONDS:g}",
+            "INVOICES_MAILS_PER_SECOND": str(MAILS_PER_SECOND),
             "INVOICES_CLOSE_SECONDS": str(CLOSE_SECONDS),
             "PYTHONUNBUFFERED": "1",
         }

@@ -12,7 +12,7 @@ import msgspec
 _THREADS = re.compile(r"Threads:\s+(\d+)")
 _RESIDENT = re.compile(r"VmRSS:\s+(\d+)")
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
-ESTABLISHED = "01"
+ESTABLISHED, LISTENS = "01", "0A"
 SIZE = """
     SELECT
         sum(pg_total_relation_size(oid)) FILTER (WHERE relnamespace = 'outlive'::regnamespace),
@@ -68,6 +68,20 @@ def look_at(role: str, pid: int, *, sockets: set[str]) -> Sample | None:
         connections=sum(1 for link in links if (it := _SOCKET.match(link)) is not None and it[1] in sockets),
         cpu_seconds=(int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK"),
     )
+
+
+def port_of(pid: int) -> int | None:
+    """The port on which a process listens; None if it does not yet, or is gone."""
+    try:
+        links = [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return None
+    own = {found[1] for link in links if (found := _SOCKET.match(link)) is not None}
+    for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == LISTENS and fields[9] in own:
+            return int(fields[1].rpartition(":")[2], 16)
+    return None
 
 
 def sockets_to(port: int) -> set[str]:

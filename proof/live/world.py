@@ -18,14 +18,15 @@ import msgspec
 
 import outlive
 from outlive._values.run import Run
-from proof.live.evidence import Decision, End, Evidence, Order, Timing
+from proof.live.evidence import Burst, Decision, End, Evidence, Order, Timing
 from proof.live.fleet import Fleet
 from proof.live.http import Answer, ask, events, opened
 from proof.live.trial import KEEP_SECONDS, Trial
+from proof.live.watch import port_of
 
 CUSTOMERS = 12
-GREEDY_SHARE = 0.4
-"""Of all orders, those of one customer."""
+BURST_SECONDS, BURST_ORDERS = 25.0, 30
+"""A greedy customer orders so many things at once, so often."""
 CREDIT_SHARE, CANCEL_SHARE, FOLLOW_SHARE, GIVE_UP_SHARE = 0.15, 0.08, 0.25, 0.05
 CREDIT_CENTS = 100_000
 NO_SHARE, BOTH_SHARE = 0.25, 0.3
@@ -34,6 +35,8 @@ IMPORT_SECONDS, IMPORT_ROWS = 15.0, 60
 LETTER_SECONDS = 6.0
 DASHBOARDS = 3
 PING_SECONDS, PROBE_SECONDS = 1.0, 3.0
+PINGED = {"web": "/ping", "worker": "/health/live", "agents": "/health/live"}
+"""What is asked of each process of the application, by its kind."""
 SETTLED_SECONDS = 8.0
 """A time is taken only from a process that has been up for so long, and while nothing was struck for so long."""
 AGAIN_SECONDS = 0.3
@@ -58,11 +61,14 @@ class World:
     def begin(self) -> None:
         """Everybody begins."""
         self._do(self._customers())
+        self._do(self._greedy_customer())
         self._do(self._people())
         self._do(self._importers())
         self._do(self._letter_writers())
         self._do(self._operator())
-        self._do(self._pinger())
+        for role in self._fleet.roles:
+            if role.partition("-")[0] in PINGED:
+                self._do(self._pinger(role))
         self._do(self._prober())
         for number in range(DASHBOARDS):
             self._do(self._dashboard(number))
@@ -96,10 +102,27 @@ class World:
             number += 1
             self._do(self._buy(f"{self._trial.seed}-{number}"))
 
+    async def _greedy_customer(self) -> None:
+        """Bursts of orders; another customer orders behind each."""
+        burst = 0
+        while await self._until_over(BURST_SECONDS):
+            burst += 1
+            name = f"{self._trial.seed}-burst-{burst}"
+            numbers = [f"{name}-{number}" for number in range(BURST_ORDERS)]
+            placed = await asyncio.gather(*[self._place(number, customer="greedy") for number in numbers])
+            self._evidence.bursts.append(Burst(numbers=numbers, neighbour=f"{name}-neighbour"))
+            self._do(self._buy(f"{name}-neighbour"))
+            for order in placed:
+                self._do(self._go_on(order))
+
     async def _buy(self, number: str) -> None:
         """One customer with one order, from the order to its end."""
+        await self._go_on(await self._place(number))
+
+    async def _place(self, number: str, *, customer: str = "") -> Order:
+        """Order something. Who goes away before the answer is read may have ordered it all the same."""
         chance = random.Random(number)
-        customer = "greedy" if chance.random() < GREEDY_SHARE else f"customer-{chance.randrange(CUSTOMERS)}"
+        customer = customer or f"customer-{chance.randrange(CUSTOMERS)}"
         cents = chance.randrange(100, 9_000) + (CREDIT_CENTS if chance.random() < CREDIT_SHARE else 0)
         order = Order(number=number, customer=customer, cents=cents, asked_at=time.time())
         self._evidence.orders[number] = order
@@ -108,36 +131,58 @@ class World:
         if chance.random() < GIVE_UP_SHARE:
             with suppress(OSError):
                 async with opened(self._port(number), "PUT", path, body):
-                    """Gone, before the answer is read; it may be an order all the same."""
-            return
+                    """Gone."""
+            return order
         await self._insist("PUT", path, body)
         order.accepted_at = time.time()
+        return order
+
+    async def _go_on(self, order: Order) -> None:
+        """What a customer does whose order was accepted: reads how it goes, or cancels it."""
+        if order.accepted_at is None:
+            return
+        chance = random.Random(f"{order.number}/then")
         wants_less, follows, waits = chance.random() < CANCEL_SHARE, chance.random() < FOLLOW_SHARE, chance.random()
         if follows and self._readers < OPEN_READERS_MAX:
-            self._do(self._read_on(f"{path}/progress"))
+            self._do(self._read_progress(order.number))
         if wants_less:
             await asyncio.sleep(waits * 6)
             order.cancelled_at = time.time()
-            await self._insist("DELETE", path, fine=(202, 404, 409))
+            await self._insist("DELETE", f"/invoices/{order.number}", fine=(202, 404, 409))
 
-    async def _read_on(self, path: str) -> None:
-        """A browser: it reads to the end, and connects again when the connection breaks."""
+    async def _read_progress(self, number: str) -> None:
+        """A customer who watches an order in a page."""
+        shown = await self._read_on(f"/invoices/{number}/progress")
+        if shown:
+            self._evidence.stages_read[number] = shown[-1].get("stage", "")
+
+    async def _read_letter(self, number: str) -> None:
+        """A customer who reads a letter as it is written."""
+        words = await self._read_on(f"/letters/{number}/text")
+        if words is not None:
+            self._evidence.letters_read[number] = "".join(words)
+
+    async def _read_on(self, path: str) -> list[Any] | None:
+        """A browser: it reads to the end, and connects again when the connection breaks. All that it was sent; None if
+        it did not come to the end."""
         self._readers += 1
-        position = ""
+        position, shown = "", list[Any]()
         try:
             for attempt in range(200):
                 try:
                     known = position
-                    async for position, kind, _ in events(self._port(f"{path}{attempt}"), path, after=known):  # noqa: B007 (the next attempt goes on behind it)
+                    async for position, kind, data in events(self._port(f"{path}{attempt}"), path, after=known):  # noqa: B007 (the next attempt goes on behind it)
                         if kind == "end":
                             self._evidence.readers_ended += 1
-                            return
+                            return shown
+                        shown.append(msgspec.json.decode(data))
                 except OSError:
                     pass
                 self._evidence.readers_cut += 1
                 await asyncio.sleep(AGAIN_SECONDS * 3)
         finally:
             self._readers -= 1
+        return None
 
     # -- Others ----------------------------------------------------------------------------------------------
 
@@ -191,7 +236,7 @@ class World:
             await self._insist("PUT", f"/letters/{name}")
             self._evidence.letters.append(name)
             if self._readers < OPEN_READERS_MAX:
-                self._do(self._read_on(f"/letters/{name}/text"))
+                self._do(self._read_letter(name))
 
     async def _dashboard(self, number: int) -> None:
         """A dashboard that stays open, for ever."""
@@ -213,23 +258,28 @@ class World:
                     deleted = await engine.purge(older_than=KEEP_SECONDS, status=("succeeded", "failed", "cancelled"))
                     self._evidence.deleted += deleted.deleted
 
-    async def _pinger(self) -> None:
-        """Asks each web for something small, once a second."""
-        up_since: dict[str, float] = {}
+    async def _pinger(self, role: str) -> None:
+        """Asks one process for something small, once a second."""
+        kind = role.partition("-")[0]
+        up_since, ports, loop = 0.0, dict[int, int | None](), asyncio.get_running_loop()
         while True:
             await asyncio.sleep(PING_SECONDS)
-            for number, port in enumerate(self._trial.ports.webs, 1):
-                role, asked_at = f"web-{number}", time.time()
-                try:
-                    async with asyncio.timeout(30):
-                        is_fine = (await ask(port, "GET", "/ping")).status == 200
-                except OSError:
-                    is_fine = False
-                if is_fine:
-                    up_since[role] = self._fleet.members[role].since
-                is_up = up_since.get(role) == self._fleet.members[role].since  # It has answered since it was started.
-                if is_up and self._is_quiet(role, since=asked_at, without=("web",)):
-                    self._evidence.pings.append(Timing(role, asked_at, time.time() - asked_at, is_fine))
+            member, asked_at = self._fleet.members[role], time.time()
+            pid, since = member.process.pid, member.since
+            if ports.get(pid) is None:
+                ports = {pid: await loop.run_in_executor(None, port_of, pid)}  # The list of sockets may be long.
+            if (port := ports[pid]) is None:
+                continue
+            try:
+                async with asyncio.timeout(30):
+                    is_fine = (await ask(port, "GET", PINGED[kind])).status == 200
+            except OSError:
+                is_fine = False
+            if is_fine:
+                up_since = since
+            is_up = up_since == self._fleet.members[role].since  # It has answered since it was started.
+            if is_up and self._is_quiet(role, since=asked_at, without=(kind,)):
+                self._evidence.pings.append(Timing(role, asked_at, time.time() - asked_at, is_fine, pid))
 
     async def _prober(self) -> None:
         """Starts a small run, a settlement that nothing waits for, and waits for its result."""

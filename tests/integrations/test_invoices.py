@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -19,8 +18,8 @@ import outlive
 from outlive._define.registry import REGISTRY
 from outlive.testing import TestEngine
 from outlive.testing.postgres import PostgresServer
+from tests.integrations.invoices import EXAMPLES, invoices_running
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 LAMP = {"customer": "ann", "item": "lamp", "cents": 4200}
 PALACE = LAMP | {"item": "palace", "cents": 100_000}
 
@@ -207,37 +206,16 @@ async def test_the_agent_asks_before_it_sends_a_letter(
 
 
 @pytest.mark.slow
-def test_its_processes_work_together(tmp_path: Path, postgres_server: PostgresServer, postgres_database: str) -> None:
+def test_its_processes_work_together(postgres_server: PostgresServer, postgres_database: str) -> None:
     """As the README starts them: a customer orders a lamp, a killed worker comes back, and SIGTERM stops everything."""
-    environment = os.environ | {
-        "INVOICES_WEB": f"http://127.0.0.1:{free_port()}",
-        "INVOICES_BANK": f"http://127.0.0.1:{free_port()}",
-        "INVOICES_MAILER": f"http://127.0.0.1:{free_port()}",
-        "OUTLIVE_STORE": postgres_server.store_url(postgres_database),
-        "PYTHONUNBUFFERED": "1",
-    }
-    start, customer = ([sys.executable, "-m", f"invoices.{name}"] for name in ("start", "customer"))
-    with subprocess.Popen(start, cwd=EXAMPLES, env=environment, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        lines = list(itertools.takewhile(lambda line: not line.startswith("open "), running.stdout))
-        [killed] = [int(line.rpartition(" ")[2]) for line in lines if line.startswith("worker 1 ")]
-        os.kill(killed, signal.SIGKILL)
-        successor = running.stdout.readline()
-        bought = subprocess.run(customer, cwd=EXAMPLES, env=environment, capture_output=True, text=True)
-        running.send_signal(signal.SIGTERM)
-        running.communicate()
-    pids = [int(line.rpartition(" ")[2]) for line in lines if " is process " in line]
+    customer = [sys.executable, "-m", "invoices.customer"]
+    with invoices_running(postgres_server.store_url(postgres_database)) as running:
+        os.kill(running.pids["worker 1"], signal.SIGKILL)
+        successor = running.next_line()
+        bought = subprocess.run(customer, cwd=EXAMPLES, env=running.environment, capture_output=True, text=True)
 
     assert bought.stdout.splitlines()[-2:-1] == ["done"]
-    assert len(pids) == 6
+    assert len(running.pids) == 6
     assert successor.startswith("worker 1 is process ")
-    assert running.returncode == 0
-    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-
-
-def free_port() -> int:
-    """A port of loopback that is free at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    assert running.process.returncode == 0
+    assert not [pid for pid in running.pids.values() if Path(f"/proc/{pid}").exists()]

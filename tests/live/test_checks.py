@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proof.live.checks import CHECKS
-from proof.live.evidence import Decision, End, Evidence, Invoice, Order, Timing
+from proof.live.evidence import Burst, Decision, End, Evidence, Invoice, Order, Timing
 from proof.live.growth import slope
 from proof.live.life import surprises_in
 from proof.live.releases import make_releases
@@ -21,6 +21,7 @@ from proof.live.watch import Sample, StoreSize
 
 MINUTES = 3
 BEGAN = 1_000_000.0
+PINGED = (("web-1", 7), ("worker-1", 8), ("agents-1", 9))
 Doctor = Callable[[Evidence], None]
 
 
@@ -41,7 +42,15 @@ def evidence() -> Evidence:
         it.letters.append(letter)
         it.ends[f"letter-{letter}"] = End(workflow="write_letter", status="succeeded", result="done")
         it.decisions.append(Decision(run=f"letter-{letter}", request=f"l-{letter}", approved=approved, by="ann"))
-    it.mails.append({"kind": "letter", "number": "yes"})
+    it.mails.append({"kind": "letter", "number": "yes", "at": BEGAN})
+    it.letters_read["yes"] = "half of donedone"
+    it.stages_read |= {"n-1": "done", "poor": "recorded"}
+    it.dashboard_events = 1
+    burst = [f"burst-{number}" for number in range(10)]
+    for place, ordered in enumerate([*burst[:3], "neighbour", *burst[3:]]):
+        sell(it, ordered)
+        it.checkout_began_at[ordered] = BEGAN + place
+    it.bursts.append(Burst(numbers=burst, neighbour="neighbour"))
     it.imports["old"] = [5, -1, 7]
     it.imported = [("old", 0, 5), ("old", 2, 7)]
     it.ticks = [BEGAN + 5 * number for number in range(MINUTES * 12)]
@@ -49,7 +58,7 @@ def evidence() -> Evidence:
     it.bookings["probe-1", "probe"] = 1
     it.samples = [sample(BEGAN + second) for second in range(0, MINUTES * 60, 2)]
     it.sizes = [StoreSize(BEGAN + second, 10.0, 100, 20) for second in range(0, MINUTES * 60, 5)]
-    it.pings = [Timing("web-1", BEGAN + second, 0.004, True) for second in range(120)]
+    it.pings = [Timing(role, BEGAN + second, 0.004, True, pid) for role, pid in PINGED for second in range(120)]
     it.probes = [Timing("probe", BEGAN + second, 0.050, True) for second in range(120)]
     it.faults = Counter({"kill worker": 3})
     it.wanted_faults = frozenset({"kill worker"})
@@ -66,7 +75,7 @@ def sell(it: Evidence, number: str, *, cents: int = 500, by: str | None = None) 
     it.stock[number] = 1
     it.bank += [charged(number, cents), {"kind": "heard", "event": f"evt-{charge}", "number": number}]
     it.bookings[f"evt-{charge}", number] = 1
-    it.mails.append({"kind": "receipt", "number": number})
+    it.mails.append({"kind": "receipt", "number": number, "at": BEGAN + len(it.mails)})
 
 
 def undo(
@@ -188,7 +197,7 @@ def an_item_stays_taken_after_the_undo(it: Evidence) -> None:
 
 
 def an_undone_order_has_a_receipt(it: Evidence) -> None:
-    it.mails.append({"kind": "receipt", "number": "poor"})
+    it.mails.append({"kind": "receipt", "number": "poor", "at": BEGAN})
 
 
 def an_invoice_comes_from_nowhere(it: Evidence) -> None:
@@ -228,7 +237,7 @@ def credit_is_refused_by_nobody(it: Evidence) -> None:
 
 
 def a_refused_letter_is_sent(it: Evidence) -> None:
-    it.mails.append({"kind": "letter", "number": "no"})
+    it.mails.append({"kind": "letter", "number": "no", "at": BEGAN})
 
 
 def an_approved_letter_is_not_sent(it: Evidence) -> None:
@@ -237,6 +246,18 @@ def an_approved_letter_is_not_sent(it: Evidence) -> None:
 
 def a_letter_is_gone(it: Evidence) -> None:
     del it.ends["letter-yes"]
+
+
+def a_neighbour_waits_for_a_whole_burst(it: Evidence) -> None:
+    it.checkout_began_at["neighbour"] = BEGAN + 100
+
+
+def there_was_no_burst(it: Evidence) -> None:
+    it.bursts.clear()
+
+
+def the_mailer_is_flooded(it: Evidence) -> None:
+    it.mails = [mail | {"at": BEGAN + number / 20} for number, mail in enumerate(it.mails)]
 
 
 def a_line_is_imported_twice(it: Evidence) -> None:
@@ -301,7 +322,31 @@ def there_are_too_many_connections(it: Evidence) -> None:
 
 
 def pings_get_slow(it: Evidence) -> None:
-    it.pings = [Timing(one.role, one.at, 0.004 * 1.1**number, True) for number, one in enumerate(it.pings)]
+    it.pings = [Timing("web-1", BEGAN + number, 0.004 * 1.1**number, True, 7) for number in range(120)]
+
+
+def pings_of_one_process_get_slow(it: Evidence) -> None:
+    it.pings[-120:] = [Timing("agents-1", BEGAN + number, 0.001 * 1.06**number, True, 9) for number in range(120)]
+
+
+def a_kind_of_process_was_never_asked(it: Evidence) -> None:
+    it.pings = [each for each in it.pings if each.role != "worker-1"]
+
+
+def a_follower_misses_the_end(it: Evidence) -> None:
+    it.stages_read["n-1"] = "charged"
+
+
+def a_reader_misses_a_word(it: Evidence) -> None:
+    it.letters_read["yes"] = "don"
+
+
+def dashboards_show_nothing(it: Evidence) -> None:
+    it.dashboard_events = 0
+
+
+def progress_is_never_read(it: Evidence) -> None:
+    it.stages_read.clear()
 
 
 def a_ping_fails(it: Evidence) -> None:
@@ -357,6 +402,14 @@ def test_one_peak_is_no_growth(evidence: Evidence) -> None:
     """Neither is what a process gains before it is warm."""
     evidence.samples[20] = sample(evidence.samples[20].at, rss_mb=900.0)
     evidence.samples[:10] = [sample(one.at, rss_mb=20.0 + 4 * n) for n, one in enumerate(evidence.samples[:10])]
+
+    assert list(complaints(evidence)) == []
+
+
+def test_mails_that_a_struck_mailer_had_not_read_are_not_counted(evidence: Evidence) -> None:
+    """They come at once when it is back."""
+    the_mailer_is_flooded(evidence)
+    evidence.mailer_struck_at.append(BEGAN - 1)
 
     assert list(complaints(evidence)) == []
 

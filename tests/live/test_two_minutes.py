@@ -14,6 +14,6 @@ def test_two_minutes_with_the_application_do_no_harm(capsys: pytest.CaptureFixtu
 
     It waits most of the time, so `.ci/parts` runs it beside the other tests, and it may take longer than they.
     """
-    code = main(["--minutes", "2", "--orders", "0.8", "--strike-seconds", "8", "--quiet"])
+    code = main(["--minutes", "2", "--agents", "1", "--orders", "0.8", "--strike-seconds", "8", "--quiet"])
 
     assert code == 0, capsys.readouterr().out

@@ -115,9 +115,12 @@ async def test_a_use_that_is_noted_late_does_not_repair_a_key_that_is_damaged(en
     store = store_of(engine)
     change_cell = store.change_cell
 
+    def damage(held: bytes | None, at: int) -> tuple[bytes, bool]:
+        return b"{", True
+
     async def damage_before_the_note(name: str, *rest: Any, **options: Any) -> Any:
         store.change_cell = change_cell  # type: ignore[method-assign]
-        await store.change_cell(name, lambda held, at: (b"{", None))
+        await change_cell(name, damage)
         return await store.change_cell(name, *rest, **options)
 
     store.change_cell = damage_before_the_note  # type: ignore[method-assign]

@@ -4,6 +4,7 @@ python -m invoices.outside.mailer 8102 mailer.jsonl
 """
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ class Mailer:
     def answer(self, path: str, key: str, body: dict[str, Any]) -> Answer:
         with self._ledger.lock:
             if key not in self._sent:
-                self._ledger.write(key=key, **body)
+                self._ledger.write(key=key, at=time.time(), **body)
                 self._sent.add(key)
         return 202, {}
 

@@ -132,7 +132,7 @@ class PostgresServer(Launched):
             time.sleep(0.005)
 
     def pause(self) -> None:
-        """Let it and all of its sessions stand still until `resume`: connections stay open, and nothing answers."""
+        """Let it and all of its sessions stand still until `resume`: connections stay open, without an answer."""
         os.kill(self.pid, signal.SIGSTOP)  # Before its sessions: it starts no other one then.
         for each in _children(self.pid):
             _signal(each, signal.SIGSTOP)
