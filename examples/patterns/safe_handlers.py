@@ -50,7 +50,7 @@ async def manage_cluster(cluster: Cluster) -> dict[str, str]:
 
     server, enough = asyncio.create_task(serve()), asyncio.create_task(is_due.wait())
     await asyncio.wait([stop, enough], return_when=asyncio.FIRST_COMPLETED)
-    await outlive.asks_answered()
+    await outlive.wait_condition(lambda: not outlive.current_run().asks_open)
     server.cancel()
     if not stop.done():
         outlive.continue_as_new(cluster)

@@ -27,7 +27,7 @@ async def cart(customer: str) -> str:
 
     server = asyncio.create_task(serve())
     await outlive.wait_for_signal("checkout")
-    await outlive.asks_answered()
+    await outlive.wait_condition(lambda: not outlive.current_run().asks_open)
     server.cancel()
     return f"{customer} pays {total} cents"
 

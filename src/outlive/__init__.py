@@ -62,9 +62,18 @@ if TYPE_CHECKING:
         types as types,
     )
     from outlive._define.approval import wait_for_approval
-    from outlive._define.asks import asks, asks_answered
+    from outlive._define.asks import asks
     from outlive._define.decide import continue_as_new, emit, patched, publish, set_tags
-    from outlive._define.in_run import current_run, now, random, sleep_until, start, uuid4, wait_for_signal
+    from outlive._define.in_run import (
+        current_run,
+        now,
+        random,
+        sleep_until,
+        start,
+        uuid4,
+        wait_condition,
+        wait_for_signal,
+    )
     from outlive._define.in_step import current_step
     from outlive._define.logger import get_logger
     from outlive._define.machine.machine import Machine
@@ -76,7 +85,7 @@ if TYPE_CHECKING:
     from outlive._define.saga import saga
     from outlive._define.schedule import cron, every, tick
     from outlive._define.step import step
-    from outlive._define.talking import cancel, get, send_event, signal
+    from outlive._define.talking import ask, cancel, get, signal
     from outlive._define.workflow import workflow
     from outlive._model import Retry
     from outlive._model.queue import Queue
@@ -92,8 +101,8 @@ __all__ = [
     "Queue",
     "Retry",
     "__version__",
+    "ask",
     "asks",
-    "asks_answered",
     "cancel",
     "connect",
     "continue_as_new",
@@ -115,7 +124,6 @@ __all__ = [
     "resource",
     "run_step",
     "saga",
-    "send_event",
     "set_tags",
     "signal",
     "sleep_until",
@@ -124,6 +132,7 @@ __all__ = [
     "tick",
     "use",
     "uuid4",
+    "wait_condition",
     "wait_for_approval",
     "wait_for_signal",
     "workflow",
@@ -152,8 +161,8 @@ _HOMES = {
     "Machine": "outlive._define.machine.machine",
     "Queue": "outlive._model.queue",
     "Retry": "outlive._model",
+    "ask": "outlive._define.talking",
     "asks": "outlive._define.asks",
-    "asks_answered": "outlive._define.asks",
     "cancel": "outlive._define.talking",
     "connect": "outlive.remote",
     "continue_as_new": "outlive._define.decide",
@@ -175,7 +184,6 @@ _HOMES = {
     "resource": "outlive._define.resources",
     "run_step": "outlive._define.run_step",
     "saga": "outlive._define.saga",
-    "send_event": "outlive._define.talking",
     "set_tags": "outlive._define.decide",
     "signal": "outlive._define.talking",
     "sleep_until": "outlive._define.in_run",
@@ -184,6 +192,7 @@ _HOMES = {
     "tick": "outlive._define.schedule",
     "use": "outlive._define.resources",
     "uuid4": "outlive._define.in_run",
+    "wait_condition": "outlive._define.in_run",
     "wait_for_approval": "outlive._define.approval",
     "wait_for_signal": "outlive._define.in_run",
     "workflow": "outlive._define.workflow",

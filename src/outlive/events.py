@@ -2,9 +2,13 @@
 
 from outlive.events import StepSucceeded, in_words
 
+In a workflow, `await outlive.events.send("order.created", data)` sends an event, which starts runs of workflows that
+have a trigger for it.
+
 These classes are as stable as the journals that hold them: kinds and fields are added, and none changes its meaning.
 """
 
+from outlive._define.talking import send
 from outlive._journal.event import (
     AnyEvent,
     ApprovalClosed,
@@ -96,4 +100,5 @@ __all__ = [
     "Wait",
     "WaitKind",
     "in_words",
+    "send",
 ]

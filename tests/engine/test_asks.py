@@ -471,7 +471,7 @@ async def cart_with_two_names() -> list[str]:
 
     servers = [asyncio.create_task(add()), asyncio.create_task(remove())]
     await outlive.wait_for_signal("checkout")
-    await outlive.asks_answered()
+    await outlive.wait_condition(lambda: not outlive.current_run().asks_open)
     for server in servers:
         server.cancel()
     return items

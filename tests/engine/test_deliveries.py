@@ -26,7 +26,7 @@ KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 @outlive.workflow(name="deliveries.sell")
 async def sell(number: int) -> list[str]:
     """Sends an event."""
-    sent = await outlive.send_event("deliveries.sold", {"number": number})
+    sent = await outlive.events.send("deliveries.sold", {"number": number})
     return [run.run_id for run in sent.deliveries]
 
 

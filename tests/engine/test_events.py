@@ -48,7 +48,7 @@ async def audit(what: Any = None) -> str:
 @outlive.workflow(name="events.pack")
 async def pack(parcel_id: str) -> Sent:
     """One that sends an event."""
-    return await outlive.send_event("parcel.packed", Parcel(parcel_id))
+    return await outlive.events.send("parcel.packed", Parcel(parcel_id))
 
 
 @outlive.workflow(name="events.echo", on_event="echoed")
@@ -56,7 +56,7 @@ async def echo(number: int) -> None:
     """One that starts itself for ever, if it can."""
     stage.call(number)
     try:
-        await outlive.send_event("echoed", number + 1)
+        await outlive.events.send("echoed", number + 1)
     except InvalidArgumentError as error:
         stage.call(str(error))
 
@@ -200,7 +200,7 @@ async def test_a_workflow_sends_an_event_once(place: Place) -> None:
             assert 2 == len(sent.runs)
             assert count == await engine.count(workflow="events.ship")
             (succeeded,) = await events_of(run, StepSucceeded)
-            assert "outlive.send_event" == succeeded.call
+            assert "outlive.events.send" == succeeded.call
 
 
 @pytest.mark.any_store

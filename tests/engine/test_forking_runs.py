@@ -370,7 +370,7 @@ async def fork_serving() -> list[int]:
         bodies.append(ask.body)
         if len(bodies) == 2:
             break
-    await outlive.asks_answered()
+    await outlive.wait_condition(lambda: not outlive.current_run().asks_open)
     return bodies
 
 

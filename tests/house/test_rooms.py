@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_journal": MODEL,
     "_replay": JOURNAL,
     "codecs": JOURNAL,
-    "events": JOURNAL,
+    "events": DEFINE,
     "limits": DEFINE,
     "middleware": DEFINE,
     "machine": DEFINE | {"_define.machine"},

@@ -12,7 +12,7 @@ from outlive._model import given
 from outlive._replay.ask import this_execution
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame
-from outlive._replay.serving import all_answered, fail, is_open, next_ask, reply, serve
+from outlive._replay.serving import fail, is_open, next_ask, reply, serve
 from outlive.errors import ArgumentTypeError, AskAnsweredError
 
 T = TypeVar("T")
@@ -109,9 +109,3 @@ def asks(name: str, kind: Any = Any, *, validate: Callable[[Any], object] | None
             wanted = "give a plain function, which is called before the ask is an event and cannot wait for anything"
             raise ArgumentTypeError(WHERE, "validate", validate, wanted)
     return Asks(label, body, validate, None if reply is Any else codec_for(given.kind(WHERE, "reply", reply)))
-
-
-async def asks_answered() -> None:
-    """Wait until every ask is answered that has reached this run under a name that it serves: before it returns, or
-    continues as new."""
-    await all_answered(this_execution("asks_answered"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random as _random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ from outlive._replay.ask import (
 from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import ConfigurationError, InvalidArgumentError, NotInRunError
+from outlive._replay.serving import count_open
+from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError, NotInRunError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -86,6 +88,26 @@ async def wait_for_signal(name: str, kind: Any = Any) -> Any:
     execution = this_execution("wait_for_signal")
     wanted = given.text("outlive.wait_for_signal", "name", name, like="paid")
     return await take_signal(execution, wanted, codec_for_message(given.kind("outlive.wait_for_signal", "kind", kind)))
+
+
+async def wait_condition(condition: Callable[[], object]) -> None:
+    """Wait until a function of the workflow's own state answers with something true.
+
+        await outlive.wait_condition(lambda: len(votes) == 3)
+
+    It is called whenever an event has moved the run, so it must be quick, change nothing and wait for nothing. What it
+    raises is raised here. `asyncio.timeout` bounds the wait.
+
+    Raises:
+        NotInRunError: no workflow runs here.
+    """
+    execution = this_execution("wait_condition")
+    execution.refuse_if_dropped()
+    holds = given.function("outlive.wait_condition", "condition", condition, like="lambda: done")
+    if inspect.iscoroutinefunction(holds):
+        wanted = "give a plain function, which is called after each event and cannot wait for anything"
+        raise ArgumentTypeError("outlive.wait_condition", "condition", condition, wanted)
+    await execution.loop.wait_for(holds)
 
 
 class Child(Generic[R]):
@@ -204,6 +226,8 @@ class RunContext:
     created_at: datetime
     events: int
     """How long the journal of its tree is, counted from the last snapshot: the same in every replay."""
+    asks_open: int
+    """How many asks have no answer that came under a name which the run serves."""
     is_replaying: bool
     """Whether this code has been here before, and is only taken to where the run is. For logs and measurements: a
     workflow that decides by it contradicts its journal."""
@@ -226,6 +250,7 @@ def current_run() -> RunContext:
         headers=dict(execution.headers),
         created_at=instant_of(frame.created_at),
         events=execution.events - execution.base + 1,
+        asks_open=count_open(frame),
         is_replaying=execution.is_replaying,
     )
 
@@ -239,5 +264,6 @@ __all__ = [
     "sleep_until",
     "start",
     "uuid4",
+    "wait_condition",
     "wait_for_signal",
 ]

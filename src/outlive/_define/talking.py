@@ -88,7 +88,31 @@ async def cancel(run_id: str, *, reason: str = "") -> None:
     await run_step(execution, _CANCEL, _CANCEL.options, (known_run_id(where, run_id), why), {})
 
 
-async def send_event(event_type: str, data: Any = None, *, id: str | None = None, source: str | None = None) -> Sent:
+async def ask(run_id: str, name: str, body: Any = None, *, key: str | None = None, reply: Any = Any) -> Any:
+    """Ask another run something, from a workflow, and wait for its answer: durable, and asked once.
+
+    `asyncio.timeout` bounds the wait; the ask goes on. See `Engine.ask`.
+
+    Args:
+        key: the same key again, for that run and name, is the same ask. That of this call unless given.
+        reply: the type of the answer; plain values unless given.
+
+    Raises:
+        AskFailedError: the answer is an error. AskRefusedError: the other run has ended without an answer.
+        RunNotFoundError: no run has this id.
+    """
+    where = "outlive.ask"
+    execution = _execution("ask")
+    wanted = given.label(where, name, like="add")
+    if key is not None:
+        key = given.text(where, "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
+    step = _ask_step(Any if reply is Any else given.kind(where, "reply", reply))
+    data = codec_of_value(body).encode(body, f"ask {wanted!r}")
+    args = (known_run_id(where, run_id), wanted, data.decode(), key)
+    return await run_step(execution, step, step.options, args, {})
+
+
+async def send(event_type: str, data: Any = None, *, id: str | None = None, source: str | None = None) -> Sent:
     """Send an event, from a workflow: durable, and once. See `Events.send`.
 
     When this returns, the runs that it starts exist. They have the headers of this run too.
@@ -101,8 +125,8 @@ async def send_event(event_type: str, data: Any = None, *, id: str | None = None
     Returns:
         The runs that it has started; and the workflows that have a trigger for it and cannot be given the data.
     """
-    where = "outlive.send_event"
-    execution = _execution("send_event")
+    where = "outlive.events.send"
+    execution = _execution("events.send")
     wanted = given.text(where, "event_type", event_type, like="order.created")
     if id is not None:
         id = given.text(where, "id", id, like="evt_123")
@@ -144,6 +168,10 @@ class OtherRun(Generic[R]):
     async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal. See `outlive.signal`."""
         await signal(self.id, name, payload, key=key)
+
+    async def ask(self, name: str, body: Any = None, *, key: str | None = None, reply: Any = Any) -> Any:
+        """Ask it something, and wait for its answer. See `outlive.ask`."""
+        return await ask(self.id, name, body, key=key, reply=reply)
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask it to stop. See `outlive.cancel`."""
@@ -223,4 +251,15 @@ def _own_step(name: str, fn: Callable[..., Coroutine[Any, Any, Any]]) -> StepSpe
 
 _SIGNAL = _own_step("outlive.signal", _send_signal)
 _CANCEL = _own_step("outlive.cancel", _send_cancel)
-_SEND_EVENT = _own_step("outlive.send_event", _send_event)
+_SEND_EVENT = _own_step("outlive.events.send", _send_event)
+
+
+def _ask_step(reply: Any) -> StepSpec:
+    """The step that asks, and has an answer of this type as its result."""
+
+    async def send_ask(run_id: str, name: str, data: str, key: str | None) -> Any:
+        engine, own_key = _engine()
+        return await engine.ask(run_id, name, msgspec.Raw(data.encode()), key=key or own_key, reply=reply)
+
+    send_ask.__annotations__["return"] = reply
+    return _own_step("outlive.ask", send_ask)

@@ -26,8 +26,6 @@ class AskQueue(msgspec.Struct, eq=False):
     """Those without an answer, by key, and by how many forks ago they were asked."""
     waiters: deque[asyncio.Future[AskReceived]] = msgspec.field(default_factory=deque)
     """Code that waits for the next one, oldest first."""
-    answer_waiters: list[asyncio.Future[None]] = []
-    """Code that waits until none is open."""
 
     def receive(self, event: AskReceived) -> None:
         """Give an ask to the code that has waited longest, or keep it."""
@@ -61,14 +59,7 @@ class AskQueue(msgspec.Struct, eq=False):
 
     def close(self, event: AskReceived) -> bool:
         """An ask is answered; False if it was not open."""
-        if self.open.pop(_key(event), None) is None:
-            return False
-        if not self.open:
-            waiters, self.answer_waiters = self.answer_waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-        return True
+        return self.open.pop(_key(event), None) is not None
 
     @property
     def awaited(self) -> int:

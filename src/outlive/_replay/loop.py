@@ -24,7 +24,7 @@ import types
 from asyncio import tasks as asyncio_tasks
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 from outlive._interrupts import came_by_signal
 from outlive._replay import direct_wait
@@ -90,6 +90,14 @@ class RunTask(asyncio.Task[Any]):
         return self._hash
 
 
+class Condition(NamedTuple):
+    """What a task waits for: that a function of the workflow's own state answers with something true."""
+
+    holds: Callable[[], object]
+    future: asyncio.Future[None]
+    context: contextvars.Context
+
+
 class RunLoop(asyncio.AbstractEventLoop):
     """The loop of one tree of runs."""
 
@@ -110,6 +118,8 @@ class RunLoop(asyncio.AbstractEventLoop):
         """Made by blocks of a dropped run."""
         self._turns_max = turns_max
         self._ready: deque[Callback] = deque()
+        self._conditions: list[Condition] = []
+        """What code of the run waits for, oldest first; looked at whenever nothing is ready."""
 
     # -- What asyncio needs ----------------------------------------------------------------------------------
 
@@ -237,7 +247,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         sys.set_asyncgen_hooks(_remember_nothing, self._finish_generator)
         turns = self._turns_max
         try:
-            while ready:
+            while ready or (self._conditions and self._end_waits()):
                 callback = ready.popleft()
                 if callback.call is not None:
                     try:
@@ -261,6 +271,31 @@ class RunLoop(asyncio.AbstractEventLoop):
             if outer is not None and task is not None:
                 asyncio_tasks._enter_task(outer, task)
 
+    async def wait_for(self, holds: Callable[[], object]) -> None:
+        """Return when a condition holds: at once, or after an event that has made it true."""
+        if holds():
+            return
+        future: asyncio.Future[None] = self.create_future()
+        condition = Condition(holds, future, contextvars.copy_context())
+        self._conditions.append(condition)
+        try:
+            await future
+        finally:
+            if condition in self._conditions:
+                self._conditions.remove(condition)
+
+    def _end_waits(self) -> bool:
+        """End the waits whose condition holds now; whether anything is ready after that."""
+        for condition in [*self._conditions]:
+            if condition.future.done():
+                continue
+            try:
+                if condition.context.run(condition.holds):
+                    condition.future.set_result(None)
+            except Exception as error:  # The condition is the user's: its error is that of the task that waits.
+                condition.future.set_exception(error)
+        return bool(self._ready)
+
     def drop(self, tasks: list[RunTask]) -> None:
         """Close every coroutine of the run without anything of it being seen.
 
@@ -268,6 +303,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         marked as dropped: every durable call in them raises `RunDropped`, and whatever they make ready is thrown away.
         """
         self.is_dropped = True
+        self._conditions.clear()
         self._ready.clear()
         if tasks:
             self.call_soon(self._close_all, tasks, context=contextvars.Context())

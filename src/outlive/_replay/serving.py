@@ -170,15 +170,6 @@ def _record(
     frame.asks_of(event.name).close(event)
 
 
-async def all_answered(execution: Execution) -> None:
-    """Wait until no ask is open that came under a name which this run serves."""
-    execution.refuse_if_dropped()
-    frame = SCOPE.get().frame
-    while (queue := _find_open(frame)) is not None:
-        future: asyncio.Future[None] = execution.loop.create_future()
-        queue.answer_waiters.append(future)
-        await future
-
-
-def _find_open(frame: Frame) -> AskQueue | None:
-    return next((queue for queue in frame.asks.values() if queue.codec is not None and queue.open), None)
+def count_open(frame: Frame) -> int:
+    """How many asks have no answer that came under a name which this run serves."""
+    return sum(len(queue.open) for queue in frame.asks.values() if queue.codec is not None)

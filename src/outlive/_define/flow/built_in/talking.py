@@ -18,7 +18,7 @@ from outlive._define.flow.expression import ANY, BOOL, MAP, NULL, STRING
 from outlive._define.flow.plain_data import plain_value
 from outlive._define.in_run import wait_for_signal
 from outlive._define.in_step import CURRENT_STEP
-from outlive._define.talking import send_event, signal
+from outlive._define.talking import send, signal
 from outlive.errors import FlowStepError
 
 
@@ -107,7 +107,7 @@ class SendEvent:
 
     async def run(self, call: Call, given: EventArguments) -> Any:
         """See `BuiltIn`."""
-        sent = await send_event(given.type, given.data, id=given.id, source=given.source)
+        sent = await send(given.type, given.data, id=given.id, source=given.source)
         return msgspec.to_builtins(sent)
 
 
