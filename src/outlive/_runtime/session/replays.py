@@ -2,7 +2,7 @@
 
 Most replays are over within the first slice, in the callback that takes the claim in. A longer one goes on here. Its
 journal is read page by page, and its blobs as they are needed. Between two slices other runs move, mail is read and the
-lease is renewed. If others commit meanwhile, the next slice waits until they have had seven times as long.
+lease is renewed. If others commit meanwhile, the next slice waits until they have had twelve times as long.
 
 The tree is in motion for everyone else while it is replayed, in the phase REPLAYING. If it is discarded or released
 meanwhile, its next slice is its last one and does nothing.
