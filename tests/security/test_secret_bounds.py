@@ -376,6 +376,28 @@ async def test_no_person_sets_the_result_that_decides_where_a_secret_goes(*, is_
     assert thief.asked == []
 
 
+@pytest.mark.parametrize("is_forged", [True, False])
+async def test_a_run_begins_with_the_address_that_its_worker_has(*, is_forged: bool) -> None:
+    """Also one whose arguments came past every check: it takes no other value of a fixed variable. [S30 S33]"""
+    variables = {"bounds_token": {"secret": True}, "api": {"type": "string", "default": "http://127.0.0.1:9"}}
+    charge = {"use": "http", "with": {"url": "${{ vars.api }}", "bearer": TOKEN}, "retry": {"attempts": 1}}
+    name = f"bounds_begun_{is_forged}"
+    plain = {"name": name, "vars": variables, "steps": {"charge": charge}, "output": "${{ steps.charge.status }}"}
+    made = flow.parse(json.dumps(plain))
+    async with serving(lambda _: answer(200)) as bank, serving(lambda _: answer(200)) as thief, TestEngine() as engine:
+        with flow.using({"http": LOCAL, "vars": {"api": bank.url()}}):
+            given = {"vars": {"api": thief.url()}} if is_forged else {}
+            await engine.schedules.set("past", outlive.every(days=1, args=given), made)
+            run = await engine.schedules.trigger("past")
+            if is_forged:
+                with pytest.raises(RunFailedError, match=r"vars\.api is fixed: a start cannot give it"):
+                    await run.result()
+            else:
+                assert await run.result() == 200
+
+    assert (len(bank.asked), thief.asked) == (0 if is_forged else 1, [])
+
+
 def two_versions(bank: Web) -> tuple[flow.Flow, flow.Flow]:
     """A document in which a start may say where things go, and a later one that sends a secret there."""
     steps = {"find": {"use": "bounds_find", "with": {"where": "${{ input.text }}"}}}
@@ -418,6 +440,25 @@ async def test_a_fork_to_another_document_takes_no_address_along(tmp_path: Path,
 
     assert thief.asked == []
     assert [asked.path for asked in bank.asked] == ["/x"]
+
+
+@pytest.mark.parametrize("has_code", [True, False], ids=["worker", "server"])
+async def test_an_operator_takes_no_override_of_an_admin_to_another_document(tmp_path: Path, *, has_code: bool) -> None:
+    """The admin changed one document, and not the later one. The admin may take it along. [S33]"""
+    async with serving(lambda _: answer(200)) as bank:
+        first, later = two_versions(bank)
+        url = f"sqlite:{tmp_path / 'runs.db'}"
+        async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, registry=Registry()) as other:
+            changes = {"find": {"with": {"where": bank.url("")}}}
+            await (await engine.start(first.bind({}, vars={"api": ""}, overrides=changes), id="first")).result()
+            eve, ann = [
+                Caller(Api(engine if has_code else other, auth="keys"), key=made.secret)
+                for made in [await engine.keys.create(scope, scope=scope) for scope in ("operator", "admin")]
+            ]
+            sent = {"id": "forked", "at": 1, "version": later.version}
+            refused = await eve.post("/api/v1/runs/first/fork", sent)
+            assert (refused.status, "a start may not change" in refused.data["detail"]) == (422, True)
+            assert (await ann.post("/api/v1/runs/first/fork", sent)).status == (201 if has_code else 422)
 
 
 @pytest.mark.parametrize("use", ["flow", "start"])
