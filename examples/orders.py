@@ -56,7 +56,7 @@ async def write_letter(item: str) -> None:
 
 @outlive.step
 async def send_link(promise: str) -> None:
-    await outlive.current_engine().resolve(promise, Decision("ann"))  # a person outside would do that
+    await outlive.current_engine().promises.resolve(promise, Decision("ann"))  # a person outside would do that
 
 
 @outlive.workflow

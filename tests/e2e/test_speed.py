@@ -46,7 +46,7 @@ def a_run(number: int) -> dict[str, Any]:
         "finished_at": at,
         "tags": {"tenant": "acme"},
         "reason": "",
-        "failure": None,
+        "error": None,
     }
 
 

@@ -607,7 +607,8 @@ async def looked_at(api: Caller) -> dict[str, str]:
     """What every operation shows of runs that only looks, and what it shows of each event."""
     found: dict[str, str] = {}
     for it in OPERATIONS.values():
-        if it.method != "GET" or it.name == "follow_runs" or (it.reach not in ("run", "runs") and it.name != "metrics"):
+        is_about_runs = it.reach in ("run", "runs") or it.name == "metrics"
+        if it.method != "GET" or not is_about_runs or it.name == "runs.follow_list":
             continue
         for run_id in ("wire", "look_up") if "run_id" in it.names else [""]:
             given = {"run_id": run_id, "seq": "0", "field": "input"}

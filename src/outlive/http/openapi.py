@@ -28,6 +28,8 @@ VERSION = "1"
 _REF = "#/components/schemas/{name}"
 _JSON = {"None": "null", "True": "true", "False": "false"}
 _PYTHON = re.compile(rf"\b({'|'.join(_JSON)})\b")
+_SPAN = r"^-?P(\d+D)?(T\d+(\.\d+)?S)?$"
+"""A span of ISO 8601, as msgspec writes it."""
 _ANY_REQUEST = (400, 401, 403, 405, 429, 500, 503)
 _WITH_BODY = (408, 413, 415)
 _ABOUT = """Durable workflows over HTTP.
@@ -46,6 +48,7 @@ def document_of(operations: Iterable[Operation]) -> dict[str, Any]:
     for name, schema in components.items():
         _describe(schema, structs.get(name))
         _show_instants(schema, structs.get(name))
+        _show_spans(schema)
         if structs.get(name) not in sent:
             _require_all(schema)
     queries = {it.query.__name__ for it in ordered if it.query is not None}
@@ -208,10 +211,23 @@ def _show_instants(schema: dict[str, Any], kind: Any) -> None:
     """Say which texts of an answer are instants."""
     for field in () if kind is None else msgspec.structs.fields(kind):
         own = schema.get("properties", {}).get(field.encode_name, {})
-        texts = [each for each in (own, own.get("items", {}), *own.get("anyOf", ())) if each.get("type") == "string"]
         if datetime in (field.type, *getattr(field.type, "__args__", ())):
-            for text in texts:
+            for text in _texts_in(own):
                 text["format"] = "date-time"
+
+
+def _show_spans(schema: dict[str, Any]) -> None:
+    """Give spans of time their pattern: the `duration` of JSON Schema has neither fractions of a second nor a sign."""
+    for own in schema.get("properties", {}).values():
+        for text in _texts_in(own):
+            if text.get("format") == "duration":
+                del text["format"]
+                text["pattern"] = _SPAN
+
+
+def _texts_in(own: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a field's schema that are texts."""
+    return [each for each in (own, own.get("items", {}), *own.get("anyOf", ())) if each.get("type") == "string"]
 
 
 def _require_all(schema: dict[str, Any]) -> None:
