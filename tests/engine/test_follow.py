@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import outlive
+from outlive._model import Run
 from outlive._store.contract import Store
+from outlive.client.following import JournalEntry
 from outlive.client.shown import EVENTS_AT_ONCE
 from outlive.errors import RunNotFoundError, RunParkedError
 from outlive.testing import TestEngine
@@ -139,6 +141,11 @@ async def test_redacted_follower_reads_every_event_once() -> None:
     assert sum(len(rows) for rows in store.reads) == len(positions)
 
 
+async def events_of(engine: TestEngine, run: Run, *, limit: int) -> list[JournalEntry]:
+    """The first events of a journal."""
+    return [entry async for portion in engine.view.portions(run, after=-1, limit=limit) for entry in portion]
+
+
 async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -> None:
     """However long it is; and what was looked at once is not read again for another view."""
     engine = TestEngine(redact=["password"])
@@ -153,7 +160,7 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
         shown = await engine.view.run("long")
         read = sum(len(rows) for rows in store.reads)
         listed = await engine.view.runs(order="-created_at", limit=10, after=None)
-        page = await engine.view.events(await engine.view.row("long"), after=-1, limit=10)
+        page = await events_of(engine, await engine.view.row("long"), limit=10)
 
     assert shown.error is not None
     assert "hunter22" not in f"{shown.error} {listed}"
@@ -186,9 +193,9 @@ async def test_readers_of_one_long_journal_miss_nothing_when_one_overtakes_the_o
         await engine.settle()
         run = await engine.view.row("long")
         store = wrap_inner(engine, HeldRead)
-        slow = asyncio.ensure_future(engine.view.events(run, after=-1, limit=1_000))
+        slow = asyncio.ensure_future(events_of(engine, run, limit=1_000))
         await store.is_held.wait()
-        fast = await engine.view.events(run, after=-1, limit=1_000)
+        fast = await events_of(engine, run, limit=1_000)
         store.go.set()
 
         assert [entry.position for entry in fast] == list(range(1_000))

@@ -62,7 +62,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_runtime/session/stalls.py", "asyncio.wait_for"): "the loop of the engine is blocked; it is another",
     ("injected", "client/timed_store.py", "asyncio.timeout"): "the event loop times a store that does not answer",
     ("injected", "http/exchange.py", "asyncio.timeout"): "the event loop times the body of a request",
-    ("injected", "http/operations/runs.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
+    ("injected", "client/following.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
+    ("injected", "client/shown.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "client/batches.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("short", "engine/engine.py", "up to 1000 lines"): "one class: a method for each verb, nothing behind it",
     (

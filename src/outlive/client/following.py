@@ -6,7 +6,8 @@ has seen. When a run goes on as a new generation, its journal is a new one, and 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from outlive._journal.codec import Row, open_rows
@@ -15,7 +16,7 @@ from outlive._model import Run, given
 from outlive._values.event import Event, event_of
 from outlive.client.access import Access
 from outlive.client.followers import Followers
-from outlive.client.shown import KnownSecrets, Shown
+from outlive.client.shown import EVENTS_AT_ONCE, KnownSecrets, Shown, portions_of
 from outlive.client.streams import Rest
 from outlive.client.why import is_stopped
 from outlive.errors import RunParkedError, StoreMovedError, StoreUnavailableError
@@ -33,15 +34,26 @@ class JournalEntry:
     """With its payloads in their public form."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """Some events of a journal, as they are stored."""
+
+    stored: Sequence[tuple[Row, AnyEvent]]
+    is_last: bool
+    """Whether there were no more when they were read."""
+    secrets: set[str] | None
+    """The texts in the journal that are not to be seen."""
+
+    def portions(self) -> Iterator[slice]:
+        """See `portions_of`."""
+        return portions_of([event for _, event in self.stored])
+
+
 class JournalReader:
     """Reads along with journals for one client."""
 
     def __init__(self, access: Access, *, shown: Shown, followers: Followers, new_rest: Callable[[], Rest]) -> None:
         self._access, self._shown, self._followers, self._new_rest = access, shown, followers, new_rest
-
-    async def whole(self, run_id: str) -> list[JournalEntry]:
-        """The journal of the tree that a run belongs to, as people may see it."""
-        return await self.read(await self._access.info(run_id), -1)
 
     async def entries(self, run_id: str, *, after: int) -> AsyncIterator[Event]:
         """Events behind a position, until the run has ended. See `RunHandle.follow`."""
@@ -74,33 +86,73 @@ class JournalReader:
                 await rest(bell, LOOK_SECONDS)
                 followers.check_open()
 
-    async def read(
+    async def read(self, run: Run, after: int, *, known: KnownSecrets | None = None) -> list[JournalEntry]:
+        """All events behind a position that are there now, as people may see them."""
+        return [entry async for portion in self.portions(run, after, known=known) for entry in portion]
+
+    async def portions(
         self, run: Run, after: int, *, limit: int | None = None, known: KnownSecrets | None = None
-    ) -> list[JournalEntry]:
-        """At most `limit` events behind a position that are there now, as people may see them.
+    ) -> AsyncGenerator[list[JournalEntry], None]:
+        """At most `limit` events behind a position that are there now, as people may see them: as many at once as
+        `portions_of` says, so that a journal may be larger than the memory. None of the lists is empty."""
+        left = limit
+        while left is None or left:
+            page = await self._page(run, after, known, limit=EVENTS_AT_ONCE if left is None else left)
+            for part in page.portions():
+                yield await self._shown_of(page, part)
+            if page.is_last:
+                return
+            after = page.stored[-1][0][0]
+            left = None if left is None else left - len(page.stored)
+
+    async def portion(self, run: Run, after: int, *, known: KnownSecrets) -> tuple[list[JournalEntry], bool]:
+        """The first of these portions, and whether it is all that there is now."""
+        page = await self._page(run, after, known, limit=EVENTS_AT_ONCE)
+        part = next(page.portions(), None)
+        if part is None:
+            return [], True
+        return await self._shown_of(page, part), page.is_last and part.stop == len(page.stored)
+
+    async def event(self, run: Run, position: int) -> JournalEntry | None:
+        """The event at a position, as people may see it; None if there is none."""
+        secrets = None
+        if self._shown.hides:
+            known = self._shown.known_of(run)
+            async for _ in self._shown.look(run, known):
+                pass
+            secrets = known.texts
+        page = await self._read_page(run, position - 1, secrets, limit=1)
+        found = await self._shown_of(page, slice(1))
+        return next((entry for entry in found if entry.position == position), None)
+
+    async def _page(self, run: Run, after: int, known: KnownSecrets | None, *, limit: int) -> _Page:
+        """The next events as they are stored, at most `limit` and not many.
 
         What is hidden in one event is blacked out in others. So the whole journal is looked at to show a part of it,
         but for events that were looked at before. A reader that comes again holds what is `known` of the journal.
         """
         if not self._shown.hides:
-            rows, events = await self._open(run, after, limit)
-            return _entries(rows, await self._shown.events(events))
+            return await self._read_page(run, after, None, limit=limit)
         known = self._shown.known_of(run) if known is None else known
         begin = known.position
         found: list[tuple[Row, AnyEvent]] = []
         async for looked_at in self._shown.look(run, known):
-            found += [pair for pair in looked_at if pair[0][0] > after]
-            del found[len(found) if limit is None else limit :]
-        rows, events = [row for row, _ in found], [event for _, event in found]
-        if after < begin:
-            # They were looked at before, and did not fit in.
-            rows, events = await self._open(run, after, limit)
-        return _entries(rows, await self._shown.events(events, known.texts))
+            if len(found) <= EVENTS_AT_ONCE:
+                found += [pair for pair in looked_at if pair[0][0] > after]
+        if after >= begin and len(found) <= EVENTS_AT_ONCE:
+            return _Page(stored=found[:limit], is_last=len(found) <= limit, secrets=known.texts)
+        # They were looked at before, or are too many to be kept meanwhile.
+        return await self._read_page(run, after, known.texts, limit=limit)
 
-    async def _open(self, run: Run, after: int, limit: int | None) -> tuple[list[Row], list[AnyEvent]]:
+    async def _read_page(self, run: Run, after: int, secrets: set[str] | None, *, limit: int) -> _Page:
+        limit = min(limit, EVENTS_AT_ONCE)
         rows = await self._access.store.read_journal(run.journal, after=after, limit=limit)
-        return rows, list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=after + 1))
+        events = open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=after + 1)
+        stored = list(zip(rows, events, strict=True))
+        return _Page(stored=stored, is_last=len(rows) < limit, secrets=secrets)
 
-
-def _entries(rows: Sequence[Row], events: Sequence[AnyEvent]) -> list[JournalEntry]:
-    return [JournalEntry(position=row[0], event=event) for row, event in zip(rows, events, strict=True)]
+    async def _shown_of(self, page: _Page, part: slice) -> list[JournalEntry]:
+        stored = page.stored[part]
+        shown = await self._shown.events([event for _, event in stored], page.secrets)
+        await asyncio.sleep(0)  # Other requests have their turn.
+        return [JournalEntry(position=row[0], event=event) for (row, _), event in zip(stored, shown, strict=True)]

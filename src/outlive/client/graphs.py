@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from outlive.client.client import Client
     from outlive.client.following import JournalEntry
 
-ReadJournal = Callable[[], Awaitable["Sequence[JournalEntry]"]]
-"""Gives the journal of a run with its payloads as JSON. Only runs that have a graph are read."""
+ReadJournal = Callable[[], AsyncIterator["Sequence[JournalEntry]"]]
+"""Gives the journal of a run with its payloads as JSON, portion by portion. Only runs that have a graph are read."""
 
 
 class FlowGraph(NamedTuple):
@@ -118,7 +118,8 @@ async def graph_of_run(
     if graph is None:
         return None
     states = StateProgress(run.workflow, graph, run.number)
-    states.read(entry.event for entry in await read_journal())
+    async for portion in read_journal():
+        states.read(entry.event for entry in portion)
     views = states.views(run)
     return MachineGraph(run.workflow, graph, views, frozenset(states.taken))
 
@@ -130,5 +131,6 @@ async def _graph_of_flow_run(client: Client, run: Run, read_journal: ReadJournal
         return None
     found = await beside(partial(graph_of_document, document, text))
     progress = Progress(found.nodes, run.id)
-    progress.read(event_of(entry.position, entry.event, run.root_id) for entry in await read_journal())
+    async for portion in read_journal():
+        progress.read(event_of(entry.position, entry.event, run.root_id) for entry in portion)
     return found._replace(views=progress.views(run_of(run)))

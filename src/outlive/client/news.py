@@ -22,8 +22,6 @@ from outlive.client.following import JournalReader
 from outlive.client.shown import Shown
 from outlive.errors import StoreMovedError, StoreUnavailableError, UnreadableError
 
-EVENTS_READ_MAX = 500
-"""How many events are read at once."""
 QUIET_LOOKS = 8
 """A follower looks this many times less often when nothing happens."""
 
@@ -77,7 +75,8 @@ class NewsReader:
                     if run.journal != position.journal:
                         position = Position(run.journal)
                     known = self._shown.known_of(run)
-                    entries = await self._journals.read(run, position.seq, limit=EVENTS_READ_MAX, known=known)
+                    # The first portion alone: what is done with it takes as long as its reader likes.
+                    entries, is_all = await self._journals.portion(run, position.seq, known=known)
                     fields = await self._fields(run) if run.published != published else None
                 except StoreMovedError:
                     raise
@@ -94,7 +93,7 @@ class NewsReader:
                 if fields is not None:
                     published, has_news = run.published, True
                     yield News(position, run, published=fields)
-                if len(entries) == EVENTS_READ_MAX:
+                if not is_all:
                     continue
                 if run.status.is_terminal:
                     return

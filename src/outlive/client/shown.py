@@ -6,8 +6,9 @@ looked at to show any part of it; what was found there is kept for the journals 
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -28,9 +29,29 @@ KNOWN_CHARACTERS_MAX = 8_000_000
 """How much of it is kept; all of the journal that was looked at last, however much that is."""
 EVENTS_AT_ONCE = 100
 """How many events of a journal are looked at, with everything they hold, before others are read."""
+PORTION_BYTES = 1024 * 1024
+"""How much they hold together, as it is stored, unless it is one event: a journal may hold more than fits into memory,
+and other requests wait while a portion is looked at."""
 CUT_CHARACTERS = 20
 """At least so much of a value is repeated where it is cut."""
 HIDDEN = "[redacted: the journal, which says what may be shown, cannot be read]"
+
+
+def portions_of(events: Sequence[AnyEvent]) -> Iterator[slice]:
+    """The parts of a journal that are looked at one after the other, with everything they hold."""
+    begin = size = 0
+    for at, event in enumerate(events):
+        own = sum(_stored_size(payload) for payload in payloads_of(event))
+        if at > begin and (at - begin == EVENTS_AT_ONCE or size + own > PORTION_BYTES):
+            yield slice(begin, at)
+            begin, size = at, 0
+        size += own
+    if begin < len(events):
+        yield slice(begin, len(events))
+
+
+def _stored_size(payload: Payload) -> int:
+    return payload.size or len(payload.data) or (0 if payload.v is msgspec.UNSET else len(bytes(payload.v)))
 
 
 class KnownSecrets:
@@ -111,12 +132,13 @@ class Shown:
         while rows is None or len(rows) == EVENTS_AT_ONCE:
             rows = await self._access.store.read_journal(run.journal, after=position, limit=EVENTS_AT_ONCE)
             events = list(open_rows(rows, nonce=run.nonce, run_id=run.root_id, first=position + 1))
-            if events:
-                position = rows[-1][0]
-                unpack = await self._unpacker(events)
-                known.add(self._redaction.secrets_in(events, unpack=unpack, names=self._names), position)
+            for part in portions_of(events):
+                own, position = events[part], rows[part][-1][0]
+                unpack = await self._unpacker(own)
+                known.add(self._redaction.secrets_in(own, unpack=unpack, names=self._names), position)
                 self._keep_within_size()
-                yield list(zip(rows, events, strict=True))
+                await asyncio.sleep(0)  # Other requests have their turn.
+                yield list(zip(rows[part], own, strict=True))
 
     def known_of(self, run: Run) -> KnownSecrets:
         """What is known of the journal of a run; `look` adds to it."""

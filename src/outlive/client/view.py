@@ -118,9 +118,13 @@ class View:
         """The journal of the tree that a run belongs to as it is stored, with nothing hidden: for checks of ours."""
         return await self._client.journal(run_id)
 
-    async def events(self, run: Run, *, after: int, limit: int) -> list[JournalEntry]:
-        """At most `limit` events of the journal of a run's tree behind an event; payloads are JSON."""
-        return await self._client.journals.read(run, after, limit=limit)
+    async def event(self, run: Run, position: int) -> JournalEntry | None:
+        """The event at a position in the journal of a run's tree, with its payloads as JSON; None if there is none."""
+        return await self._client.journals.event(run, position)
+
+    def portions(self, run: Run, *, after: int, limit: int | None = None) -> AsyncGenerator[list[JournalEntry], None]:
+        """At most `limit` events of the journal of a run's tree behind an event, in portions; payloads are JSON."""
+        return self._client.journals.portions(run, after, limit=limit)
 
     async def graph(self, run_id: str, beside: Beside = at_once) -> FlowGraph | MachineGraph | None:
         """The steps of a flow, or the states of a machine, with where a run is in them.
@@ -132,10 +136,8 @@ class View:
         """
         from outlive.client.graphs import graph_of_run
 
-        async def read_journal() -> list[JournalEntry]:
-            return await self._client.journals.whole(run_id)
-
-        return await graph_of_run(self._client, await self.row(run_id), read_journal, beside)
+        run = await self.row(run_id)
+        return await graph_of_run(self._client, run, lambda: self.portions(run, after=-1), beside)
 
     def flows(self, beside: Beside) -> Flows:
         """The library of flows, where what takes long is done so."""
@@ -149,9 +151,10 @@ class View:
 
     async def origin_of(self, run_id: str) -> str | None:
         """The run that this one was forked from; None if it was not."""
-        for entry in await self._client.journals.whole(run_id):
-            if isinstance(entry.event, RunForked):
-                return entry.event.origin
+        async for portion in self.portions(await self.row(run_id), after=-1):
+            for entry in portion:
+                if isinstance(entry.event, RunForked):
+                    return entry.event.origin
         return None
 
     async def delete(self, run: Run) -> bool:

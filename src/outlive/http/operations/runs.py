@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+from contextlib import aclosing
 from datetime import datetime
 from typing import TypeVar
 
@@ -43,10 +43,8 @@ from outlive.http.wire.runs import (
 from outlive.http.wire.runs import RunsQuery as Query
 
 MISSING = (e.RunNotFoundError,)
-PAGE_BYTES_MAX = 16 * 1024 * 1024
+PAGE_BYTES_MAX = 4 * 1024 * 1024
 """A page of a history has no more bytes of payloads than this, unless it is one event."""
-EVENTS_IN_ONE_GO = 500
-"""Of a page of a history; then other requests have their turn."""
 SEQ_DIGITS_MAX = len(str(SEQ_MAX))
 
 
@@ -174,19 +172,21 @@ async def steps(call: Call, run_id: str, query: StepsQuery) -> StepsView:
 async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
     """The journal of the tree that a run belongs to, event by event, without what is redacted."""
     run = await call.view.row(run_id)
-    found = await call.view.events(run, after=query.after, limit=query.limit + 1)
     items: list[Event] = []
-    size = 0
-    for entry in found[: query.limit]:
-        size += payload_size(entry.event, payload_bytes=query.payload_bytes)
-        if items and size > PAGE_BYTES_MAX:
-            break
-        if len(items) % EVENTS_IN_ONE_GO == EVENTS_IN_ONE_GO - 1:
-            await asyncio.sleep(0)
-        items.append(event_of(entry.position, entry.event, run.root_id, payload_bytes=query.payload_bytes))
+    size, has_more = 0, False
+    async with aclosing(call.view.portions(run, after=query.after, limit=query.limit + 1)) as portions:
+        async for portion in portions:
+            for entry in portion:
+                size += payload_size(entry.event, payload_bytes=query.payload_bytes)
+                has_more = len(items) == query.limit or (bool(items) and size > PAGE_BYTES_MAX)
+                if has_more:
+                    break
+                items.append(event_of(entry.position, entry.event, run.root_id, payload_bytes=query.payload_bytes))
+            if has_more:
+                break
     last = items[-1].seq if items else query.after
     position = Cursor(Position(run.journal, last)).write()
-    return HistoryView(items, last if len(items) < len(found) else None, position)
+    return HistoryView(items, last if has_more else None, position)
 
 
 @operation("runs.payload", "GET", "/runs/{run_id}/history/{seq}/{field}", scope="viewer", reach="run", raises=MISSING)
@@ -194,10 +194,10 @@ async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
     """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large."""
     if seq.isdecimal() and len(seq) <= SEQ_DIGITS_MAX and int(seq) <= SEQ_MAX:
         run = await call.view.row(run_id)
-        for entry in await call.view.events(run, after=int(seq) - 1, limit=1):
-            value = getattr(entry.event, field, None)
-            if entry.position == int(seq) and isinstance(value, Payload) and not isinstance(value.v, UnsetType):
-                return Content(JSON, bytes(value.v))
+        entry = await call.view.event(run, int(seq))
+        value = None if entry is None else getattr(entry.event, field, None)
+        if isinstance(value, Payload) and not isinstance(value.v, UnsetType):
+            return Content(JSON, bytes(value.v))
     wanted = "GET /api/v1/runs/{id}/history lists the events and their fields."
     raise Problem(404, "NotFound", f"event {seq} of this run has no payload {field!r}", wanted)
 

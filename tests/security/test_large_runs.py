@@ -1,0 +1,119 @@
+"""Runs of one tenant with much in them: a request for one takes neither the memory nor the time of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+import outlive
+from outlive._journal.codec import Row
+from outlive.client.shown import EVENTS_AT_ONCE, PORTION_BYTES
+from outlive.http import Api
+from outlive.http.operations.runs import PAGE_BYTES_MAX
+from outlive.testing import TestEngine
+from tests.engine.inside import row_of, store_of
+from tests.flow.conftest import own_flows
+from tests.http.caller import Caller
+
+__all__ = ["own_flows"]
+
+STEPS, STEP_BYTES = 12, PORTION_BYTES // 3
+RUNS = "/api/v1/runs"
+
+
+@outlive.step
+async def large_part(number: int, size: int = STEP_BYTES) -> str:
+    """Much."""
+    return f"{number:02}" * (size // 2)
+
+
+@outlive.workflow
+async def large_runs_whole(steps: int, size: int) -> None:
+    """Has much in its journal."""
+    for number in range(steps):
+        await large_part(number, size)
+
+
+FLOW = "name: large\nsteps:\n" + "".join(
+    f"  s{number}: {{ use: large_part, with: {{ number: {number} }}, must_run: true }}\n" for number in range(STEPS)
+)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "redacted"])
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[TestEngine]:
+    """An engine with runs that have much in them."""
+    async with TestEngine(redact=["password"] if request.param else []) as engine:
+        await engine.start(large_runs_whole, STEPS, STEP_BYTES, id="large")
+        await engine.flows.apply(FLOW)
+        await engine.flows.start("large", id="flow")
+        await engine.settle()
+        yield engine
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["large/history?payload_bytes=0", "large/history?limit=1000", "large/follow?payload_bytes=0", "flow/graph"],
+)
+async def test_what_a_journal_holds_is_read_in_portions(
+    engine: TestEngine, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many events are asked for, and whether their payloads are shown or not: one request for a run with many
+    large results took as much memory as all of them. [S35]"""
+    read = store_of(engine).get_blobs
+    portions = list[int]()
+
+    async def get_blobs(ids: Sequence[str]) -> dict[str, bytes]:
+        found = await read(ids)
+        portions.append(sum(len(data) for data in found.values()))
+        return found
+
+    monkeypatch.setattr(store_of(engine), "get_blobs", get_blobs)
+    answer = await asyncio.wait_for(Caller(Api(engine)).get(f"{RUNS}/{path}"), 20)
+
+    assert answer.status == 200
+    assert max(portions) <= PORTION_BYTES
+    assert sum(portions) >= STEPS * STEP_BYTES
+
+
+async def test_a_page_of_a_history_ends_where_it_has_much(engine: TestEngine) -> None:
+    """And the next one goes on behind it, up to the last event."""
+    await engine.start(large_runs_whole, PAGE_BYTES_MAX // 60_000 + 10, 60_000, id="pages")
+    await engine.settle()
+    api, pages = Caller(Api(engine)), list[list[int]]()
+    after: int | None = -1
+    while after is not None:
+        page = (await api.get(f"{RUNS}/pages/history?limit=1000&after={after}")).data
+        pages.append([event["seq"] for event in page["items"]])
+        after = page["next"]
+
+    events = len(await engine.get("pages").history())
+    assert len(pages) == 2
+    assert [*pages[0], *pages[1]] == list(range(events))
+
+
+async def test_a_long_history_gives_way_to_other_requests(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop turns after each portion, also where all is in the rows of the journal. [S35]"""
+    await engine.start(large_runs_whole, 5 * EVENTS_AT_ONCE, 10, id="many")
+    await engine.settle()
+    store, turns = store_of(engine), 0
+    rows = await store.read_journal((await row_of(engine, "many")).journal)
+
+    async def read_journal(journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:
+        """It answers at once: it is not the store that lets the loop turn."""
+        return [row for row in rows if row[0] > after][:limit]
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(store, "read_journal", read_journal)
+    turning = asyncio.ensure_future(turn())
+    answer = await Caller(Api(engine)).get(f"{RUNS}/many/history?limit=1000")
+    turning.cancel()
+
+    assert len(answer.data["items"]) == len(rows)
+    assert turns >= 5
