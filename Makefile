@@ -72,7 +72,7 @@ slow: $(DEV) ## Run the tests marked slow, and a small sample of mutants.
 mutate: $(DEV) ## Plant MUTANTS=100 one-line defects; the tests must notice 95 % of them. SEED=0 chooses others.
 	.venv/bin/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED) --jobs $(JOBS) $(ARGS)
 
-generate: $(DEV) ## Write what is made from the code: docs/openapi.json and the pages of docs/reference.
+generate: $(DEV) ## Write what is made from the code: docs/openapi.json, the pages of docs/reference and clients/typescript.
 	.venv/bin/python -m tests.http.write_documents
 	.venv/bin/python -m tests.docs.write_reference
 

@@ -154,8 +154,9 @@ def space_of(member: property) -> type | None:
     """The class of a namespace that is a property; None if the property is something else."""
     getter: Any = member.fget
     it = vars(import_module(getter.__module__)).get(source.returned_by(getter))
-    is_ours = isinstance(it, type) and it.__module__.startswith("outlive.client")
-    return it if is_ours and getter.__name__ not in NOT_NAMESPACES and list(members_of(it)) else None
+    if not isinstance(it, type) or not it.__module__.startswith("outlive.client"):
+        return None
+    return it if getter.__name__ not in NOT_NAMESPACES and list(members_of(it)) else None
 
 
 def given_by(it: type) -> Iterator[type]:

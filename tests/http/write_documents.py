@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -10,6 +11,7 @@ from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.operations.document import document_bytes
 
 DOCS = Path(__file__).parents[2] / "docs"
+CLIENT = DOCS.parent / "clients" / "typescript" / "generate.py"
 HEAD = """# Operations of the HTTP API
 
 What each takes and answers is in [openapi.json](../openapi.json), which a server has at `/api/v1/openapi.json` and
@@ -35,3 +37,4 @@ def _row(it: Operation) -> str:
 if __name__ == "__main__":
     (DOCS / "openapi.json").write_bytes(document_bytes())
     (DOCS / "reference" / "operations.md").write_text(table(), "utf-8")
+    runpy.run_path(str(CLIENT), run_name="__main__")
