@@ -104,6 +104,15 @@ async def pay_late() -> L:
     return L.PAID
 
 
+graph_broken = Machine("graph_broken", L, start=L.PAY, exits=[L.PAID])
+
+
+@graph_broken.workflow(L.PAY, to=[L.PAID])
+async def pay_never() -> L:
+    """Fails, and is no step."""
+    raise ValueError("too dear")
+
+
 class C(enum.Enum):
     """Round and round."""
 
@@ -134,6 +143,11 @@ async def end_round() -> C:
     if Rounds.count > 12:
         await outlive.wait_for_signal("out")
     return C.NEXT
+
+
+def note_of(graph: dict[str, Any], name: str) -> str:
+    """What is said of a box."""
+    return next(str(node["note"]) for node in graph["nodes"] if node["id"] == name)
 
 
 def states(graph: dict[str, Any]) -> dict[str, str]:
@@ -259,6 +273,18 @@ async def test_what_a_machine_did_is_shown_as_taken_back(api: Caller, engine: Te
     ended = (await api.get("/api/v1/runs/m-2/graph")).data
 
     assert ("undone", "failed", "pending") == tuple(states(ended)[name] for name in ("BEGIN", "PAY", "DONE"))
+    assert "tests.http.shop.Refusal: closed" == note_of(ended, "PAY")
+
+
+async def test_a_failure_outside_of_steps_is_noted_where_the_machine_stands(api: Caller, engine: TestEngine) -> None:
+    """Only the end of the run tells it."""
+    run = await engine.start(graph_broken, id="m-3")
+    with pytest.raises(outlive.errors.RunFailedError):
+        await run.result()
+
+    ended = (await api.get("/api/v1/runs/m-3/graph")).data
+
+    assert "ValueError: too dear" == note_of(ended, "PAY")
 
 
 async def test_time_in_line_and_before_a_retry_is_not_time_in_a_state(api: Caller, engine: TestEngine) -> None:

@@ -116,6 +116,17 @@ async def test_triggering_respects_the_overlap_policy(world: World) -> None:
         assert ["cancelled", "cancelled", "waiting"] == statuses
 
 
+async def test_a_process_without_a_worker_may_terminate_what_is_open(world: World) -> None:
+    """The worker that has the run gives it up."""
+    async with world.engine(schedules=True) as engine, world.engine(worker=False) as other:
+        await engine.schedules.set("slow", outlive.every(hours=1), tick_slow)
+        first = await other.schedules.trigger("slow")
+        await engine.settle()
+        await other.schedules.trigger("slow", overlap="terminate_previous")
+
+        assert "cancelled" == (await first.info()).status
+
+
 async def test_a_range_is_filled_one_after_the_other(world: World) -> None:
     """Each tick that has no run; none of them twice."""
     async with world.engine(schedules=True) as engine:
