@@ -173,7 +173,7 @@ def test_command_waits_for_a_silent_store_as_long_as_is_configured(tmp_path: Pat
             await engine.start(talked, "o-1", id="run-1")
 
     asyncio.run(start())
-    env = {"OUTLIVE_STORE": url, "OUTLIVE_WORKER_STORE_SECONDS": "0.2"}
+    env = {"OUTLIVE_STORE": url, "OUTLIVE_STORE_SECONDS": "0.2"}
     with closing(apsw.Connection(str(tmp_path / "busy.db"))) as writer:
         writer.execute("BEGIN IMMEDIATE")
         said = CliRunner().invoke(main, ["signal", "run-1", "paid", '{"cents": 40}'], env=env)

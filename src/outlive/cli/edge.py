@@ -279,7 +279,7 @@ async def new_engine(url: str) -> AsyncIterator[Engine]:
 
 def store_seconds() -> float:
     """How long a verb of a command waits for a store that says nothing; to be used behind `redacted`."""
-    seconds: float = settings_with({})["worker.store_seconds"]
+    seconds: float = settings_with({})["store_seconds"]
     return seconds
 
 
