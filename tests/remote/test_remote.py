@@ -23,6 +23,7 @@ from outlive.errors import (
     ResultTimeoutError,
     RunCancelledError,
     RunFailedError,
+    RunFinishedError,
     RunNotFoundError,
     ServerError,
     StaleFlowError,
@@ -68,7 +69,7 @@ async def tell_numbers() -> int:
     """Emits a few, and says how many."""
     for number in range(3):
         outlive.emit("numbers", number)
-    outlive.publish(told=3)
+    outlive.publish(count=3)
     return 3
 
 
@@ -120,6 +121,22 @@ async def test_a_run_is_started_signalled_and_gives_its_own_type(remote: Remote)
     assert (await run.status()) == "succeeded"
     assert await remote.get("parcel-1").result() == {"to": "ann", "grams": 120}
     assert [event.type for event in await run.history()][-1] == "RunSucceeded"
+
+
+async def test_a_program_waits_for_a_status_and_for_what_a_run_shows(remote: Remote) -> None:
+    """As with an engine, and with the same errors."""
+    run = await remote.start(tell_numbers, id="numbers-7")
+    assert (await run.until("succeeded", timeout="30s")).has_ended
+    assert await run.published("count", timeout=30) == 3
+    with pytest.raises(RunFinishedError, match="has not published 'weight'"):
+        await run.published("weight", timeout=30)
+    parcel = await remote.start(send_parcel, "ann", id="parcel-7")
+    assert (await parcel.until("waiting", timeout=30)).waits[0].name == "weigh"
+    with pytest.raises(ResultTimeoutError, match="has not come to succeeded"):
+        await parcel.until("succeeded", timeout=0.05)
+    await parcel.cancel()
+    with pytest.raises(RunFinishedError, match="will not be succeeded any more"):
+        await parcel.until("succeeded", timeout=30)
 
 
 async def test_connection_knows_its_event_loop_while_it_is_open(remote: Remote) -> None:
@@ -362,7 +379,7 @@ async def test_what_a_run_emits_and_shows_is_read_along(remote: Remote) -> None:
     run = await remote.start(tell_numbers, id="numbers-1")
 
     assert [number async for number in run.stream("numbers")] == [0, 1, 2]
-    assert [shown async for shown in run.watch()][-1] == {"told": 3}
+    assert [shown async for shown in run.watch()][-1] == {"count": 3}
     events = [event async for event in run.follow()]
     assert events == await run.history()
     assert [event async for event in run.follow(after=events[1].seq)] == events[2:]

@@ -58,7 +58,8 @@ class Verbs(Protocol):
     async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """See `Engine.signal`."""
 
-    async def ask(self, run_id: str, name: str, body: Any = None, *, key: str | None = None, reply: Any = Any) -> Any:
+    @property
+    def ask(self) -> Callable[..., Coroutine[Any, Any, Any]]:
         """See `Engine.ask`."""
 
     @property

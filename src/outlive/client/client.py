@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from msgspec import UNSET
 
@@ -33,11 +33,13 @@ from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive._values.event import Event, event_of
 from outlive._values.outcome import RunOutcome
+from outlive._values.run import Status
 from outlive.client.access import STORE_WAIT_SECONDS, Access, OwnWorker
 from outlive.client.acting import doing
 from outlive.client.admission import Admission
 from outlive.client.approval import Decider
 from outlive.client.approvals import Approvals
+from outlive.client.arrivals import has_published, has_status, in_time
 from outlive.client.asks import Asks
 from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, TreeFilters, for_each
@@ -364,6 +366,24 @@ class Client:
                 return end.result()
             assert timeout is not None
             raise ResultTimeoutError(run_id, timeout, await self.why(run_id))
+
+    async def until(self, run_id: str, status: str, *, timeout: given.Span | None = None) -> Run:
+        """A run once it has this status. See `RunHandle.until`."""
+        wanted = RunStatus(given.one_of("run.until", "status", status, get_args(Status)))
+        seconds = given.some_seconds("run.until", "timeout", timeout)
+        work = has_status(self.access, self.followers, run_id, wanted, rest=self.new_rest(), settle=self._settle)
+        return await in_time(work, run_id, seconds, what=f"come to {status}", why=lambda: self.why(run_id))
+
+    async def field(self, run_id: str, name: str, *, timeout: given.Span | None = None) -> Any:
+        """One field that a run publishes, once it is there. See `RunHandle.published`."""
+        field = given.text("run.published", "key", name, like="stage")
+        seconds = given.some_seconds("run.published", "timeout", timeout)
+
+        work = has_published(self.streams.published(run_id), field, run_id, status=lambda: self.info(run_id))
+        return await in_time(work, run_id, seconds, what=f"published {field!r}", why=lambda: self.why(run_id))
+
+    async def _settle(self) -> None:
+        """Before a look at a run. A client of tests waits until nothing moves any more without time passing."""
 
     async def _wait(self, end: asyncio.Future[Any], timeout: float | None) -> None:
         """Wait for the end of a run, or for an answer, for at most so many seconds. A client of tests waits in skipped

@@ -91,9 +91,35 @@ class RunHandle(Generic[R]):
         async for event in self._client.follow(self.id, after=after):
             yield event
 
-    async def published(self) -> dict[str, Any]:
-        """What it last showed of itself with `outlive.publish`; empty if nothing."""
-        return await self._client.published(self.id)
+    async def until(self, status: Status, *, timeout: given.Span | None = None) -> Run:
+        """Wait until it has this status, and return it as it is then: `await run.until("waiting", timeout=5)`.
+
+        A status that lasts for a moment only may be missed.
+
+        Raises:
+            RunNotFoundError: no run has this id. RunFinishedError: it has ended otherwise.
+            ResultTimeoutError: it has not come to that within `timeout`.
+        """
+        return run_of(await self._client.until(self.id, status, timeout=timeout))
+
+    @overload
+    async def published(self) -> dict[str, Any]: ...
+    @overload
+    async def published(self, key: str, *, timeout: given.Span | None = None) -> Any: ...
+    async def published(self, key: str | None = None, *, timeout: given.Span | None = None) -> Any:
+        """What it last showed of itself with `outlive.publish`; empty if nothing.
+
+        Args:
+            key: one field of it; waits until it is published.
+            timeout: how long to wait for that field.
+
+        Raises:
+            RunNotFoundError: no run has this id. RunFinishedError: it has ended and never published the field.
+            ResultTimeoutError: it has not published the field within `timeout`.
+        """
+        if key is None:
+            return await self._client.published(self.id)
+        return await self._client.field(self.id, key, timeout=timeout)
 
     @overload
     def stream(self, name: str, *, after: int = 0, redacted: bool = False) -> AsyncIterator[Any]: ...

@@ -176,7 +176,11 @@ class SyncRunHandle(Blocking, Generic[R]):
         why = Verb(RunHandle.why)
         steps = Verb(RunHandle.steps)
         history = Verb(RunHandle.history)
-        published = Verb(RunHandle.published)
+        until = Verb(RunHandle.until)
+
+        def published(self, key: str | None = None, *, timeout: given.Span | None = None) -> Any:
+            """See `RunHandle`."""
+
         export = Verb(RunHandle.export)
 
         def stream(

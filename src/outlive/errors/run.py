@@ -30,11 +30,11 @@ class RunExistsError(OutliveError):
 
 
 class RunFinishedError(OutliveError):
-    """The run has ended; it can take no more messages."""
+    """The run has ended: it takes no more messages, and nothing that was waited for can come."""
 
-    def __init__(self, run_id: str, status: str) -> None:
+    def __init__(self, run_id: str, status: str, advice: str = "and takes no more messages; start a new run") -> None:
         self.run_id, self.status = run_id, status
-        super().__init__(f"run {run_id!r} has ended ({status}) and takes no more messages; start a new run")
+        super().__init__(f"run {run_id!r} has ended ({status}) {advice}")
 
 
 class AskRefusedError(RunFinishedError):
@@ -234,11 +234,11 @@ class NotBegunError(OutliveError):
 
 
 class ResultTimeoutError(OutliveError, TimeoutError):
-    """The run had not ended when the caller's patience had."""
+    """The run had not ended, or done what was waited for, when the caller's patience had."""
 
-    def __init__(self, run_id: str, seconds: float, why: str) -> None:
-        self.run_id, self.seconds, self.why = run_id, seconds, why
-        super().__init__(f"run {run_id} has not ended within {seconds:g} s ({why}); ask again later")
+    def __init__(self, run_id: str, seconds: float, why: str, *, what: str = "ended") -> None:
+        self.run_id, self.seconds, self.why, self.what = run_id, seconds, why, what
+        super().__init__(f"run {run_id} has not {what} within {seconds:g} s ({why}); ask again later")
 
 
 class StandstillError(OutliveError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, get_args, overload
 
 import msgspec
 from msgspec import UNSET
@@ -15,9 +15,10 @@ from outlive._values.approval import ApprovalRequest
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.event import Event
 from outlive._values.run import Run, Status
+from outlive.client.arrivals import in_time
 from outlive.client.finding import Page
 from outlive.client.streams import StreamItem
-from outlive.errors import RunParkedError
+from outlive.errors import RunFinishedError, RunParkedError
 from outlive.http.sse import StreamItemView
 from outlive.remote.following import Message
 from outlive.remote.values import DecideOptions, typed
@@ -70,10 +71,44 @@ class RemoteRun(Generic[R]):
         found: list[Event] = await self._remote.history(self.id)
         return found
 
-    async def published(self) -> dict[str, Any]:
-        """What it last showed of itself with `outlive.publish`."""
-        found: dict[str, Any] = (await self._remote.operate("runs.published", run_id=self.id)).fields
-        return found
+    async def until(self, status: Status, *, timeout: given.Span | None = None) -> Run:
+        """Wait until it has this status, and return it as it is then. See `RunHandle.until`."""
+        wanted = given.one_of("run.until", "status", status, get_args(Status))
+        seconds = given.some_seconds("run.until", "timeout", timeout)
+        return await in_time(self._until(wanted), self.id, seconds, what=f"come to {wanted}", why=self.why)
+
+    async def _until(self, wanted: str) -> Run:
+        run = await self.info()
+        async for message in self._messages():
+            if run.status == wanted or run.has_ended:
+                break
+            if message.name == "run":
+                news = msgspec.convert(message.data, Run)
+                run = news if news.id == self.id else run
+        if run.status != wanted:
+            raise RunFinishedError(self.id, run.status, f"and will not be {wanted} any more")
+        return run
+
+    @overload
+    async def published(self) -> dict[str, Any]: ...
+    @overload
+    async def published(self, key: str, *, timeout: given.Span | None = None) -> Any: ...
+    async def published(self, key: str | None = None, *, timeout: given.Span | None = None) -> Any:
+        """What it last showed of itself with `outlive.publish`, or one field of it. See `RunHandle.published`."""
+        fields: dict[str, Any] = (await self._remote.operate("runs.published", run_id=self.id)).fields
+        if key is None:
+            return fields
+        field = given.text("run.published", "key", key, like="stage")
+        seconds = given.some_seconds("run.published", "timeout", timeout)
+        if field in fields:
+            return fields[field]
+        return await in_time(self._field(field), self.id, seconds, what=f"published {field!r}", why=self.why)
+
+    async def _field(self, name: str) -> Any:
+        async for fields in self.watch():
+            if name in fields:
+                return fields[name]
+        raise RunFinishedError(self.id, await self.status(), f"and has not published {name!r}")
 
     async def follow(self, *, after: int = -1) -> AsyncIterator[Event]:
         """The journal of its tree, event by event, from the first one on and as it grows; ends with the tree.

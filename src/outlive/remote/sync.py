@@ -44,7 +44,11 @@ class SyncRemoteRun(Blocking, Generic[R]):
         why = Verb(RemoteRun.why)
         steps = Verb(RemoteRun.steps)
         history = Verb(RemoteRun.history)
-        published = Verb(RemoteRun.published)
+        until = Verb(RemoteRun.until)
+
+        def published(self, key: str | None = None, *, timeout: given.Span | None = None) -> Any:
+            """See `RemoteRun`."""
+
         signal = Verb(RemoteRun.signal)
         ask = Verb(RemoteRun.ask)
         answer = Verb(RemoteRun.answer)

@@ -62,6 +62,9 @@ class SkippingClient(Client):
 
         return rest
 
+    async def _settle(self) -> None:
+        await self.skipper.rest()
+
     async def result(self, run_id: str, timeout: Span | None = None) -> Any:
         """Wait for the end of a run, while time skips.
 
