@@ -29,6 +29,12 @@ async def large_part(number: int, size: int = STEP_BYTES) -> str:
     return f"{number:02}" * (size // 2)
 
 
+@outlive.step
+async def large_item(number: int) -> str:
+    """Much."""
+    return await large_part(number, PORTION_BYTES)
+
+
 @outlive.workflow
 async def large_runs_whole(steps: int, size: int) -> None:
     """Has much in its journal."""
@@ -52,15 +58,8 @@ async def engine(request: pytest.FixtureRequest) -> AsyncIterator[TestEngine]:
         yield engine
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["large/history?payload_bytes=0", "large/history?limit=1000", "large/follow?payload_bytes=0", "flow/graph"],
-)
-async def test_what_a_journal_holds_is_read_in_portions(
-    engine: TestEngine, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many events are asked for, and whether their payloads are shown or not: one request for a run with many
-    large results took as much memory as all of them. [S35]"""
+def watched(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes of blobs are read at a time from now on."""
     read = store_of(engine).get_blobs
     portions = list[int]()
 
@@ -70,6 +69,19 @@ async def test_what_a_journal_holds_is_read_in_portions(
         return found
 
     monkeypatch.setattr(store_of(engine), "get_blobs", get_blobs)
+    return portions
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["large/history?payload_bytes=0", "large/history?limit=1000", "large/follow?payload_bytes=0", "flow/graph"],
+)
+async def test_what_a_journal_holds_is_read_in_portions(
+    engine: TestEngine, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many events are asked for, and whether their payloads are shown or not: one request for a run with many
+    large results took as much memory as all of them. [S35]"""
+    portions = watched(engine, monkeypatch)
     answer = await asyncio.wait_for(Caller(Api(engine)).get(f"{RUNS}/{path}"), 20)
 
     assert answer.status == 200
@@ -117,3 +129,49 @@ async def test_a_long_history_gives_way_to_other_requests(engine: TestEngine, mo
 
     assert len(answer.data["items"]) == len(rows)
     assert turns >= 5
+
+
+@outlive.workflow
+async def large_runs_deaf() -> None:
+    """Waits for a number, and then for anything."""
+    await outlive.wait_for_signal("any")
+    await outlive.wait_for_signal("go", int)
+
+
+async def test_messages_that_could_not_be_read_are_shown_up_to_a_size(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And none that was read is looked at: a sender of many large ones filled the memory of the server. [S35]"""
+    run = await engine.start(large_runs_deaf, id="deaf")
+    await run.signal("any", "x" * PORTION_BYTES)
+    count = PAGE_BYTES_MAX // PORTION_BYTES + 3
+    for number in range(count):
+        await run.signal("go", f"{number}" + "x" * PORTION_BYTES)
+    await engine.settle()
+    portions = watched(engine, monkeypatch)
+    letters = (await Caller(Api(engine)).get(f"{RUNS}/deaf/dead-letters")).data["items"]
+
+    assert max(portions) < 2 * PORTION_BYTES
+    assert len(portions) == len(letters) == count
+    shown = [it["value"] for it in letters if isinstance(it["value"], str)]
+    assert shown
+    assert sum(map(len, shown)) <= PAGE_BYTES_MAX
+    assert letters[-1]["value"] == {"[large]": PORTION_BYTES + 3}
+    assert [it.value[0] for it in await engine.dead_letters.list("deaf")] == [str(number) for number in range(count)]
+
+
+async def test_a_page_of_items_ends_where_they_hold_much(engine: TestEngine) -> None:
+    """And the next one goes on behind it. [S35]"""
+    count = PAGE_BYTES_MAX // PORTION_BYTES + 3
+    batch = await engine.start_batch(large_item, list(range(count)), id="batch")
+    await batch.results()
+    api, pages = Caller(Api(engine)), list[list[int]]()
+    after: int | None = -1
+    while after is not None:
+        answer = await api.get(f"/api/v1/batches/batch/items?limit=100&after={after}")
+        assert len(answer.body) < PAGE_BYTES_MAX + 2 * PORTION_BYTES
+        pages.append([item["index"] for item in answer.data["items"]])
+        after = answer.data["next"]
+
+    assert len(pages) > 1
+    assert [index for page in pages for index in page] == list(range(count))

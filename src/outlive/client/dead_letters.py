@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
 
 from outlive._journal.event import AnyEvent, ApprovalDecided, MessageSetAside, SignalReceived, SnapshotTaken
-from outlive._journal.value import TAGGED, Stored
-from outlive._model import Payload, Run, child_id
+from outlive._journal.value import TAGGED
+from outlive._model import Payload, child_id
 from outlive._model.instant import instant_of
 from outlive._model.promise import PROMISE
 from outlive._values.dead_letter import DeadLetter
 from outlive.client.access import Access
 from outlive.errors import UnreadableError
-
-Unpack = Callable[[Payload], Stored]
 
 
 class DeadLetters:
@@ -33,39 +31,57 @@ class DeadLetters:
         They block nothing: the run waits for the next signal, or has asked again. Send a right one with `signal`;
         `signal(run_id, it.name, it.value)` sends the same one again, for code that can read it by now.
         """
-        run = await self._access.info(run_id)
-        events = await self._access.events(run)
-        blobs = await self._access.blobs(payloads_set_aside(events))
-        return dead_letters_in(events, run, lambda payload: self._access.packer.unpack(payload, blobs))
+        return [each async for each in read_dead_letters(self._access, run_id)]
 
 
-def dead_letters_in(events: Sequence[AnyEvent], run: Run, unpack: Unpack) -> list[DeadLetter]:
-    """The messages that were set aside in the tree of a run, oldest first; of a child, only its own."""
+async def read_dead_letters(access: Access, run_id: str, *, bytes_max: int | None = None) -> AsyncIterator[DeadLetter]:
+    """The messages that a run and its children could not read, one by one: they may hold more than fits into memory.
+
+    With `bytes_max` their values have no more than that together, and `{"[large]": bytes}` stands in the place of others.
+    """
+    run = await access.info(run_id)
+    events = await access.events(run)
     said = dict(_messages(events))
-    found = [fact for fact in _facts(events) if run.number in (0, fact.run)]
-    return [
-        DeadLetter(
+    left = bytes_max
+    for fact in _facts(events):
+        if run.number not in (0, fact.run):
+            continue
+        value, size = await _value(access, fact.payload or said.get(fact.message))
+        if left is not None and size > left:
+            value = {"[large]": size}
+        elif left is not None:
+            left -= size
+        yield DeadLetter(
             id=fact.message,
             run_id=child_id(run.root_id, fact.run),
             kind=_kind_of(fact),
             name=fact.name,
             reason=fact.reason,
             at=instant_of(fact.at),
-            value=_plain(fact.payload or said.get(fact.message), unpack),
+            value=value,
         )
-        for fact in found
-    ]
+
+
+async def _value(access: Access, payload: Payload | None) -> tuple[Any, int]:
+    """What a message said, and how many bytes that has."""
+    if payload is None:
+        return None, 0
+    blobs = await access.blobs([payload])
+    try:
+        data = access.packer.unpack(payload, blobs)
+    except UnreadableError:
+        return None, 0
+    size = len(bytes(data))
+    try:
+        return TAGGED.decode(data, "a message"), size
+    except UnreadableError:
+        return msgspec.json.decode(data), size  # Of a type that has forms of its own for what TAGGED marks.
 
 
 def _kind_of(fact: MessageSetAside) -> Literal["signal", "decision", "promise"]:
     if fact.name.startswith(f"{PROMISE}/"):
         return "promise"
     return "decision" if fact.approval else "signal"
-
-
-def payloads_set_aside(events: Iterable[AnyEvent]) -> list[Payload]:
-    """What is needed to show them."""
-    return [fact.payload for fact in _facts(events) if fact.payload] + [payload for _, payload in _messages(events)]
 
 
 def _facts(events: Iterable[AnyEvent]) -> Iterator[MessageSetAside]:
@@ -86,16 +102,3 @@ def _messages(events: Iterable[AnyEvent]) -> Iterator[tuple[str, Payload]]:
         elif isinstance(event, SignalReceived | ApprovalDecided):
             yield str(seq), event.payload
         seq += 1
-
-
-def _plain(payload: Payload | None, unpack: Unpack) -> Any:
-    if payload is None:
-        return None
-    try:
-        data = unpack(payload)
-    except UnreadableError:
-        return None
-    try:
-        return TAGGED.decode(data, "a message")
-    except UnreadableError:
-        return msgspec.json.decode(data)  # Of a type that has forms of its own for what TAGGED marks.

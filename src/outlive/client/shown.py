@@ -41,7 +41,7 @@ def portions_of(events: Sequence[AnyEvent]) -> Iterator[slice]:
     """The parts of a journal that are looked at one after the other, with everything they hold."""
     begin = size = 0
     for at, event in enumerate(events):
-        own = sum(_stored_size(payload) for payload in payloads_of(event))
+        own = sum(stored_size(payload) for payload in payloads_of(event))
         if at > begin and (at - begin == EVENTS_AT_ONCE or size + own > PORTION_BYTES):
             yield slice(begin, at)
             begin, size = at, 0
@@ -50,7 +50,8 @@ def portions_of(events: Sequence[AnyEvent]) -> Iterator[slice]:
         yield slice(begin, len(events))
 
 
-def _stored_size(payload: Payload) -> int:
+def stored_size(payload: Payload) -> int:
+    """How many bytes a payload has as it is stored."""
     return payload.size or len(payload.data) or (0 if payload.v is msgspec.UNSET else len(bytes(payload.v)))
 
 

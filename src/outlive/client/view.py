@@ -6,8 +6,8 @@ that cannot be read here, because a codec or its key is missing, says so in its 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import msgspec
 
@@ -17,16 +17,19 @@ from outlive._journal.readable import public_value
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._model.bounds import Bounds
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult
+from outlive._values.dead_letter import DeadLetter
 from outlive._values.run import Run as ShownRun
 from outlive._values.run import run_of
 from outlive.client.batch import Reader
 from outlive.client.batches import BatchStarter
 from outlive.client.beside import Beside, at_once
+from outlive.client.dead_letters import read_dead_letters
 from outlive.client.finding import Filters, Order, Page
 from outlive.client.following import JournalEntry
 from outlive.client.news import News, NewsReader, Position
 from outlive.client.open_runs import OpenRuns
 from outlive.client.request_plans import RequestPlans
+from outlive.client.shown import stored_size
 from outlive.client.streams import StreamItem
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError, UnserialisableError
 
@@ -38,6 +41,13 @@ if TYPE_CHECKING:
 
 TREE_RUNS_MAX = 10_000
 """How many runs of one tree are listed."""
+
+
+class ItemsShown(NamedTuple):
+    """A page of the items of a batch: the place of each, its result as JSON, its failure."""
+
+    items: list[tuple[int, Any, Failure | None]]
+    has_more: bool
 
 
 class View:
@@ -161,6 +171,10 @@ class View:
         """Delete a root run that has ended, with its tree, for good; False if an open run needs it."""
         return await self._client.purge_one(run)
 
+    def dead_letters(self, run_id: str, *, bytes_max: int) -> AsyncIterator[DeadLetter]:
+        """Messages that a run could not read. See `read_dead_letters`."""
+        return read_dead_letters(self._access, run_id, bytes_max=bytes_max)
+
     # -- Following -------------------------------------------------------------------------------------------
 
     def follow(self, run_id: str, position: Position, *, look_seconds: float) -> AsyncGenerator[News, None]:
@@ -222,15 +236,18 @@ class View:
         run = await self.row(batch_id)
         return run, await Reader(self._client).plan_of(run)
 
-    async def items(self, batch_id: str, *, after: int, limit: int) -> list[tuple[int, Any, Failure | None]]:
-        """Items of a batch that have ended, behind a place: place, result as JSON, failure."""
+    async def items(self, batch_id: str, *, after: int, limit: int, bytes_max: int) -> ItemsShown:
+        """At most `limit` items of a batch that have ended, behind a place, whose results have at most `bytes_max`, or
+        one that has more."""
         _, plan = await self.plan_of(batch_id)
-        page = await Reader(self._client).page(batch_id, plan, after=after, limit=limit)
+        found = await Reader(self._client).page(batch_id, plan, after=after, limit=limit)
+        page = _within(found, bytes_max)
         failed_in = {it.index: plan.chunk_of(it.index) for it in page if it.failure is not None}
         secrets = {
             chunk: await self._client.shown.secrets_of(chunk_id(batch_id, chunk)) for chunk in set(failed_in.values())
         }
-        return [await self._item(it, secrets.get(failed_in.get(it.index, 0))) for it in page]
+        items = [await self._item(it, secrets.get(failed_in.get(it.index, 0))) for it in page]
+        return ItemsShown(items, has_more=len(page) < len(found) or len(found) == limit)
 
     async def items_as_they_finish(
         self, batch_id: str, *, after: int
@@ -287,3 +304,13 @@ class View:
     async def failure(self, run_id: str, failure: Failure) -> Failure:
         """A failure in the journal of a run, without what is redacted there."""
         return self._client.shown.failure(failure, await self._client.shown.secrets_of(run_id))
+
+
+def _within(items: list[ItemResult], bytes_max: int) -> list[ItemResult]:
+    """The first of them, as many as have so many bytes together; one in any case."""
+    size = 0
+    for count, item in enumerate(items):
+        size += 0 if item.result is None else stored_size(item.result)
+        if count and size > bytes_max:
+            return items[:count]
+    return items

@@ -14,7 +14,7 @@ from outlive._values.failure import Failure, failure_of
 from outlive._values.run import Status
 from outlive.client.placing import wanted_place
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
-from outlive.http.operations.runs import check_id, check_workflow, made_id, narrowed_tags, why_of
+from outlive.http.operations.runs import PAGE_BYTES_MAX, check_id, check_workflow, made_id, narrowed_tags, why_of
 from outlive.http.sse import ITEMS, follow_items, read_cursor
 from outlive.http.wire.page import Instant, Json, Limit, Name, RunId, Seq, tags_of
 from outlive.http.wire.runs import Started, StreamQuery
@@ -157,10 +157,14 @@ async def get_batch(call: Call, batch_id: str) -> BatchInfo:
 
 @operation("batches.items", "GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
 async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
-    """Items of a batch that have ended, in the order of their rows; those under way are not in it yet."""
-    items = [_item(*found) for found in await call.view.items(batch_id, after=query.after, limit=query.limit)]
+    """Items of a batch that have ended, in the order of their rows; those under way are not in it yet.
+
+    A page has fewer than were asked for where they are large, and `next` says whether there are more.
+    """
+    page = await call.view.items(batch_id, after=query.after, limit=query.limit, bytes_max=PAGE_BYTES_MAX)
+    items = [_item(*found) for found in page.items]
     shown = [it for it in items if query.status in (None, it.status)]
-    return ItemsPage(shown, items[-1].index if len(items) == query.limit else None)
+    return ItemsPage(shown, items[-1].index if page.has_more else None)
 
 
 @operation(

@@ -44,7 +44,7 @@ from outlive.http.wire.runs import RunsQuery as Query
 
 MISSING = (e.RunNotFoundError,)
 PAGE_BYTES_MAX = 4 * 1024 * 1024
-"""A page of a history has no more bytes of payloads than this, unless it is one event."""
+"""A page has no more bytes of payloads than this, unless it is one event, or one item of a batch."""
 SEQ_DIGITS_MAX = len(str(SEQ_MAX))
 
 
@@ -241,9 +241,13 @@ async def published(call: Call, run_id: str) -> PublishedView:
 
 @operation("dead_letters.list", "GET", "/runs/{run_id}/dead-letters", scope="viewer", reach="run", raises=MISSING)
 async def list_dead_letters(call: Call, run_id: str) -> DeadLettersList:
-    """Messages that the code of a run, and of its children, could not read, oldest first."""
-    found = await call.engine.dead_letters.list(run_id)
-    return DeadLettersList([structs.replace(it, value=call.view.field(it.name, it.value)) for it in found])
+    """Messages that the code of a run, and of its children, could not read, oldest first.
+
+    Values that are too large to be shown together are left out, and `{"[large]": bytes}` says so in their place; the
+    history has them.
+    """
+    found = call.view.dead_letters(run_id, bytes_max=PAGE_BYTES_MAX)
+    return DeadLettersList([structs.replace(it, value=call.view.field(it.name, it.value)) async for it in found])
 
 
 # -- What many operations need ----------------------------------------------------------------------------------
