@@ -15,6 +15,7 @@ from outlive.dashboard import pages
 from outlive.dashboard.files import SHARED, imports_in, thin
 from outlive.http import Principal
 from outlive.http.app import Api
+from outlive.http.operation import OPERATIONS
 from outlive.http.principal import FixedKeys
 from outlive.testing import TestEngine
 from tests.http import shop
@@ -107,6 +108,34 @@ async def test_one_learns_what_one_may_do(app: Api) -> None:
     assert ["api_order"] == bob["workflows"]
     assert "runs.cancel" in bob["operations"]
     assert "workers.list" not in bob["operations"]
+
+
+def test_buttons_and_requests_name_operations_that_there_are() -> None:
+    """A button whose operation was renamed is hidden from everybody; a request to an old address is not found."""
+    scripts = {path.name: path.read_text("utf-8") for path in STATIC.rglob("*.js")}
+    namespaces = "|".join({it.namespace for it in OPERATIONS.values()})
+    named = {name for text in scripts.values() for name in re.findall(rf"'((?:{namespaces})\.[a-z_]+)'", text)}
+    asked = {it for text in scripts.values() for it in re.findall(r"\bcan\('([^']*)'\)", text)}
+    addresses = [
+        (method, re.sub(r"\$\{[^}]*\}", "{}", path).partition("?")[0])
+        for text in scripts.values()
+        for method, path in re.findall(r"\b(get|post|put|del)\((?:at)?[`']((?:/[^`'$]*|\$\{[^}]*\})+)[`']", text)
+    ]
+
+    assert (len(named) > 20, len(addresses) > 20) == (True, True)
+    assert [] == sorted((named | asked) - OPERATIONS.keys())
+    assert [] == [it for it in addresses if not is_served(*it)]
+
+
+def is_served(method: str, address: str) -> bool:
+    """Whether an operation has this method and address; `{}` stands for any part."""
+    parts = f"/api/v1{address}".split("/")
+    return any(
+        it.method == {"del": "DELETE"}.get(method, method.upper())
+        and len(parts) == len(own := it.path.split("/"))
+        and all(here == there or "{" in here + there for here, there in zip(parts, own, strict=True))
+        for it in OPERATIONS.values()
+    )
 
 
 def loaded_by(*first: str) -> set[str]:

@@ -53,7 +53,7 @@ export function Decide({ it, next }) {
     error.value = null;
     const body = { form: verb === 'approve' ? form.value : null, comment: comment.value, request: it.id, ...(mayName && { by: by.value }) };
     try {
-      const made = await post(at`/runs/${it.run_id}/approvals/${it.name}/` + verb, body);
+      const made = await post(at`/runs/${it.run_id}/approvals/${it.name}/${verb}`, body);
       say(made.is_first ? `${made.approved ? 'Approved' : 'Rejected'}: ${it.title || it.name}` : `${made.by} was first: it is ${made.approved ? 'approved' : 'rejected'}.`, made.is_first ? 'ok' : 'fail');
       next();
     } catch (refused) { error.value = refused; }

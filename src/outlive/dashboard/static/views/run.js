@@ -8,7 +8,7 @@ import { useCommands } from '../palette.js';
 import { Later } from '../parts/later.js';
 import { Copy, figure, Head, Problem, RunLink, Status } from '../parts/shown.js';
 import { Length, now, relative, exact, Time } from '../parts/time.js';
-import { LABELS, offered } from './run/offered.js';
+import { LABELS, mayAct, offered } from './run/offered.js';
 import { Below, TABS } from './run/below.js';
 import { Detail } from './run/detail.js';
 import { useRun } from './run/following.js';
@@ -42,7 +42,7 @@ function Page({ followed, run, id, action }) {
   const end = timeline.spanOf(run.number)[1] ?? (run.finished_at ? timeline.lastAt : Math.max(known, timeline.lastAt ?? 0));
   useKeys({
     Escape: ['choose nothing', () => setQuery({ at: undefined, event: undefined })],
-    ...(moves.act && mayAct(moves.act.name) && { a: [`do what would move it: ${moves.act.label.replace('…', '').toLowerCase()}`, () => move(moves.act, act)] }),
+    ...(moves.act && mayMove(moves.act.name) && { a: [`do what would move it: ${moves.act.label.replace('…', '').toLowerCase()}`, () => move(moves.act, act)] }),
     ...Object.fromEntries(TABS.map(([name, label], index) => [String(index + 1), [label.toLowerCase(), () => setQuery({ tab: name })]])),
   });
   useCommands(acts.map((name) => ({ name: LABELS[name], act: () => act(name) })));
@@ -94,7 +94,7 @@ function Facts({ run, timeline, events }) {
   return html`<dl class="facts">${facts.filter(Boolean).map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-const mayAct = (name) => name === 'open' || can(name);
+const mayMove = (name) => name === 'open' || mayAct(name);
 
 function move(wanted, act) {
   if (wanted.name === 'open') go(at`/runs/${wanted.of}`);
@@ -110,8 +110,8 @@ function Standing({ it, act, choose }) {
   });
   return html`<section class=${`panel why ${it.kind}-edge`} aria-label="what it waits for">
     <p>${said(it.text)}${it.next.length > 0 && html`<small>${said(it.next)}</small>`}</p>
-    ${it.act?.also && mayAct(it.act.also.name) && html`<button onClick=${() => move(it.act.also, act)}>${it.act.also.label}</button>`}
-    ${it.act && mayAct(it.act.name) && html`<button class="do" onClick=${() => move(it.act, act)}>${it.act.label}</button>`}
+    ${it.act?.also && mayMove(it.act.also.name) && html`<button onClick=${() => move(it.act.also, act)}>${it.act.also.label}</button>`}
+    ${it.act && mayMove(it.act.name) && html`<button class="do" onClick=${() => move(it.act, act)}>${it.act.label}</button>`}
   </section>`;
 }
 
