@@ -208,6 +208,60 @@ async def test_listener_listens_again_after_a_cut(proxy: Proxy, far: PostgresSto
     await in_time(rung.wait())
 
 
+async def test_idle_listener_goes_on_hearing(
+    store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks now and then whether its connection is there. A deaf one is seen by delays alone: all polls."""
+    monkeypatch.setattr(listen, "PING_SECONDS", 0.001)
+    asked, rung = asyncio.Semaphore(0), asyncio.Event()
+
+    async def connect_and_count(*args: Any, **options: Any) -> Any:
+        connection: Any = await connect(*args, **options)
+        execute = connection.execute
+
+        async def execute_and_count(statement: str, *values: Any, **options: Any) -> str:
+            status: str = await execute(statement, *values, **options)
+            asked.release()
+            return status
+
+        connection.execute = execute_and_count
+        return connection
+
+    monkeypatch.setattr(listen, "connect", connect_and_count)
+    store.watch(lambda _: rung.set())
+    await in_time(rung.wait())
+    for _ in range(3):
+        await in_time(asked.acquire())
+    rung.clear()
+
+    await other.commit([new_tree(other, "run-1")])
+
+    await in_time(rung.wait())
+
+
+async def test_listener_listens_again_after_a_defect(
+    store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the driver, for example: it is logged, and nothing is deaf for good."""
+    defects = iter([RuntimeError("a defect")])
+
+    async def connect_in_the_end(*args: Any, **options: Any) -> Any:
+        for defect in defects:
+            raise defect
+        return await connect(*args, **options)
+
+    monkeypatch.setattr(listen, "connect", connect_in_the_end)
+    rung = asyncio.Event()
+    store.watch(lambda _: rung.set())
+    await in_time(rung.wait())
+    rung.clear()
+
+    await other.commit([new_tree(other, "run-1")])
+
+    await in_time(rung.wait())
+    assert "a defect" in caplog.text
+
+
 async def test_listener_notices_that_the_server_does_not_answer(
     proxy: Proxy, far: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from outlive._store.postgres.query import statements
 from outlive._store.postgres.rows import from_text
 from outlive._tasks import own_task
 from outlive.errors import StoreError
+from outlive.telemetry import log
 
 PING_SECONDS = 30.0
 """How often a silent connection is asked whether it is still there."""
@@ -89,6 +90,9 @@ class Listener:
                 pause = BACKOFF_FIRST_SECONDS
             except (StoreError, *ERRORS):
                 pause = min(PAUSE_MAX_SECONDS, pause * 2)
+            except Exception:  # Without this, one defect of a driver would leave the process deaf for good.
+                log.exception("listening to the database failed; it begins again in a while")
+                pause = min(PAUSE_MAX_SECONDS, pause * 2)
             await asyncio.sleep(pause)
 
     async def _listen(self) -> None:
@@ -123,6 +127,7 @@ async def _until_lost(connection: Connection, lost: asyncio.Event) -> None:
         while not lost.is_set():
             await asyncio.wait([end], timeout=PING_SECONDS)
             if not lost.is_set():
-                await connection.execute("", timeout=CONNECT_SECONDS)
+                # Not an empty statement: asyncpg 0.32 raises AttributeError for the answer to one.
+                await connection.execute("SELECT", timeout=CONNECT_SECONDS)
     finally:
         end.cancel()
