@@ -67,7 +67,7 @@ async def test_every_route_asks_for_its_scope(engine: TestEngine, name: str) -> 
     assert [is_open, False, is_open] == [each.status != 401 for each in (*without, wrong)]
     assert {scope: may(scope, it.scope) for scope in SCOPES} == {s: each.status != 403 for s, each in allowed.items()}
     limited = await Caller(app, key=LIMITED).send(it.method, path_of(it), headers=ODD)
-    is_refused = limited.status == 403 and "is for more than limited may use" in limited.data["detail"]
+    is_refused = limited.status == 403 and "limited may use: some workflows only" in limited.data["detail"]
     assert (it.reach not in WITHIN_WORKFLOWS and not is_open) is is_refused
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from outlive.testing.etcd import find_etcd
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.trial import Copy, Fate, Notes, record, recorded_rooms
+from tests.mutation.trial import SECOND_LOOK_SECONDS_MAX, Copy, Fate, Notes, record, recorded_rooms
 
 ROOT = Path(__file__).parents[2]
 _OF_WORKERS = "engine store sqlite postgres lease limits machine checkpoints fsck replay testing services"
@@ -93,6 +93,10 @@ def report(chosen: dict[str, list[Mutant]], notes: Notes) -> int:
             for number, mutant in enumerate(mutants, 1):
                 tests = notes.tests_of(ROOT, mutant)
                 fate = copy.try_mutant(mutant, tests, seconds=notes.seconds_of(tests))
+                if fate is Fate.SURVIVED:
+                    more = notes.tests_of(ROOT, mutant, seconds_max=SECOND_LOOK_SECONDS_MAX)
+                    if tests := [test for test in more if test not in tests]:
+                        fate = copy.try_mutant(mutant, tests, seconds=notes.seconds_of(tests))
                 fates[room][fate] += 1
                 say(f"{number:4} {fate.value:12} {len(tests):4} tests  {mutant}")
     say("")

@@ -125,15 +125,15 @@ def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -
         assert notes.tests_of(tmp_path, mutant) == ["quick", "slow"]
 
 
-def test_module_that_runs_the_line_while_it_is_imported_is_tried_if_no_test_runs_it(tmp_path: Path) -> None:
-    """As a whole; its tests are what it defines there."""
+def test_module_that_runs_the_line_while_it_is_imported_is_tried_behind_the_tests(tmp_path: Path) -> None:
+    """As a whole; its tests are what it defines there, or use what was made then."""
     tests = [("tests/test_flow.py", 0.0), ("tests/test_flow.py::test_a", 2.0), ("tests/test_other.py::test_b", 1.0)]
     (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": {"x.py": {"1": [0], "2": [0, 2]}}}))
     notes = Notes(tmp_path)
 
     assert [notes.tests_of(ROOT, Mutant(str(PACKAGE / "x.py"), line, "", "", "")) for line in (1, 2)] == [
         ["tests/test_flow.py"],
-        ["tests/test_other.py::test_b"],
+        ["tests/test_other.py::test_b", "tests/test_flow.py"],
     ]
     assert notes.seconds_of(["tests/test_flow.py"]) == 2.0
 

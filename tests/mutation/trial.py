@@ -22,6 +22,8 @@ from tests.mutation.mutants import Mutant
 PACKAGE = Path("src") / "outlive"
 TESTS_SECONDS_MAX = 40.0
 """Tests are chosen for a mutant, the quickest first, until they have taken so long without it."""
+SECOND_LOOK_SECONDS_MAX = 300.0
+"""How much more of them is tried with a mutant that has survived these: a line may have a thousand tests."""
 START_SECONDS = 60.0
 """What a run of tests may take besides: Python, pytest, a server."""
 SLOWNESS = 4
@@ -66,8 +68,9 @@ class Notes:
                 for line, numbers in lines.items():
                     self._lines[source, int(line)] |= {names[number] for number in numbers}
 
-    def tests_of(self, root: Path, mutant: Mutant) -> list[str]:
-        """The tests that run the changed line, the quickest first."""
+    def tests_of(self, root: Path, mutant: Mutant, *, seconds_max: float = TESTS_SECONDS_MAX) -> list[str]:
+        """The tests that run the changed line, the quickest first; then whole modules that run it while they are
+        imported, as what is made once is seen by other tests than the first that asks for it."""
         tests: set[str] = set()
         for file, line in self._places(root, mutant):
             tests |= self._lines.get((file, line), set())
@@ -76,12 +79,10 @@ class Notes:
             file = str(Path(mutant.file).relative_to(PACKAGE))
             uses = set(_naming(root / PACKAGE, root / mutant.file, found["what"])) - {(file, mutant.line)}
             tests = tests & {test for place in uses for test in self._lines.get(place, set())} or tests
-        # A module that runs the line while it is imported is tried as a whole, if no test runs it.
-        tests = {test for test in tests if "::" in test} or tests
         tests = tests or {test for test in self._seconds if "::" in test and test.startswith(_starters(mutant))}
         chosen: list[str] = []
-        left = TESTS_SECONDS_MAX
-        for test in sorted(tests, key=lambda test: (self._seconds[test], test)):
+        left = seconds_max
+        for test in sorted(tests, key=lambda test: ("::" not in test, self._seconds[test], test)):
             left -= self._seconds[test]
             if left < 0 and chosen:
                 break
