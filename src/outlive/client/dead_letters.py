@@ -37,7 +37,7 @@ class DeadLetters:
 async def read_dead_letters(access: Access, run_id: str, *, bytes_max: int | None = None) -> AsyncIterator[DeadLetter]:
     """The messages that a run and its children could not read, one by one: they may hold more than fits into memory.
 
-    With `bytes_max` their values have no more than that together, and `{"[large]": bytes}` stands in the place of others.
+    With `bytes_max` their values have no more than that together. `{"[large]": bytes}` stands in the place of others.
     """
     run = await access.info(run_id)
     events = await access.events(run)
