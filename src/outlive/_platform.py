@@ -33,6 +33,9 @@ _PR_SET_PDEATHSIG = 1
 FOLDER_BYTES_MAX = 72
 """How long the path of a folder with sockets may be: with their names, it must fit into 104 bytes (macOS)."""
 
+NAME_CHARACTERS_MAX = 50
+"""How much of the name of a file is in that of its draft, which must not be too long."""
+
 HAS_BYTE_LOCKS = _SET is not None and _GET is not None
 """Whether a byte of a file can be locked by a descriptor (Linux), and not only by a process."""
 
@@ -65,6 +68,25 @@ def is_own_folder(path: str | os.PathLike[str]) -> bool:
 def open_private(path: str | os.PathLike[str]) -> BinaryIO:
     """A file to write, emptied if it is there; a new one is its owner's alone, whatever the umask is."""
     return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def write_private(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a whole file for its owner alone. It takes the name of a file, or of a link to one, that is there: others
+    may have put that there. What is no file, such as a pipe, is written to."""
+    place = Path(path)
+    if place.exists() and not place.is_file():
+        with open_private(place) as opened:
+            opened.write(data)
+        return
+    part = place.with_name(f".{place.name[:NAME_CHARACTERS_MAX]}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as opened:
+            opened.write(data)
+        part.replace(place)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def fsync_folder(folder: Path) -> None:

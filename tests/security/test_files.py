@@ -69,6 +69,53 @@ def test_files_that_commands_write_are_their_owners(tmp_path: Path) -> None:
     assert {} == modes(tmp_path)
 
 
+def test_an_export_writes_to_no_file_of_others(tmp_path: Path) -> None:
+    """Its name is the id of a run, which others know. In a folder that they may write to they put a link there, to a
+    file that would be overwritten, or a file of theirs, which they would read. [S28]"""
+    url, folder = f"sqlite:{tmp_path / 'runs.db'}", tmp_path / "many"
+    folder.mkdir()
+    precious = tmp_path / "precious"
+    with outlive.Engine(url).sync as engine:
+        for name in ("linked", "planted", "run-1"):
+            engine.start(filed, 1, id=name).result()
+
+        def plant() -> None:
+            precious.write_text("mine")
+            for name in ("linked", "planted"):
+                (folder / f"{name}.jsonl").unlink(missing_ok=True)
+            (folder / "linked.jsonl").symlink_to(precious)
+            (folder / "planted.jsonl").touch(0o666)
+            (folder / "planted.jsonl").chmod(0o666)
+
+        def look() -> None:
+            assert precious.read_text() == "mine"
+            assert all((folder / f"{name}.jsonl").read_text().startswith("{") for name in ("linked", "planted"))
+            assert modes(folder) == {}
+
+        plant()
+        result = CliRunner().invoke(
+            main, ["runs", "export", "linked", "planted", "--dir", str(folder)], env={"OUTLIVE_STORE": url}
+        )
+        assert result.exit_code == 0, result.output
+        look()
+        plant()
+        for name in ("linked", "planted"):
+            engine.get(name).export(folder / f"{name}.jsonl")
+        look()
+
+
+def test_an_export_may_go_into_a_pipe(tmp_path: Path) -> None:
+    """Or to standard output by its name: what is no file is written to as it is."""
+    url, pipe = f"sqlite:{tmp_path / 'runs.db'}", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with outlive.Engine(url).sync as engine:
+        engine.start(filed, 1, id="run-1").result()
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        engine.get("run-1").export(pipe)
+        assert os.read(reader, 100).startswith(b'{"outlive":"history"')
+        os.close(reader)
+
+
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_hostile_file_is_an_error_and_no_crash(tmp_path: Path, seed: int) -> None:
     """A database whose pages were changed by an attacker: refused, or read without harm. [S22]"""

@@ -108,10 +108,9 @@ def _file_name(run_id: str) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    from outlive._platform import open_private
+    from outlive._platform import write_private
 
-    with open_private(file) as opened:
-        opened.write(text.encode())
+    write_private(file, text.encode())
 
 
 @click.command("import")

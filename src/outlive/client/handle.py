@@ -11,7 +11,7 @@ from msgspec import UNSET
 from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.under_way import StepUnderWay
-from outlive._platform import open_private
+from outlive._platform import write_private
 from outlive._values.approval import ApprovalRequest
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.event import Event
@@ -167,7 +167,7 @@ class RunHandle(Generic[R]):
 
     async def export(self, path: str | os.PathLike[str]) -> None:
         """Write the journal of its tree into a file, for `outlive.testing.replay`."""
-        _write(path, await self._client.export(self.id))
+        write_private(path, (await self._client.export(self.id)).encode())
 
     async def signal(self, name: str, payload: Any = None, *, key: str | None = None) -> None:
         """Send it a signal; it is durable when this returns."""
@@ -231,8 +231,3 @@ class RunHandle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<run {self.id}>"
-
-
-def _write(path: str | os.PathLike[str], text: str) -> None:
-    with open_private(path) as file:
-        file.write(text.encode())
