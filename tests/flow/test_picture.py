@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -45,6 +46,20 @@ def test_graph_says_order_depth_and_need() -> None:
     assert {"one": 0, "maybe": 1, "ready": 1, "last": 2, "idle": 0} == {id: node.depth for id, node in nodes.items()}
     assert ("maybe", "ready") == nodes["last"].needs
     assert (True, False) == (nodes["maybe"].is_conditional, nodes["idle"].is_needed)
+
+
+def test_a_flowchart_has_a_box_for_each_step_and_an_arrow_for_each_need() -> None:
+    """A step with a condition has another shape, and one that nothing needs another line."""
+    nodes = nodes_of(Plan(flow.parse(TEXT).document))
+    text = mermaid(nodes)
+
+    boxes = re.findall(r"^    (s\d)(\W+)([a-z]+)<br/><small>([\w#;]+)</small>", text, flags=re.MULTILINE)
+    names = {place: name for place, _, name, _ in boxes}
+    arrows = {(names[start], names[end]) for start, end in re.findall(r"(s\d) --> (s\d)", text)}
+    assert {node.id: node.use.replace(".", "#46;") for node in nodes} == {name: use for _, _, name, use in boxes}
+    assert ["maybe"] == [name for _, opening, name, _ in boxes if opening == '{{"']
+    assert {(other, node.id) for node in nodes for other in node.needs} == arrows
+    assert ["idle"] == [names[place] for place in re.findall(r"style (s\d) stroke-dasharray", text)]
 
 
 def test_pictures_are_only_text() -> None:

@@ -169,6 +169,7 @@ async def test_a_missing_secret_says_where_it_is_looked_for(monkeypatch: pytest.
         ({"output": "${{ vars.token }}"}, "is a secret, and this value is stored"),
         ({"if": "${{ vars.token != null }}"}, "is a secret, and this value is stored"),
         ({"with": {"url": "${{ upperAscii(vars.token) }}"}}, "no expression can compute with it"),
+        ({"on_error": {"use_default": "${{ vars.token }}"}}, "is a secret, and this value is stored"),
         ({"use": "log", "with": {"message": "${{ vars.token }}"}}, "is a secret, and this value is stored"),
         ({"use": "map", "with": {"items": "${{ [vars.token] }}", "use": "noop"}}, "is a secret, and this"),
         ({"use": "map", "with": {"items": [1], "use": "log", "with": {"message": "${{ vars.token }}"}}}, "is a secret"),
