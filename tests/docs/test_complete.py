@@ -76,7 +76,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
 @cache
 def files_of_ours() -> list[str]:
     """What a page can name: read from the disk once for all pages."""
-    folders = [ROOT / folder for folder in ("src/outlive", "proof", "bench", "tests")]
+    folders = [ROOT / folder for folder in ("src/outlive", "proof", "bench", "tests", "clients")]
     return [path.as_posix() for folder in folders for kind in ("py", "sql") for path in folder.rglob(f"*.{kind}")]
 
 

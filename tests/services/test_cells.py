@@ -92,6 +92,20 @@ async def test_cells_that_say_nothing_any_more_are_removed() -> None:
         await (await engine.start(refused_again)).result()
 
 
+async def test_tokens_that_have_expired_are_removed() -> None:
+    """One that is valid stays."""
+    async with TestEngine(retention=[KEEP]) as engine:
+        await engine.start(asked, id="asked")
+        await engine.settle()
+        tokens = engine.view.run_tokens
+        await tokens.create("asked", stream="", seconds=3_600, by="ann", key="")
+        valid = await tokens.create("asked", stream="", seconds=10 * 86_400, by="ann", key="")
+        await walk(engine, days=3)
+
+        assert len([name for name in await cells(engine) if name.startswith("outlive.token/")]) == 1
+        assert await tokens.find(valid.token) is not None
+
+
 async def test_links_that_have_expired_are_removed() -> None:
     """They are refused before and after; one that is valid decides."""
     async with TestEngine(retention=[KEEP]) as engine:

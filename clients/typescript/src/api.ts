@@ -320,6 +320,13 @@ export interface CreateLink {
   request?: string | null;
 }
 
+/** A token to be made. */
+export interface CreateToken {
+  /** The only stream that it is for; null for everything that happens to the run. */
+  stream?: string | null;
+  expires_seconds?: number;
+}
+
 /** A message that the code of a run could not read. It blocks nothing: the run waits for the next one. */
 export interface DeadLetter {
   /** Where it is in the journal; tells the messages of one tree apart. */
@@ -706,6 +713,14 @@ export interface NewLink {
   has_form: boolean;
   /** Where the HTTP API takes it, below the address of a server. */
   path: string;
+}
+
+/** A token that was just made. It is here and nowhere else. */
+export interface NewRunToken {
+  /** What is sent as `Authorization: Bearer ...`. */
+  token: string;
+  run_id: string;
+  expires_at: string;
 }
 
 /** The ask is durable and has no answer yet: `GET /runs/{id}/asks/{name}/{key}` waits for it. */
@@ -1979,6 +1994,8 @@ export class BatchesOperations {
   /**
    * Items of a batch that have ended, in the order of their rows; those under way are not in it yet.
    *
+   * A page has fewer than were asked for where they are large, and `next` says whether there are more.
+   *
    * Needs the scope `viewer`.
    */
   items(batchId: string, query?: BatchesItemsQuery, options?: RequestOptions): Promise<ItemsPage> {
@@ -2123,6 +2140,9 @@ export class DeadLettersOperations {
 
   /**
    * Messages that the code of a run, and of its children, could not read, oldest first.
+   *
+   * Values that are too large to be shown together are left out, and `{"[large]": bytes}` says so in their place; the
+   * history has them.
    *
    * Needs the scope `viewer`.
    */
@@ -2621,6 +2641,19 @@ export class RunsOperations {
    */
   count(query?: RunsCountQuery, options?: RequestOptions): Promise<Count> {
     return this.#to.json("GET", `/api/v1/runs/count`, { query, options });
+  }
+
+  /**
+   * Make a token that a browser may hold: it follows this run for some minutes, and can do nothing else.
+   *
+   * It is for `runs.follow`, `runs.streams` and `runs.follow_stream` of this run, or for one stream of it alone. When it
+   * has expired, when the key that it was made with is revoked, and when another run takes the id, it is refused, and
+   * what is followed with it ends. Send it as `Authorization: Bearer ...`, never in an address.
+   *
+   * Needs the scope `viewer`.
+   */
+  createToken(runId: string, body?: CreateToken, options?: RequestOptions): Promise<NewRunToken> {
+    return this.#to.json("POST", `/api/v1/runs/${encodeURIComponent(runId)}/tokens`, { body, options });
   }
 
   /**

@@ -40,6 +40,8 @@ KEY_CELLS = "outlive.key/"
 """Cells of API keys, by their ids; see `client.keys`."""
 LINK_CELLS = "outlive.link/"
 """Cells of links to decide, by their ids; see `client.decision_links`."""
+TOKEN_CELLS = "outlive.token/"
+"""Cells of tokens for one run, by their ids; see `client.run_tokens`."""
 _CELLS = {
     PAUSES_CELL: "pause",
     "outlive.flows": "flow.change",
@@ -49,7 +51,12 @@ _CELLS = {
 }
 """Cells that people change, and what it is called unless `doing` says it. What others hold, workers wrote for
 themselves."""
-_FAMILIES = {QUEUE_CELLS: "queue.change", KEY_CELLS: "key.change", LINK_CELLS: "link.change"}
+_FAMILIES = {
+    QUEUE_CELLS: "queue.change",
+    KEY_CELLS: "key.change",
+    LINK_CELLS: "link.change",
+    TOKEN_CELLS: "token.change",
+}
 """The same for cells whose names begin so."""
 
 

@@ -19,7 +19,7 @@ from outlive._model.given import Span
 from outlive._model.instant import instant_of
 from outlive._model.key import SCOPES, Scope
 from outlive._model.queue import DEFAULT, queue_names
-from outlive._store.contract import PAGE_SIZE_MAX
+from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive._values.key import ApiKey, NewKey
 from outlive._values.run import when
 from outlive.client.access import Access
@@ -113,7 +113,7 @@ class Keys:
             for cell in names:
                 if not cell.startswith(KEY_CELLS):
                     return sorted(found, key=lambda key: (key.created_at, key.id), reverse=True)
-                record = self._read(cell, await store.read_cell(cell))
+                record = _read(cell, await store.read_cell(cell))
                 if record is not None:
                     found.append(_shown(cell[len(KEY_CELLS) :], record, store.now()))
             if not names:
@@ -148,7 +148,7 @@ class Keys:
             return None
         store = self._access.timed_store
         cell = KEY_CELLS + token.id
-        record = self._read(cell, await store.read_cell(cell))
+        record = _read(cell, await store.read_cell(cell))
         # The same work for an id that is not there.
         is_right = token.fits(_NO_HASH if record is None else record.hash)
         if record is None or not is_right:
@@ -164,7 +164,7 @@ class Keys:
             return
 
         def use(held: bytes | None, at: int) -> tuple[bytes, None]:
-            there = self._read(cell, held)
+            there = _read(cell, held)
             return (held or b"") if there is None else msgspec.json.encode(replace(there, last_used_at=at)), None
 
         # Not knowing when a key was used is no reason to refuse it.
@@ -175,7 +175,7 @@ class Keys:
         key_id = cell[len(KEY_CELLS) :]
 
         def write(held: bytes | None, now_at: int) -> tuple[bytes, ApiKey]:
-            record = self._read(cell, held)
+            record = _read(cell, held)
             if record is None:
                 raise KeyNotFoundError(key_id)
             changed = change(record, now_at)
@@ -186,14 +186,25 @@ class Keys:
             raise KeyNotFoundError(key_id)  # A change would make the cell.
         return await store.change_cell(cell, write)
 
-    def _read(self, cell: str, held: bytes | None) -> KeyRecord | None:
-        if held is None:
-            return None
-        try:
-            return _decode(held)
-        except msgspec.MsgspecError as error:
-            log.error("%s cannot be read, and lets no request in: %s", cell, error)
-            return None
+
+async def is_active(store: Store, key_id: str) -> bool:
+    """Whether a key is valid now.
+
+    Raises:
+        StoreUnavailableError: that cannot be known.
+    """
+    record = _read(KEY_CELLS + key_id, await store.read_cell(KEY_CELLS + key_id))
+    return record is not None and _shown(key_id, record, store.now()).status == "active"
+
+
+def _read(cell: str, held: bytes | None) -> KeyRecord | None:
+    if held is None:
+        return None
+    try:
+        return _decode(held)
+    except msgspec.MsgspecError as error:
+        log.error("%s cannot be read, and lets no request in: %s", cell, error)
+        return None
 
 
 def _workflows(where: str, workflows: Collection[str]) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from outlive.client.following import JournalEntry
 from outlive.client.news import News, NewsReader, Position
 from outlive.client.open_runs import OpenRuns
 from outlive.client.request_plans import RequestPlans
+from outlive.client.run_tokens import RunTokens
 from outlive.client.shown import stored_size
 from outlive.client.streams import StreamItem
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError, UnserialisableError
@@ -69,6 +70,11 @@ class View:
     def plans(self) -> RequestPlans:
         """What requests for many runs are for."""
         return RequestPlans(lambda: self._access.store)
+
+    @property
+    def run_tokens(self) -> RunTokens:
+        """Tokens with which a page of a browser follows one run."""
+        return RunTokens(self._access)
 
     @property
     def open_runs(self) -> OpenRuns:

@@ -17,6 +17,7 @@ import msgspec
 
 from outlive._tasks import own_task
 from outlive.client.acting import acting
+from outlive.client.run_tokens import TokenRecord
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
@@ -30,12 +31,13 @@ from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.operations.runs import check_workflow
 from outlive.http.plain_page import HTML, page, wants_page
-from outlive.http.principal import ANONYMOUS, Principal
+from outlive.http.principal import ANONYMOUS, Follower, Principal
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, title_of
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, known_at, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
 from outlive.http.webhooks import Webhooks
+from outlive.http.wire.page import seconds_of
 from outlive.http.wire.runs import AskRun, SendSignal
 from outlive.telemetry import log
 
@@ -90,7 +92,14 @@ class Api:
                 "hosts='*' without keys lets every page that a browser of this machine opens use the API, by a name "
                 "that was rebound to it; name the hosts, or let callers need a key (auth='keys')"
             )
-        self._gate = Gate(door_of(engine, auth), hosts=hosts, origins=origins, limits=self._limits, now=_loop_time)
+        self._gate = Gate(
+            door_of(engine, auth),
+            hosts=hosts,
+            origins=origins,
+            limits=self._limits,
+            now=_loop_time,
+            find_token=self._find_token,
+        )
         self._routes = Routes(OPERATIONS.values())
         self._pages = pages
         self._budgets = BodyBudgets(self._limits)
@@ -100,6 +109,9 @@ class Api:
         self._aside = Aside(self._limits.check_seconds)
         self._places = Places(self._limits.followers_max)
         self._closing: asyncio.Future[None] | None = None
+
+    async def _find_token(self, secret: str) -> TokenRecord | None:
+        return await self._engine.view.run_tokens.find(secret)
 
     def close(self) -> None:
         """The server stops: requests that wait or follow end now. Call it on the event loop."""
@@ -151,7 +163,7 @@ class Api:
                 return
             principal = await self._gate.principal(request, known)
             operation, names = operation_at(found, request.method)
-            self._gate.check_scope(principal, operation)
+            self._gate.check_scope(principal, operation, names)
             call, arguments = await self._read(scope, request, operation, principal, names)
             look_again = partial(_look_again, call, operation, names)
             try:
@@ -336,7 +348,7 @@ class Api:
 def _asks_to_wait(arguments: Mapping[str, Any]) -> bool:
     """Whether a request may wait; one that does not say for how long waits as long as its operation does."""
     said = [getattr(arguments.get(name), "wait", None) for name in ("query", "body")]
-    return any(said) or said == [None, None]
+    return any(seconds_of(each) for each in said if each is not None) or said == [None, None]
 
 
 def _no_place() -> Problem:
@@ -385,7 +397,12 @@ async def _look_again(call: Call, operation: Operation, names: Mapping[str, str]
     Raises:
         RunNotFoundError: it may not.
     """
-    if operation.reach != "run" or call.principal.bounds.is_open:
+    if operation.reach != "run":
+        return
+    asks = call.principal
+    if isinstance(asks, Follower) and not await call.view.run_tokens.is_of(asks.run, asks.nonce):
+        raise RunNotFoundError(asks.run)
+    if asks.bounds.is_open:
         return
     is_there = await _check_run(call, names[operation.run_name])
     if not is_there and operation.method in SAFE:

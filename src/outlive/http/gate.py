@@ -8,15 +8,17 @@ operation itself, so that no spelling of a path can look like one of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from outlive._model.key import Scope
+from outlive.client.run_tokens import PREFIX, TokenRecord
 from outlive.http.exchange import Request
 from outlive.http.guesses import Guesses, Meter
 from outlive.http.limits import ApiLimits
 from outlive.http.operation import Operation
-from outlive.http.principal import ANONYMOUS, NO_SCOPE, Asking, Authenticate, Principal, bounds_shown
+from outlive.http.principal import ANONYMOUS, NO_SCOPE, Asking, Authenticate, Follower, Principal, bounds_shown
 from outlive.http.problem import Problem
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -41,8 +43,10 @@ class Gate:
         origins: Iterable[str],
         limits: ApiLimits,
         now: Callable[[], float],
+        find_token: Callable[[str], Awaitable[TokenRecord | None]] | None = None,
     ) -> None:
         self._authenticate = authenticate
+        self._find_token = find_token
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._guesses = Guesses(now)
@@ -88,7 +92,7 @@ class Gate:
         given = request.headers.get("authorization")
         if given is not None and (wait := self._guesses.wait(given, request.address)):
             raise _too_often("too many wrong keys came from this address", wait)
-        found = await self._authenticate(_asking(request))
+        found = await self._sender_of(request)
         if found is None or not found.name:  # Without a name the audit log could not say who did it.
             if given is not None:
                 self._guesses.note_wrong(given, request.address)
@@ -105,7 +109,18 @@ class Gate:
 
     async def is_still(self, principal: Principal, request: Request) -> bool:
         """Whether a request that goes on for long still comes from the same principal, with the same rights."""
-        return await self._authenticate(_asking(request)) == principal
+        return await self._sender_of(request) == principal
+
+    async def _sender_of(self, request: Request) -> Principal | None:
+        """Who sends a request: what its token of a run says, or else what the door says."""
+        asking = _asking(request)
+        if self._find_token is None or not asking.bearer.startswith(f"{PREFIX}_"):
+            return await self._authenticate(asking)
+        found = await self._find_token(asking.bearer)
+        if found is None:
+            return None
+        scopes = frozenset[Scope]({"viewer"})
+        return Follower(found.by, scopes, key=found.key, run=found.run_id, nonce=found.nonce, stream=found.stream)
 
     async def check_again(self, principal: Principal, request: Request) -> None:
         """See that a request that has waited still comes from the same principal, with the same rights.
@@ -116,12 +131,20 @@ class Gate:
         if principal is not ANONYMOUS and not await self.is_still(principal, request):
             raise _unauthenticated(*_WRONG_KEY)
 
-    def check_scope(self, principal: Principal, operation: Operation) -> None:
-        """See that a principal may use an operation.
+    def check_scope(self, principal: Principal, operation: Operation, names: Mapping[str, str]) -> None:
+        """See that a principal may use an operation on what is named in its path.
 
         Raises:
             Problem: it may not.
         """
+        if isinstance(principal, Follower) and not _is_followed(principal, operation, names):
+            raise Problem(
+                403,
+                "Forbidden",
+                f"{operation.name} is not what this token is for: it follows one run"
+                + (", and one stream of it" if principal.stream else ""),
+                "Use a key; or have a token made for this run.",
+            )
         if not principal.may(operation.scope):
             raise Problem(
                 403,
@@ -137,6 +160,12 @@ class Gate:
                 f"{operation.name} is for more than {principal.name} may use: {bounds_shown(principal)} only",
                 "Use a key that is not bound so.",
             )
+
+
+def _is_followed(principal: Follower, operation: Operation, names: Mapping[str, str]) -> bool:
+    """Whether an operation follows what the token of a principal is for."""
+    is_its_stream = not principal.stream or names.get("name") == principal.stream
+    return operation.for_tokens and names.get(operation.run_name) == principal.run and is_its_stream
 
 
 def _asking(request: Request) -> Asking:

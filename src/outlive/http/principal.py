@@ -90,6 +90,16 @@ class Principal(msgspec.Struct, frozen=True):
         return self.queues is None or queue in self.queues
 
 
+class Follower(Principal, frozen=True, kw_only=True):
+    """One with a token of a run, which it may follow, and nothing else."""
+
+    run: str
+    nonce: int
+    """Of the tree of that run: another run may take the id."""
+    stream: str
+    """The only stream of the run that it may follow; empty for everything."""
+
+
 def bounds_shown(principal: Principal) -> str:
     """What a principal may see and use, in words."""
     said = [] if principal.workflows is None else ["some workflows"]

@@ -19,12 +19,12 @@ from outlive._model.limit import LIMIT_CELLS, is_forgotten
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.services.turns import read_turns, take_turn
 from outlive._store.contract import Store
-from outlive.client.acting import LINK_CELLS
-from outlive.client.decision_links import is_over
+from outlive.client import decision_links, run_tokens
+from outlive.client.acting import LINK_CELLS, TOKEN_CELLS
 from outlive.telemetry import Counters, log
 
 CELL = "outlive.cells"
-FAMILIES = sorted((BREAKER_CELLS, LIMIT_CELLS, BURSTS, LINK_CELLS))
+FAMILIES = sorted((BREAKER_CELLS, LIMIT_CELLS, BURSTS, LINK_CELLS, TOKEN_CELLS))
 """What the names of cells begin with that may go, in the order in which they are walked over."""
 ROUND = 24 * 3_600 * MICROSECONDS
 TURN_SECONDS = 60.0
@@ -91,6 +91,8 @@ def _forgotten(name: str, data: bytes | None, now_at: int) -> tuple[bytes | None
         says_nothing = is_as_new(data)
     elif name.startswith(LIMIT_CELLS):
         says_nothing = is_forgotten(data, now_at)
+    elif name.startswith(LINK_CELLS):
+        says_nothing = decision_links.is_over(data, now_at)
     else:
-        says_nothing = is_over(data, now_at)
+        says_nothing = run_tokens.is_over(data, now_at)
     return (None, True) if says_nothing else (data, False)

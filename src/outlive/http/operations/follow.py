@@ -26,6 +26,7 @@ NOTHING_MORE = Content("text/plain", b"", status=204)
     raises=MISSING,
     media=EVENT_STREAM,
     answers={200: str, 204: None},
+    for_tokens=True,
 )
 async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content:
     """Everything that happens to a run, as server-sent events, until it has ended.
@@ -64,7 +65,9 @@ class StreamsList(Struct, frozen=True):
     items: list[StreamView]
 
 
-@operation("runs.streams", "GET", "/runs/{run_id}/streams", scope="viewer", reach="run", raises=MISSING)
+@operation(
+    "runs.streams", "GET", "/runs/{run_id}/streams", scope="viewer", reach="run", raises=MISSING, for_tokens=True
+)
 async def list_streams(call: Call, run_id: str) -> StreamsList:
     """Which streams a run has, by what it has emitted so far."""
     await call.view.run(run_id)
@@ -79,6 +82,7 @@ async def list_streams(call: Call, run_id: str) -> StreamsList:
     reach="run",
     raises=MISSING,
     media=EVENT_STREAM,
+    for_tokens=True,
 )
 async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQuery) -> Content:
     """The items of a stream of a run, as server-sent events, from a position on until the run has ended."""
