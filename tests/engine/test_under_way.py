@@ -298,6 +298,22 @@ async def test_what_people_may_not_see_is_hidden(place: Place) -> None:
         stage.gate("charge_slowly").open()
 
 
+async def test_the_last_failure_is_hidden_where_the_journal_cannot_be_read(place: Place) -> None:
+    """Which of its words repeat an argument that people may not see cannot be known then."""
+
+    async def damaged(*args: Any, **options: Any) -> Any:
+        raise outlive.errors.OutliveError("a row is damaged")
+
+    async with place.engine(redact=["card"]) as engine:
+        run = await engine.start(buy_slowly, 7)
+        await stage.gate("charge_slowly").reached()
+        store_of(engine).read_journal = damaged  # type: ignore[method-assign]
+        (step,) = await run.steps()
+        del store_of(engine).read_journal
+        assert step.last_failure == "[redacted]"
+        stage.gate("charge_slowly").open()
+
+
 async def test_what_is_stored_goes_through_the_codecs(place: Place) -> None:
     """Arguments and progress are as secret as in the journal."""
     codecs: Any = [Encryption({"k1": bytes(32)}, "k1", required=True)]

@@ -205,8 +205,6 @@ class Transport:
             data = response.read()
             if response.headers.get("content-encoding") == "gzip":
                 data = gzip.decompress(data)
-            if response.will_close:
-                connection.close()
             return _answer(response, data)
 
     def listen(
