@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -31,6 +31,7 @@ from outlive.testing.conformance.builders import (
     value,
 )
 from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
+from tests.sqlite.threads import in_writer
 
 
 @contextmanager
@@ -222,6 +223,26 @@ async def test_job_that_was_not_begun_never_happens_after_its_caller_gave_up(sto
     await begin(store, "run-2")
 
     assert await store.find_run("run-1") is None
+
+
+async def test_call_that_waits_for_another_process_never_happens_after_its_caller_gave_up(
+    store: SqliteStore, path: Path
+) -> None:
+    """The thread has taken its job and waits until it may write; the jobs beside it are done all the same."""
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waits = threading.Event()
+        await in_writer(store, lambda session: session.connection.set_exec_trace(lambda *_: waits.set() or True))
+        given_up = asyncio.create_task(store.change_cell("given up", lambda *_: (b"1", None)))
+        beside = asyncio.create_task(store.change_cell("beside", lambda *_: (b"1", None)))
+        await asyncio.to_thread(waits.wait)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        other.execute("ROLLBACK")
+        await beside
+
+    assert given_up.cancelled()
+    assert [await store.read_cell("given up"), await store.read_cell("beside")] == [None, b"1"]
 
 
 async def test_reading_does_not_wait_for_the_writer(store: SqliteStore) -> None:

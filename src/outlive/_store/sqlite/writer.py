@@ -182,7 +182,8 @@ class Writer(StoreThread):
         try:
             if careful or not self._write_plan(groups):
                 self.bound(BEGIN_WRITE)
-                self._run_groups(groups, careful=careful)
+                # Another process may have kept the file for seconds: who has given up since has begun nothing.
+                self._run_groups(_group([job for job in jobs if not job.future.cancelled()]), careful=careful)
                 self.bound(COMMIT)
         except BaseException:
             self.session.roll_back()
