@@ -250,10 +250,13 @@ async def pass_numbered_gate(number: int) -> int:
 
 
 async def test_items_of_a_batch_come_as_they_finish() -> None:
-    """The last row may be the first; who comes later gets all of them, and a batch that fails says so at its end."""
+    """The last row may be the first; who comes later gets all of them. Who wants all in order waits for the end, and
+    a batch that fails says so there."""
     gates.update({number: asyncio.Event() for number in range(3)})
     async with outlive.Engine("memory:") as engine, served(engine) as url, outlive.connect(url) as remote:
         await engine.start_batch(pass_numbered_gate, range(3), id="gates")
+        with pytest.raises(ResultTimeoutError):
+            await remote.batches.get("gates").results(timeout=0.01)
         gates[2].set()
         seen = []
         async for item in remote.batches.get("gates").items():
@@ -270,6 +273,8 @@ async def test_items_of_a_batch_come_as_they_finish() -> None:
         assert str((await anext(items)).error) == "unlucky"
         with pytest.raises(RunFailedError):
             await anext(items)
+        with pytest.raises(RunFailedError):
+            await remote.batches.get("unlucky").results()
 
 
 async def test_promises_are_settled_and_the_inbox_is_seen(remote: Remote) -> None:
