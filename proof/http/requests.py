@@ -37,6 +37,7 @@ NOT_REPEATED = {
     "keys.create": "only the answer holds the secret: a retry makes another key, and the lost one can be revoked",
     "approvals.create_link": "only the answer holds the token: a retry makes another link; who decides first decides",
     "approvals.use_link": "a link has no key but itself: the second use gets 404, and the decision stands",
+    "runs.create_token": "only the answer holds the token: a retry makes another one, and the lost one expires",
     "tasks.claim": "an answer that is lost loses the lease with it: the task is for others when that has run out",
 }
 """Operations that a repeated request does again, and why that does no harm."""

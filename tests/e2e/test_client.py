@@ -51,7 +51,7 @@ async def chat() -> None:
 
 def without_types(path: Path) -> str:
     """A file as browsers take it."""
-    command = [NODE_PROGRAM, "--no-warnings", "--input-type=module", "--eval", WITHOUT_TYPES, path]
+    command = [str(NODE_PROGRAM), "--no-warnings", "--input-type=module", "--eval", WITHOUT_TYPES, str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
