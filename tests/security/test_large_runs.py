@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -175,3 +176,31 @@ async def test_a_page_of_items_ends_where_they_hold_much(engine: TestEngine) -> 
 
     assert len(pages) > 1
     assert [index for page in pages for index in page] == list(range(count))
+
+
+@outlive.step
+async def large_lists() -> list[list[int]]:
+    """Little text, and much when it is read."""
+    return [[] for _ in range(PORTION_BYTES // 3)]
+
+
+@outlive.workflow
+async def large_runs_dear() -> list[list[int]]:
+    """Ends with it."""
+    return await large_lists()
+
+
+async def test_a_result_is_not_read_to_be_shown() -> None:
+    """Where nothing in it is hidden: as values of Python it takes thirty times its size, and the event loop. [S35]"""
+    async with TestEngine() as engine:
+        await (await engine.start(large_runs_dear, id="dear")).result()
+        api = Caller(Api(engine))
+        tracemalloc.start()
+        try:
+            answer = await api.get(f"{RUNS}/dear/result")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert len(answer.data["result"]) == PORTION_BYTES // 3
+    assert peak < 8 * PORTION_BYTES

@@ -54,6 +54,11 @@ def public_json(data: Stored) -> Any:
     return public_of(plain) if _TAG in bytes(data) else plain
 
 
+def is_public(data: Stored) -> bool:
+    """Whether stored JSON is its own public form."""
+    return _TAG not in bytes(data)
+
+
 def public_value(value: Any, what: str) -> Any:
     """The public form of a value that is here.
 

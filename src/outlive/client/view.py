@@ -7,13 +7,14 @@ that cannot be read here, because a codec or its key is missing, says so in its 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import msgspec
 
 from outlive._define.batch import Plan, chunk_id
 from outlive._journal.event import AnyEvent, RunForked
-from outlive._journal.readable import public_value
+from outlive._journal.readable import is_public, public_value
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._model.bounds import Bounds
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult
@@ -219,6 +220,15 @@ class View:
             return await self._client.shown.run(await self._client.ended(run_id, seconds))
         except (ResultTimeoutError, RunParkedError):
             return None
+
+    async def json(self, payload: Payload | None) -> Any:
+        """The same as `plain`, as JSON that was not read if it is shown as it is stored: it may be large."""
+        if payload is not None and not self.hides:
+            with suppress(UnreadableError):
+                data = await self._access.unpack(payload)
+                if is_public(data):
+                    return msgspec.Raw(data)
+        return await self.plain(payload)
 
     async def plain(self, payload: Payload | None) -> Any:
         """The public form of the value of a payload, without what is redacted."""

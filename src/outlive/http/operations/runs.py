@@ -228,7 +228,7 @@ async def result(call: Call, run_id: str, query: WaitQuery) -> ResultView | NotE
         now = await call.view.run(run_id)
         return NotEnded(run_id, now.status, await why_of(call, run_id))
     error = failure_of(run.failure)
-    return ResultView(run_id, run.status.value, await call.view.plain(run.result), error, run.reason)
+    return ResultView(run_id, run.status.value, await call.view.json(run.result), error, run.reason)
 
 
 @operation("runs.published", "GET", "/runs/{run_id}/published", scope="viewer", reach="run", raises=MISSING)
