@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import sqlite3
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -326,6 +327,21 @@ def test_an_archive_cannot_explode(tmp_path: Path, text: str, reason: str) -> No
 
     with pytest.raises(HistoryFormatError, match=reason):
         next(outlive.retention.read_archive(file, tree_bytes_max=100_000))
+
+
+def test_a_line_of_an_archive_is_not_unpacked_to_its_end(tmp_path: Path) -> None:
+    """It may have a thousand times the bytes of the file. [S24]"""
+    file = tmp_path / "bomb.jsonl.gz"
+    file.write_bytes(gzip.compress(HEAD.encode() + b"0" * 8_000_000, compresslevel=1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(HistoryFormatError, match="a tree has more than"):
+            next(outlive.retention.read_archive(file, tree_bytes_max=100_000))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 2_000_000
 
 
 def test_a_cut_archive_gives_no_tree(tmp_path: Path) -> None:

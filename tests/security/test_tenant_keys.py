@@ -284,6 +284,20 @@ async def test_every_run_that_is_started_has_the_tag(engine: TestEngine) -> None
     assert tags[0]["more"] == "1"
 
 
+async def test_no_way_to_start_a_run_of_a_tenant_forgets_its_tag(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does is closed: the tags are looked at again where the run is created. [S33]"""
+    monkeypatch.setattr("outlive.client.starting.own_tags", lambda where, workflow, wanted: dict(wanted or {}))
+    with engine.audit.acting("a", tags={"tenant": "a"}):
+        for tags in (None, {"tenant": "b"}):
+            with pytest.raises(RunNotFoundError):
+                await engine.start(tagged_ends, "x", id="new", tags=tags)
+            with pytest.raises(RunNotFoundError):
+                await engine.signal("new", "go", start=(tagged_ends, "x"))
+        await engine.start(tagged_ends, "x", id="new", tags={"tenant": "a"})
+
+
 @pytest.mark.parametrize("place", ["runs", "batches"])
 async def test_no_run_is_started_for_another_tenant(engine: TestEngine, place: str) -> None:
     """The tag is that of the key. [S33]"""

@@ -356,6 +356,17 @@ def check_uses(queue: str, own: str) -> None:
         raise QueueRefusedError(queue, own)
 
 
+def check_starts(run_id: str, workflow: str, tags: Mapping[str, str]) -> None:
+    """See that the principal may start a tree: one that it may know of. Whatever starts it has added the tags that all
+    runs of the principal have.
+
+    Raises:
+        RunNotFoundError: it has not.
+    """
+    if not own_bounds().fit_tags(tags) and not is_internal(workflow):
+        raise RunNotFoundError(run_id)
+
+
 def _check_bounds(changes: Sequence[Change]) -> None:
     """See that the principal may act on runs which are there, and are changed, and that new ones have its tags."""
     bounds = own_bounds()
@@ -367,8 +378,8 @@ def _check_bounds(changes: Sequence[Change]) -> None:
                 continue
             if change.journal:
                 check_acts_on(run)
-            elif not bounds.fit_tags(run.tags) and not is_internal(run.workflow):
-                raise RunNotFoundError(run.id)
+            else:
+                check_starts(run.id, run.workflow, run.tags)
 
 
 def _started(change: Change, action: Action) -> list[Action]:

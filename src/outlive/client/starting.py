@@ -29,7 +29,7 @@ from outlive._model.queue import Place, Queue
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Action, Change, Outcome, Store
 from outlive.client.access import Access, Answer
-from outlive.client.acting import ACTING, own_tags
+from outlive.client.acting import ACTING, check_starts, own_tags
 from outlive.client.birth import birth, created, rebirth, timeout_from
 from outlive.client.closing import closing_change, is_unbegun, renamed
 from outlive.client.placing import Placer, Wanted, beginning_at, put
@@ -317,6 +317,8 @@ class Starter:
         done: asyncio.Future[Outcome] = loop.create_future()
         acting = ACTING.get()
         deed = None if acting is None else acting.begin("start", run_id)
+        if acting is not None:
+            check_starts(run_id, event.workflow, event.tags)
 
         def answer(outcome: Outcome, journal: int) -> None:
             if outcome is Outcome.MUST_WAIT:
