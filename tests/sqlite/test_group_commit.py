@@ -232,7 +232,12 @@ async def test_call_that_waits_for_another_process_never_happens_after_its_calle
     with closing(apsw.Connection(str(path))) as other:
         other.execute("BEGIN IMMEDIATE")
         waits = threading.Event()
-        await in_writer(store, lambda session: session.connection.set_exec_trace(lambda *_: waits.set() or True))
+
+        def note(*_: object) -> bool:
+            waits.set()
+            return True
+
+        await in_writer(store, lambda session: session.connection.set_exec_trace(note))
         given_up = asyncio.create_task(store.change_cell("given up", lambda *_: (b"1", None)))
         beside = asyncio.create_task(store.change_cell("beside", lambda *_: (b"1", None)))
         await asyncio.to_thread(waits.wait)
