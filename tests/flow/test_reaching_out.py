@@ -227,6 +227,20 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.parametrize("body", ["[]", '{"choices": []}', "\xff"])
+async def test_an_answer_that_is_no_completion_fails_the_step(body: str) -> None:
+    """With the address of the endpoint, and what is wrong."""
+
+    def handle(asked: Asked) -> bytes:
+        return answer(200, body, Content_Type="application/json")
+
+    async with serving(handle) as web:
+        endpoint = {"url": web.url("/v1"), "key": "reaching_key", "model": "small"}
+        with settings.using(read({"llm": {"default": endpoint}})):
+            with pytest.raises(RunFailedError, match="is no completion"):
+                await result_of(one_step("reaching_llm_odd", "llm", {"prompt": "x"}))
+
+
 async def test_a_completion_of_the_settings() -> None:
     """With the key and the model of the endpoint; its usage is in the result, and its data is parsed."""
     replies = [answer(429, "slow down", Retry_After="1")]

@@ -246,6 +246,17 @@ def test_a_diagram_says_what_is_known_and_what_is_guessed() -> None:
     assert repr(made) == "<machine checks.drawn@1>"
 
 
+def test_a_diagram_says_of_which_kind_a_state_is() -> None:
+    """One that is run again and again is not one that is run once."""
+    made = machine("kinds")
+    made.poll(S.BEGIN, to=[S.MIDDLE], retry=outlive.Retry(attempts=3, first=1))(go_on)
+    made.stepped(S.MIDDLE, to=[S.END])(go_round)
+
+    assert ["BEGIN : BEGIN (poll)", "MIDDLE : MIDDLE (stepped)"] == [
+        line.strip() for line in made.diagram().splitlines() if " : " in line
+    ]
+
+
 def test_a_picture_has_every_state_and_every_arrow() -> None:
     """A well-formed SVG; guesses are dashed."""
     made = whole("painted")
