@@ -1,7 +1,9 @@
 """Checkpoints: rows that a program of its own writes and reads, in the store of an engine or without one.
 
-async with outlive.checkpoints.open_store("sqlite:app.db") as store:
-    rows = await store.load_run("import-7")
+    async with outlive.checkpoints.open_store("sqlite:app.db") as store:
+        rows = await store.load_run("import-7")
+
+`engine.checkpoints` has the same in the store of an engine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What `history()` gives: the events of a run, each with its class, its fields and its words.
 
-from outlive.events import StepSucceeded, in_words
+    from outlive.events import StepSucceeded, in_words
 
 In a workflow, `await outlive.events.send("order.created", data)` sends an event, which starts runs of workflows that
 have a trigger for it.

@@ -1,9 +1,9 @@
 """Flows: workflows that are written as documents.
 
-from outlive import flow
+    orders = outlive.flow.load("orders.flow.yaml")
+    run = await engine.start(orders, {"order": {"id": 7}}, id="order-7")
 
-orders = flow.load("orders.flow.yaml")
-run = await engine.start(orders, {"order": {"id": 7}}, id="order-7")
+`Builder` writes a document from Python. What stands in `${{ ... }}` is on a page of its own: expressions.
 """
 
 from __future__ import annotations

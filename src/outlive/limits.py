@@ -1,7 +1,9 @@
 """Limits: of an engine, of the rate and number of calls, and of failures.
 
-emails = outlive.Queue("emails", rate=outlive.limits.TokenBucket(100))
-engine = outlive.Engine(url, limits=outlive.limits.Limits(payload_bytes_max=1_000_000))
+    emails = outlive.Queue("emails", rate=outlive.limits.TokenBucket(100))
+    engine = outlive.Engine(url, limits=outlive.limits.Limits(payload_bytes_max=1_000_000))
+
+`Limits` is for an engine; the others are for queues, for steps, for starts and for `outlive.map`.
 """
 
 from outlive._define.map import Tolerance

@@ -1,6 +1,8 @@
 """Middleware: code around every start, step and workflow of an engine.
 
-engine = outlive.Engine(url, middleware=[outlive.middleware.Tracing()])
+    engine = outlive.Engine(url, middleware=[outlive.middleware.Tracing()])
+
+Derive from `Middleware` for one of your own.
 """
 
 from outlive._define.middleware import Middleware, StartCall

@@ -1,6 +1,8 @@
 """The values, handles, contexts and options that programs hold: for annotations, and to look up what each has.
 
-async def report(run: outlive.types.Run) -> str: ...
+    async def report(run: outlive.types.Run) -> str: ...
+
+Values are frozen, and the same from an engine, from `outlive.connect`, over HTTP and from `outlive ... --json`.
 """
 
 from typing import TYPE_CHECKING

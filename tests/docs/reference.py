@@ -7,6 +7,7 @@ and why a name is used.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import posixpath
 import re
@@ -348,15 +349,15 @@ class Reference:
 
     def _things(self, own: Own, it: Any, *, level: int) -> Iterator[Heading]:
         """The heading of a name, and for a class those of its methods."""
+        called = own.name if own.name.startswith("outlive.") else f"outlive.{own.name}"
         if isinstance(it, type):
-            called = own.name if own.name.startswith("outlive.") else f"outlive.{own.name}"
             made = source.constructor_shown(it, called) if public.is_made(own.name) else ""
             yield Heading(own.name, level, self._class(own, it, made))
             methods = [name for name, member in public.members_of(it) if not isinstance(member, property)]
             members = self._members(Own(it.__name__, own.page), it, level=level + 1)
             yield from (heading for heading in members if heading.name.rpartition(".")[2] in methods)
         elif inspect.isfunction(it):
-            yield Heading(own.name, level, self._function(own, it))
+            yield Heading(own.name, level, self._function(own, it, called))
         else:
             yield Heading(own.name, level, self._prose(CONSTANTS[own.name], own))
 
@@ -395,17 +396,17 @@ class Reference:
         for each, member in public.members_of(it):
             inner = Own(f"{own.name}.{each}", own.page)
             if not isinstance(member, property):
-                yield Heading(inner.name, level, self._function(inner, member, is_method=True))
+                yield Heading(inner.name, level, self._function(inner, member, inner.name, is_method=True))
             elif (space := public.space_of(member)) is not None:
                 yield from self._members(inner, space, level=level)
 
-    def _function(self, own: Own, it: Any, *, is_method: bool = False) -> str:
+    def _function(self, own: Own, it: Any, called: str, *, is_method: bool = False) -> str:
         said = source.said_of(inspect.getdoc(it) or "")
         assert said.prose, f"{own.name} does not say what it does"
         own = Own(own.name, own.page, frozenset(inspect.signature(it).parameters))
         returned = "" if source.is_decorator(it) else source.returned_by(it)
         return _paragraphs(
-            _block(source.call_shown(it, own.name, is_method=is_method)),
+            _block(source.call_shown(it, called, is_method=is_method)),
             self._prose(said.prose, own),
             *self._sections(said, own, returned),
             _guide(own.name, own.page),
@@ -435,6 +436,7 @@ class Reference:
         parts: list[str] = []
         for paragraph in re.split(r"\n\s*\n", text):
             is_code = paragraph.startswith("    ")
+            assert is_code or not _is_python(paragraph), f"{own.name}: an example is not indented: {paragraph}"
             shown = textwrap.dedent(paragraph) if is_code else self._text(paragraph, own)
             if is_code and parts and parts[-1].endswith("\n```"):
                 parts[-1] = f"{parts[-1].removesuffix('```')}\n{shown}\n```"
@@ -471,6 +473,14 @@ def _row(title: str, page: Page, headings: list[Heading]) -> str:
 
 def _table(heading: str, first: str, rows: list[str]) -> str:
     return "\n".join([heading, "", f"| {first} | Names |", "|---|---|", *rows])
+
+
+def _is_python(text: str) -> bool:
+    """Whether a paragraph of several words is a program and no sentence."""
+    try:
+        return " " in text.strip() and bool(ast.parse(text))
+    except SyntaxError:
+        return False
 
 
 def _meaning_of(name: str) -> str:

@@ -1,13 +1,13 @@
 """Every error that Outlive raises, in one place.
 
-One root, `OutliveError`, and three endings that never stand in for one another (style rule 11):
+All of them derive from `OutliveError`. There are three endings, and none stands in for another:
 
-* our bug: an `assert`, or `InternalError`; please report it;
-* the world refused: an `OutliveError` with the facts as attributes and a message that says what to do next;
-* the workflow or a step failed: a value in the journal. It reaches Python code again as the step's own
+- A mistake of ours is an `assert`, or `InternalError`: please report it.
+- What the world refused is an `OutliveError` with the facts as attributes and a message that says what to do next.
+- What a workflow or a step failed with is a value in the journal. It reaches Python code again as the step's own
   exception or as `StepFailedError`, and reaches the waiting client as `RunFailedError`.
 
-Control signals (`RunDropped`) derive from `BaseException`, so that `except Exception` in user code cannot
+Control signals (`RunDropped`) derive from `BaseException`, so that `except Exception` in the code of users cannot
 swallow them, and do not end in `Error`.
 """
 

@@ -1,9 +1,9 @@
 """The HTTP API of an engine, and webhooks that start flows.
 
-from outlive.http import Api, Webhooks
+    app = engine.asgi()                        # the API: an ASGI app, to mount in another one or to serve
+    app = outlive.http.Webhooks(engine)        # the webhooks alone
 
-app = engine.asgi()         # the API: an ASGI app, to mount in another one or to serve (`outlive serve`)
-app = Webhooks(engine)      # the webhooks alone
+`outlive serve` serves the API. Who may ask is what `auth` says: "keys", or a function such as `TrustedHeader`.
 """
 
 from __future__ import annotations

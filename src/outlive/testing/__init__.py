@@ -1,6 +1,9 @@
-"""The workshop: what a user needs to test workflows, and what a store author needs to test a store.
+"""What programs need to test their workflows, and what the author of a store needs to test the store.
 
-from outlive.testing import TestEngine, crash_everywhere, replay
+    from outlive.testing import TestEngine, crash_everywhere, replay
+
+`TestEngine` lets hours pass in a moment, `crash_everywhere` kills a workflow at every write, and `replay` runs recorded
+histories with the code of today.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -10,10 +10,12 @@ from outlive._define.machine.observer import HOOKS, Observer
 class RecordingObserver(Observer):
     """Remembers what it heard, in order.
 
-    recorder = RecordingObserver()
-    order.observe(recorder)
-    ...
-    assert recorder.states() == ["RESERVE", "SHIP", "DONE"]
+        recorder = RecordingObserver()
+        order.observe(recorder)
+        ...
+        assert recorder.states() == ["RESERVE", "SHIP", "DONE"]
+
+    It is an observer for tests of machines.
     """
 
     def __init__(self) -> None:

@@ -58,9 +58,11 @@ class Reference:
 class Builder:
     """Makes a flow from code.
 
-    build = Builder("orders", input={"order": "object"})
-    reserve = build.step("reserve", "shop.reserve", with_={"order": build.input.order})
-    orders = build.build(output={"hold": reserve.id})
+        make = outlive.flow.Builder("orders", input={"order": "object"})
+        reserve = make.step("reserve", "shop.reserve", with_={"order": make.input.order})
+        orders = make.build(output={"hold": reserve.id})
+
+    `build` gives the flow, which this process can run, and `yaml` its document.
     """
 
     def __init__(
