@@ -236,9 +236,9 @@ async def test_an_answer_that_is_no_completion_fails_the_step(body: str) -> None
 
     async with serving(handle) as web:
         endpoint = {"url": web.url("/v1"), "key": "reaching_key", "model": "small"}
-        with settings.using(read({"llm": {"default": endpoint}})):
-            with pytest.raises(RunFailedError, match="is no completion"):
-                await result_of(one_step("reaching_llm_odd", "llm", {"prompt": "x"}))
+        chosen = settings.using(read({"llm": {"default": endpoint}}))
+        with chosen, pytest.raises(RunFailedError, match="is no completion"):
+            await result_of(one_step("reaching_llm_odd", "llm", {"prompt": "x"}))
 
 
 async def test_a_completion_of_the_settings() -> None:
