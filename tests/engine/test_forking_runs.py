@@ -497,8 +497,8 @@ async def long_until_it_fails(steps: int) -> int:
 
 @pytest.mark.parametrize("verb", ["fork", "retry"])
 async def test_a_fork_and_a_retry_of_a_long_journal_give_way(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code is replayed for them, several times for a retry, and one who does so all the time stops no one else:
-    the loop turns after so many events. [S33 S35]"""
+    """The code is replayed for them, several times for a retry, and one who does so all the time stops no one else: the
+    loop turns after so many events. [S33 S35 S51]"""
     monkeypatch.setattr(retrying, "EVENTS_AT_ONCE", 2)
     IS_WELL.clear()
     async with TestEngine() as engine:

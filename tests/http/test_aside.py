@@ -95,7 +95,7 @@ async def test_a_check_that_takes_too_long_is_given_up(checking: Blocking) -> No
 
 
 async def test_the_work_of_one_sender_does_not_hold_up_that_of_others(new_work: Callable[[], Blocking]) -> None:
-    """One of each sender is done at once, and few of all. [S35]"""
+    """One of each sender is done at once, and few of all. [S35 S51]"""
     aside, first, second, other = Aside(NEVER), new_work(), new_work(), new_work()
     of_ann = [asyncio.ensure_future(aside.do("ann", work)) for work in (first, second)]
     of_bob = asyncio.ensure_future(aside.do("bob", other))
@@ -130,7 +130,7 @@ async def test_so_much_work_may_wait(new_work: Callable[[], Blocking]) -> None:
 
 
 async def test_the_line_is_shared_by_senders(new_work: Callable[[], Blocking]) -> None:
-    """One that wants a hundred checks at once leaves half of the line to others. [S33 S35]"""
+    """One that wants a hundred checks at once leaves half of the line to others. [S33 S35 S51]"""
     aside, work = Aside(NEVER), new_work()
     noisy = [asyncio.ensure_future(aside.do("noisy", work)) for _ in range(WAITING_MAX)]
     await work.has_begun.wait()

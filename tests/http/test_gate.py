@@ -231,7 +231,7 @@ async def test_a_principal_without_a_name_is_not_let_in(engine: TestEngine) -> N
 
 
 async def test_two_keys_with_one_name_have_a_rate_each(engine: TestEngine) -> None:
-    """Two tenants call their programs the same, and neither uses up what the other may send. [S33]"""
+    """Two tenants call their programs the same, and neither uses up what the other may send. [S33 S51]"""
     app = Api(engine, auth="keys", limits=ApiLimits(rate=TokenBucket(rate=0.001, burst=2)))
     keys = [(await engine.keys.create("app", tags={"tenant": tenant})).secret for tenant in ("a", "b")]
     statuses = [

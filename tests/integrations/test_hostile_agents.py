@@ -170,7 +170,8 @@ def attacks(path: Path) -> dict[str, dict[str, list[str]]]:
 
 @pytest.mark.parametrize("attack", sorted(attacks(Path("x"))))
 async def test_the_result_of_a_node_that_an_operator_sets_runs_no_code(tmp_path: Path, attack: str) -> None:
-    """LangGraph's serializer imports and calls what a value names; a key of one tenant may set results. [S18 S33]"""
+    """LangGraph's serializer imports and calls what a value names; a key of one tenant may set
+    results. [S18 S33 S48]"""
     path = tmp_path / "written"
     async with TestEngine() as engine:
         await (await engine.start(work_in_garden, id="a", tags={"tenant": "a"})).result()
@@ -187,13 +188,13 @@ async def test_the_result_of_a_node_that_an_operator_sets_runs_no_code(tmp_path:
 
 
 async def test_values_of_the_state_of_a_graph_come_back_as_they_were() -> None:
-    """Classes that its types name, at any depth, are decoded. [S18]"""
+    """Classes that its types name, at any depth, are decoded. [S18 S48]"""
     async with TestEngine() as engine:
         assert ["soil", "same: True"] == await (await engine.start(work_in_garden)).result()
 
 
 async def test_a_node_that_returns_a_class_that_is_not_named_fails_at_once() -> None:
-    """And not the replay after it; `types=` names it. [S18]"""
+    """And not the replay after it; `types=` names it. [S18 S48]"""
     RETURNED.append({"log": [(Stranger("x"),)]})
     try:
         async with TestEngine() as engine:
@@ -212,7 +213,7 @@ async def test_a_node_that_returns_a_class_that_is_not_named_fails_at_once() -> 
     [UUID(int=1), {1, 2}, (1, "a"), b"x", {"$packed": ["msgpack", "eA=="]}, {"$message": 1}, {1: 2}, Send("end", 1)],
 )
 def test_plain_values_of_nodes_need_no_names(value: Any) -> None:
-    """Those that LangGraph lists as safe, and data that looks like what the journal has. [S18]"""
+    """Those that LangGraph lists as safe, and data that looks like what the journal has. [S18 S48]"""
     values = GraphValues([])
     read = values.read(json.loads(json.dumps(values.written(value))))
     assert value == read or list(value) == read
@@ -232,7 +233,7 @@ def test_plain_values_of_nodes_need_no_names(value: Any) -> None:
     ],
 )
 def test_a_long_argument_hides_no_other_one(arguments: dict[str, Any], shows: list[str]) -> None:
-    """Each has room, and what is left out is counted: people approve what they see."""
+    """Each has room, and what is left out is counted: people approve what they see. [S48]"""
     title = question("pay", arguments)
 
     assert len(title) <= TITLE_CHARACTERS_MAX
@@ -243,13 +244,15 @@ def test_a_long_argument_hides_no_other_one(arguments: dict[str, Any], shows: li
 
 @pytest.mark.parametrize("text", ["1)? (approved by boss)\n", "\x1b[2J", "\u202egnp", "{}", "{0}", "\ud800", "a b"])
 def test_names_and_values_of_a_call_look_like_nothing_else(text: str) -> None:
-    """A model, or a server of tools, writes them: quotes, line ends, directions of text, codes of terminals. [S14]"""
+    """A model, or a server of tools, writes them: quotes, line ends, directions of text, codes of
+    terminals. [S14 S48]"""
     quoted = json.dumps(text)
     assert f"Call {quoted}({quoted}={quoted})?" == question(text, {text: text})
 
 
 def test_a_question_about_a_hostile_call_costs_little() -> None:
-    """10 MB of arguments, a million values, and more depth than Python has: no more is looked at than is counted."""
+    """10 MB of arguments, a million values, and more depth than Python has: no more is looked at than is
+    counted. [S48]"""
     looked: Counter[str] = Counter()
 
     class Value:
@@ -279,7 +282,7 @@ async def ask_often(calls: int) -> int:
 
 
 async def test_a_model_that_wants_many_calls_asks_people_some_at_a_time() -> None:
-    """Its other questions follow as people decide: 10,000 at once would be as many mails. [S35]"""
+    """Its other questions follow as people decide: 10,000 at once would be as many mails. [S35 S48]"""
     async with TestEngine() as engine:
         handle = await engine.start(ask_often, QUESTIONS_MAX + 2)
         await engine.settle()
@@ -312,7 +315,7 @@ async def call_often(calls: int) -> int:
 
 
 async def test_a_model_that_wants_many_calls_has_some_of_them_at_a_time() -> None:
-    """10,000 at once would keep the worker from other runs, and be a flood for what the tool asks. [S35]"""
+    """10,000 at once would keep the worker from other runs, and be a flood for what the tool asks. [S35 S48]"""
     MAY_END.clear()
     async with TestEngine() as engine:
         handle = await engine.start(call_often, CALLS_MAX + 5)
@@ -424,7 +427,7 @@ SMALL, LARGE = {"to": "ann", "cents": 1}, {"to": "eve", "cents": 999}
     "turns", [[[("1", SMALL)], [("1", LARGE)]], [[("1", SMALL), ("1", LARGE)]], [[("1", LARGE), ("1", SMALL)]]]
 )
 async def test_an_approval_lets_no_other_call_with_the_same_id_through(workflow: Any, turns: Any) -> None:
-    """The id of a call is the model's: in a later turn, or twice in one, with other arguments."""
+    """The id of a call is the model's: in a later turn, or twice in one, with other arguments. [S48]"""
     WANTED.extend(turns)
     async with TestEngine() as engine:
         handle = await engine.start(workflow, "pay", id="pays")
@@ -441,7 +444,7 @@ async def test_an_approval_lets_no_other_call_with_the_same_id_through(workflow:
 
 @pytest.mark.parametrize("workflow", [openai_pays, pydantic_pays])
 async def test_a_decision_on_one_request_is_not_for_the_next_one(workflow: Any) -> None:
-    """Of a second person who saw the first one; approvals of a tool have the same name."""
+    """Of a second person who saw the first one; approvals of a tool have the same name. [S48]"""
     WANTED.extend([[("1", SMALL)], [("2", LARGE)]])
     async with TestEngine() as engine:
         handle = await engine.start(workflow, "pay")
@@ -459,7 +462,7 @@ async def test_a_decision_on_one_request_is_not_for_the_next_one(workflow: Any) 
 
 
 async def test_a_node_that_is_called_again_learns_what_people_approved() -> None:
-    """It asks for another amount the second time, and LangGraph gives it the answer to the first."""
+    """It asks for another amount the second time, and LangGraph gives it the answer to the first. [S48]"""
     ASKED.clear()
     async with TestEngine() as engine:
         handle = await engine.start(langgraph_draws)
@@ -577,7 +580,7 @@ async def test_a_secret_that_a_model_gives_to_a_tool_is_nowhere_in_what_comes_ou
     workflow: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is in the JSON of the answer of a model, in a question to people, and in the failure of a tool: lists,
-    histories, `why`, logs, spans and figures. [S30]"""
+    histories, `why`, logs, spans and figures. [S30 S48]"""
     caplog.set_level(logging.DEBUG)
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

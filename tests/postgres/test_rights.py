@@ -98,7 +98,7 @@ async def sell(order: int) -> int:
 
 
 async def test_who_may_only_read_and_write_rows_runs_an_engine(owner_url: str, url: str) -> None:
-    """With no more than the error asks for: no right to create a table, a function or a schema."""
+    """With no more than the error asks for: no right to create a table, a function or a schema. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, "CREATE TABLE public.notes (n int)", f"GRANT INSERT ON public.notes TO {WORKER}")
 
@@ -124,7 +124,7 @@ async def test_who_may_only_read_and_write_rows_runs_an_engine(owner_url: str, u
 
 
 async def test_an_audit_log_may_be_one_that_workers_only_add_to(owner_url: str, url: str) -> None:
-    """Who takes over a worker, and so its user of the database, changes no row of the log. [S37]"""
+    """Who takes over a worker, and so its user of the database, changes no row of the log. [S37 S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, f"REVOKE UPDATE, DELETE ON outlive.audit FROM {WORKER}")
 
@@ -152,7 +152,7 @@ async def test_an_audit_log_may_be_one_that_workers_only_add_to(owner_url: str, 
 async def test_a_right_that_is_missing_is_named_when_the_store_is_opened(
     owner_url: str, url: str, revoked: str
 ) -> None:
-    """And not hours later by the one verb that needs it; what the error says to run helps."""
+    """And not hours later by the one verb that needs it; what the error says to run helps. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, f"REVOKE {revoked} FROM {WORKER}, public")
 
@@ -164,7 +164,7 @@ async def test_a_right_that_is_missing_is_named_when_the_store_is_opened(
 
 
 async def test_tables_of_others_in_the_schema_need_no_right(owner_url: str, url: str) -> None:
-    """What is not ours is not asked for."""
+    """What is not ours is not asked for. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, "CREATE TABLE outlive.theirs (id serial)", "REVOKE ALL ON outlive.theirs FROM public")
 
@@ -182,7 +182,7 @@ END $$
 
 @pytest.mark.parametrize("right", ["USAGE", "CREATE"])
 async def test_who_may_not_migrate_reads_who_does(owner_url: str, url: str, right: str) -> None:
-    """The owner, by a command. The right to create is not enough to change tables of another user."""
+    """The owner, by a command. The right to create is not enough to change tables of another user. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, f"DELETE FROM outlive.migrations WHERE version = {len(migrations())}")
     await run_sql(owner_url, f"GRANT {right} ON SCHEMA outlive TO {WORKER}")
@@ -194,7 +194,7 @@ async def test_who_may_not_migrate_reads_who_does(owner_url: str, url: str, righ
 
 
 async def test_functions_of_another_release_are_made_by_the_owner(owner_url: str, url: str) -> None:
-    """Every release has its own; no new right is needed for them."""
+    """Every release has its own; no new right is needed for them. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, FORGET_FUNCTIONS)
     assert "outlive migrate" in (await refusal_of(url)).remedy
@@ -205,7 +205,7 @@ async def test_functions_of_another_release_are_made_by_the_owner(owner_url: str
 
 
 async def test_a_doctor_finds_nothing_wrong_with_who_may_create_nothing(owner_url: str, url: str) -> None:
-    """It says what is missing to work, and no more."""
+    """It says what is missing to work, and no more. [S49]"""
     await grant(owner_url, url)
     *_, schema = await diagnose_server(url, now=ManualClock())
     assert schema.level is Level.OK, schema
@@ -218,7 +218,7 @@ async def test_a_doctor_finds_nothing_wrong_with_who_may_create_nothing(owner_ur
 
 
 async def test_the_user_of_a_given_connection_needs_to_ask_and_no_more(owner_url: str, url: str) -> None:
-    """It writes a request, which an engine makes a run of; the rights are those that the guide lists."""
+    """It writes a request, which an engine makes a run of; the rights are those that the guide lists. [S49]"""
     await open_and_close(owner_url)
     await run_sql(
         owner_url,

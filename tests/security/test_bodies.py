@@ -173,7 +173,7 @@ async def test_all_requests_together_hold_so_many_bytes(engine: TestEngine) -> N
 
 
 async def test_bodies_of_one_stranger_leave_room_for_those_of_another(engine: TestEngine) -> None:
-    """Who has no key is counted by address, of IPv6 by network; a proxy of this machine sends for many. [S35]"""
+    """Who has no key is counted by address, of IPv6 by network; a proxy of this machine sends for many. [S35 S51]"""
     made = await link_for(engine)
 
     async def statuses(*addresses: str) -> list[int]:
@@ -212,7 +212,8 @@ async def test_a_body_in_small_parts_takes_no_more_memory_than_its_bytes(engine:
 
 
 async def test_bodies_of_one_key_leave_room_for_those_of_another(engine: TestEngine) -> None:
-    """A tenant that holds many slow bodies open gets half of what there is, whatever its keys are called. [S33 S35]"""
+    """A tenant that holds many slow bodies open gets half of what there is, whatever its keys are
+    called. [S33 S35 S51]"""
     api = Api(engine, auth="keys", limits=ApiLimits(bodies_bytes_max=10_000))
     made = [await engine.keys.create("app", scope="operator", tags={"tenant": name}) for name in ("a", "b")]
     noisy, quiet = ({"authorization": f"Bearer {each.secret}", "content-length": "4000"} for each in made)
@@ -250,7 +251,7 @@ async def test_the_rows_of_a_batch_give_way_to_other_requests(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred thousand rows take seconds: so many are checked, or cut into chunks, and then others have their turn.
-    [S35]"""
+    [S35 S51]"""
     turns: list[int] = [0]
     checked: Counter[int] = Counter()
     check = definitions.checked_input

@@ -81,7 +81,7 @@ async def test_what_a_journal_holds_is_read_in_portions(
     engine: TestEngine, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many events are asked for, and whether their payloads are shown or not: one request for a run with many
-    large results took as much memory as all of them. [S35]"""
+    large results took as much memory as all of them. [S35 S51]"""
     portions = watched(engine, monkeypatch)
     answer = await asyncio.wait_for(Caller(Api(engine)).get(f"{RUNS}/{path}"), 20)
 
@@ -91,7 +91,7 @@ async def test_what_a_journal_holds_is_read_in_portions(
 
 
 async def test_a_page_of_a_history_ends_where_it_has_much(engine: TestEngine) -> None:
-    """And the next one goes on behind it, up to the last event."""
+    """And the next one goes on behind it, up to the last event. [S51]"""
     await engine.start(large_runs_whole, PAGE_BYTES_MAX // 60_000 + 10, 60_000, id="pages")
     await engine.settle()
     api, pages = Caller(Api(engine)), list[list[int]]()
@@ -107,7 +107,7 @@ async def test_a_page_of_a_history_ends_where_it_has_much(engine: TestEngine) ->
 
 
 async def test_a_long_history_gives_way_to_other_requests(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event loop turns after each portion, also where all is in the rows of the journal. [S35]"""
+    """The event loop turns after each portion, also where all is in the rows of the journal. [S35 S51]"""
     await engine.start(large_runs_whole, 5 * EVENTS_AT_ONCE, 10, id="many")
     await engine.settle()
     store, turns = store_of(engine), 0
@@ -142,7 +142,7 @@ async def large_runs_deaf() -> None:
 async def test_messages_that_could_not_be_read_are_shown_up_to_a_size(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And none that was read is looked at: a sender of many large ones filled the memory of the server. [S35]"""
+    """And none that was read is looked at: a sender of many large ones filled the memory of the server. [S35 S51]"""
     run = await engine.start(large_runs_deaf, id="deaf")
     await run.signal("any", "x" * PORTION_BYTES)
     count = PAGE_BYTES_MAX // PORTION_BYTES + 3
@@ -162,7 +162,7 @@ async def test_messages_that_could_not_be_read_are_shown_up_to_a_size(
 
 
 async def test_a_page_of_items_ends_where_they_hold_much(engine: TestEngine) -> None:
-    """And the next one goes on behind it. [S35]"""
+    """And the next one goes on behind it. [S35 S51]"""
     count = PAGE_BYTES_MAX // PORTION_BYTES + 3
     batch = await engine.start_batch(large_item, list(range(count)), id="batch")
     await batch.results()
@@ -191,7 +191,8 @@ async def large_runs_dear() -> list[list[int]]:
 
 
 async def test_a_result_is_not_read_to_be_shown() -> None:
-    """Where nothing in it is hidden: as values of Python it takes thirty times its size, and the event loop. [S35]"""
+    """Where nothing in it is hidden: as values of Python it takes thirty times its size, and the event
+    loop. [S35 S51]"""
     async with TestEngine() as engine:
         await (await engine.start(large_runs_dear, id="dear")).result()
         api = Caller(Api(engine))

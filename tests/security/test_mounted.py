@@ -76,7 +76,7 @@ class Login:
 async def test_no_spelling_of_a_path_passes_a_check_of_the_application_and_means_another_one(
     engine: TestEngine, path: str
 ) -> None:
-    """The application looks at the decoded path, and the API counts the parts of the path as it was sent. [S2]"""
+    """The application looks at the decoded path, and the API counts the parts of the path as it was sent. [S2 S47]"""
     app = FastAPI()
     app.mount("/outlive", Api(engine, auth=everyone))
     caller = Caller(Login(app))
@@ -86,7 +86,7 @@ async def test_no_spelling_of_a_path_passes_a_check_of_the_application_and_means
 
 
 async def test_a_slash_in_the_name_of_a_run_is_not_one_of_the_path(engine: TestEngine) -> None:
-    """Below the place of the mount a part may hold any character, wherever the mount is. [S2]"""
+    """Below the place of the mount a part may hold any character, wherever the mount is. [S2 S47]"""
     for place in ("/outlive", "/a b/ü"):
         app = FastAPI()
         app.mount(place, Api(engine, auth=everyone))
@@ -100,7 +100,7 @@ async def test_a_slash_in_the_name_of_a_run_is_not_one_of_the_path(engine: TestE
 async def test_an_application_with_cors_opens_the_api_to_no_page_of_another_site(
     engine: TestEngine, method: str
 ) -> None:
-    """Its middleware answers the browser's question for the whole application, the API too. [S2]"""
+    """Its middleware answers the browser's question for the whole application, the API too. [S2 S47]"""
     app = FastAPI()
     app.mount("/outlive", Api(engine))
     app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_credentials=True, allow_methods=["*"])
@@ -114,7 +114,7 @@ async def test_an_application_with_cors_opens_the_api_to_no_page_of_another_site
 
 
 async def test_what_guards_the_routes_of_fastapi_does_not_guard_what_is_mounted(engine: TestEngine) -> None:
-    """Its dependencies are those of routes; the door of the API is the one that counts. [S3]"""
+    """Its dependencies are those of routes; the door of the API is the one that counts. [S3 S47]"""
 
     async def refuse() -> None:
         raise HTTPException(401)
@@ -128,7 +128,8 @@ async def test_what_guards_the_routes_of_fastapi_does_not_guard_what_is_mounted(
 
 
 async def test_a_cookie_of_the_application_counts_only_from_its_own_pages(engine: TestEngine) -> None:
-    """A function that knows the sessions of the application is a door; browsers send the cookie for any page. [S2]"""
+    """A function that knows the sessions of the application is a door; browsers send the cookie for any
+    page. [S2 S47]"""
 
     async def session(asking: Asking) -> Principal | None:
         signed_in = asking.headers.get("cookie") == "session=ann"
@@ -153,7 +154,7 @@ async def test_a_cookie_of_the_application_counts_only_from_its_own_pages(engine
 @pytest.mark.parametrize("path", ["/api/v1/runs/run-1/result?wait=60", "/api/v1/runs/run-1/cancel", "/webhooks/orders"])
 async def test_a_caller_that_goes_away_is_no_failure_of_the_application(path: str) -> None:
     """Middleware of FastAPI takes a request without an answer for a failure, and logs a page about each: any caller
-    could fill the log, and set off the alarm of who watches it. [S35]"""
+    could fill the log, and set off the alarm of who watches it. [S35 S47]"""
     async with outlive.Engine("memory:") as engine:
         await engine.start(mounted_patient, id="run-1")
         await engine.flows.apply(
@@ -189,7 +190,7 @@ async def test_a_caller_that_goes_away_is_no_failure_of_the_application(path: st
 
 @pytest.mark.parametrize("client", [None, ("", 0), ("unix:", 0), ("localhost", 1)])
 async def test_a_sender_without_an_address_is_not_a_program_of_this_machine(engine: TestEngine, client: Any) -> None:
-    """A server that listens at a socket file of a proxy knows no address. [S1]"""
+    """A server that listens at a socket file of a proxy knows no address. [S1 S47]"""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -248,7 +249,8 @@ asyncio.run(main())
 
 def test_django_beside_the_api_guards_its_own_paths_and_no_others() -> None:
     """Django has no mounts, so both are mounted in another application: its middleware and its hosts say nothing of the
-    API, the key of the API opens nothing of Django, and no spelling of a path of the API is one of it there. [S2 S3]"""
+    API, the key of the API opens nothing of Django, and no spelling of a path of the API is one of it there. [S2 S3
+    S47]"""
     place = str(Path(__file__).parents[2])
     script = [sys.executable, "-c", BESIDE_DJANGO]
     done = subprocess.run(script, capture_output=True, text=True, cwd=place, env=os.environ | {"PYTHONPATH": place})

@@ -119,7 +119,7 @@ class Time:
 
 
 async def test_all_lists_of_a_server_share_one_budget_of_time() -> None:
-    """Looks of different lists together take a quarter of the time, however many lists there are. [S35]"""
+    """Looks of different lists together take a quarter of the time, however many lists there are. [S35 S51]"""
     time = Time()
     budget = LookBudget(now=time.now, sleep=time.sleep)
     looks, took = 40, 0.01
@@ -140,7 +140,7 @@ async def test_all_lists_of_a_server_share_one_budget_of_time() -> None:
 async def test_a_principal_with_many_lists_waits_in_its_own_line(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lists do not make the list of another one wait longer, also if it follows that list too. [S35]"""
+    """Its lists do not make the list of another one wait longer, also if it follows that list too. [S35 S51]"""
     looked: list[str | None] = []
     may_look = asyncio.Semaphore(0)
     has_looked = asyncio.Event()
@@ -211,7 +211,7 @@ def taken(places: Places, principal: Principal) -> int:
 
 
 def test_viewers_leave_places_to_each_other_and_to_admins() -> None:
-    """However many of them take all that they can. [S35]"""
+    """However many of them take all that they can. [S35 S51]"""
     places = Places(100)
 
     assert [taken(places, viewer(key)) for key in "abcdef"] == [45, 23, 11, 6, 3, 1]

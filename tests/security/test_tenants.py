@@ -192,7 +192,7 @@ VERBS: dict[str, Callable[[TestEngine], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("verb", VERBS)
 async def test_no_verb_starts_runs_beyond_the_quota(verb: str) -> None:
-    """Whichever way they are started. [S34]"""
+    """Whichever way they are started. [S34 S51]"""
     async with TestEngine(namespace="acme") as engine:
         await engine.start(tenant_waits, id="first")
         await engine.flows.apply(FLOW, by="ann")

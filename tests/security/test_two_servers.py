@@ -66,7 +66,7 @@ async def at_once(*requests: Awaitable[Answer]) -> list[Answer]:
 
 
 async def test_a_key_works_on_both_servers_until_one_revokes_it(servers: list[outlive.Engine]) -> None:
-    """It is used, noted as used and revoked at the same moment; no use that is noted late lets it in again. [S3]"""
+    """It is used, noted as used and revoked at the same moment; no use that is noted late lets it in again. [S3 S50]"""
     made = await servers[0].keys.create("a", scope="operator")
     each = callers(servers, made.secret)
     admin = await servers[0].keys.create("admin", scope="admin")
@@ -81,7 +81,7 @@ async def test_a_key_works_on_both_servers_until_one_revokes_it(servers: list[ou
 
 
 async def test_one_of_many_decisions_at_once_counts(servers: list[outlive.Engine]) -> None:
-    """All callers of both servers are answered with that one, and it alone is in the audit log. [S38]"""
+    """All callers of both servers are answered with that one, and it alone is in the audit log. [S38 S50]"""
     run = await servers[0].start(two_servers_wait, "x", id="asks")
     await asked(run)
     keys = [await servers[0].keys.create(f"key-{number}", scope="operator") for number in range(AT_ONCE)]
@@ -105,7 +105,7 @@ async def test_one_of_many_decisions_at_once_counts(servers: list[outlive.Engine
 
 @pytest.mark.parametrize("what", ["runs", "batches", "fork", "bulk"])
 async def test_a_request_that_is_sent_to_both_servers_is_done_once(servers: list[outlive.Engine], what: str) -> None:
-    """With the same `Idempotency-Key`, at the same moment: the same answer, one run, one row in the audit log."""
+    """With the same `Idempotency-Key`, at the same moment: the same answer, one run, one row in the audit log. [S50]"""
     await servers[0].start(two_servers_wait, "x", id="origin")
     await servers[0].start(two_servers_wait, "x", id="other", tags={"t": "1"})
     key = await servers[0].keys.create("a", scope="admin")
@@ -130,7 +130,7 @@ async def test_a_request_that_is_sent_to_both_servers_is_done_once(servers: list
 async def test_flows_that_are_published_at_once_are_revisions_one_after_the_other(
     servers: list[outlive.Engine],
 ) -> None:
-    """None is lost, and no two have the same number."""
+    """None is lost, and no two have the same number. [S50]"""
     key = await servers[0].keys.create("a", scope="admin")
     each = callers(servers, key.secret)
     answers = await at_once(
@@ -146,7 +146,7 @@ async def test_flows_that_are_published_at_once_are_revisions_one_after_the_othe
 
 
 async def test_one_link_that_is_used_on_both_servers_decides_once(servers: list[outlive.Engine]) -> None:
-    """Two clicks at the same moment. [S11]"""
+    """Two clicks at the same moment. [S11 S50]"""
     run = await servers[0].start(two_servers_wait, "x", id="asks")
     await asked(run)
     made = await servers[0].approvals.links.create("asks", "refund", approved=True, by="ann")
@@ -165,7 +165,7 @@ async def test_one_link_that_is_used_on_both_servers_decides_once(servers: list[
 
 
 async def test_a_key_that_is_revoked_while_a_body_arrives_changes_nothing() -> None:
-    """A body may take half a minute, and a program may hold many requests open for later. [S3]"""
+    """A body may take half a minute, and a program may hold many requests open for later. [S3 S50]"""
     async with outlive.Engine("memory:", worker=False) as engine:
         made = await engine.keys.create("a", scope="operator")
         api = Api(engine, auth="keys", limits=ApiLimits(check_again_seconds=0.0))
