@@ -74,6 +74,24 @@ async def test_no_operator_repeats_what_an_admin_has_asked_for(engine: TestEngin
     assert (await caller.get(f"{API}/runs/b-2")).status == 404
 
 
+async def test_no_operator_begins_again_with_what_an_admin_has_stopped(engine: TestEngine) -> None:
+    """A purge that was cancelled goes on for an admin alone, also as one of many runs that are retried. [S33]"""
+    caller = await pausing(engine, await operator(engine), "b-1")
+    assert (await caller.post(f"{API}/runs/b-1/cancel")).status == 202
+    await caller.post(f"{API}/workflows/outlive.bulk/resume")
+    await engine.settle()
+
+    refused = await caller.post(f"{API}/runs/b-1/retry")
+    chosen = {"verb": "retry", "id": "b-2", "workflow": "outlive.bulk", "status": ["cancelled"]}
+    assert (await caller.post(f"{API}/bulk/operations", chosen)).status == 201
+    await engine.settle()
+
+    assert (refused.status, refused.error) == (409, "RunNotRetriableError")
+    assert (await caller.get(f"{API}/runs/b-1")).data["status"] == "cancelled"
+    admin = Caller(Api(engine, auth="keys"), key=(await engine.keys.create("ann", scope="admin")).secret)
+    assert (await admin.post(f"{API}/runs/b-1/retry")).status == 200
+
+
 @pytest.mark.parametrize("module", [bulk, intervention], ids=lambda module: module.__name__)
 def test_no_person_says_what_a_step_in_the_name_of_another_has_done(module: Any) -> None:
     """Every step of these modules, also one that comes. [S33]"""

@@ -15,14 +15,16 @@ from functools import partial
 from typing import TypeVar
 
 from outlive._define.batch import BATCH
+from outlive._define.bulk import BULK, BulkRequest
 from outlive._define.intervention import OF_RUN, Intervention
 from outlive._define.middleware import around_workflow
-from outlive._journal.codec import open_journal, salt_of, seal
+from outlive._journal.codec import creation_in, open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, Ending, RunCreated, RunRetried, SnapshotTaken
 from outlive._journal.fold import Fold
 from outlive._journal.history import blobs_of
 from outlive._journal.packing import mail_mark, tree_mark
 from outlive._model import Run, RunStatus
+from outlive._model.giver import gives_freely
 from outlive._replay.execution import Execution
 from outlive._replay.taking_back import CannotRetry, Search, TakenBack
 from outlive._store.contract import Change, MessageKind, Outcome
@@ -59,6 +61,7 @@ class Retrier:
         for _ in range(RETRIES_MAX):
             root = await self._access.root_of(await self._access.info(run_id))
             _refuse(root)
+            await self._refuse_purge(root)
             if not self._access.registry.has_workflow(root.workflow, root.version):
                 wanted = Intervention(verb="retry", run_id=root.id, at=store.now(), reason=reason)
                 refused = partial(RunNotRetriableError, root.id)
@@ -69,6 +72,18 @@ class Retrier:
                 self._access.ring()
                 return
         raise OutliveError(f"run {run_id} could not be retried: it moved on {RETRIES_MAX} times; try again")
+
+    async def _refuse_purge(self, root: Run) -> None:
+        """Refuse to begin again with deleting runs, which an admin has asked for and that was stopped, for one who may
+        delete none."""
+        if root.workflow != BULK.name or gives_freely():
+            return
+        rows = await self._access.store.read_journal(root.journal, limit=1)
+        created = creation_in(rows[0], nonce=root.nonce, run_id=root.id)
+        (request,), _ = BULK.signature.decode(await self._access.unpack(created.input))
+        assert isinstance(request, BulkRequest)
+        if request.verb == "purge":
+            raise RunNotRetriableError(root.id, "it deletes runs: an admin of the whole store may let it go on")
 
     async def _change(self, root: Run, reason: str) -> Change:
         store = self._access.store
