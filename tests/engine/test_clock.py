@@ -89,6 +89,28 @@ async def clock_item(number: int) -> int:
     return number
 
 
+line = outlive.Queue("clock.line", concurrency=1)
+
+
+@outlive.workflow(queue=line)
+async def clock_first() -> str:
+    """Has the only slot for as long as the test wants."""
+    return await outlive.wait_for_signal("go", str)
+
+
+@outlive.workflow(queue=line)
+async def clock_second() -> str:
+    """Sleeps, when it is its turn."""
+    await asyncio.sleep(NAP)
+    return "rested"
+
+
+@outlive.workflow
+async def clock_starter() -> str:
+    """Starts a run of its own, which has to stand in line."""
+    return (await outlive.start(clock_second, detached=True, id="r", timeout=2 * HOUR)).id
+
+
 async def left_of(place: Place, run: outlive.types.RunHandle[Any], kind: WaitKind = WaitKind.TIMER) -> float:
     """How many seconds are left of what a run waits for."""
     await waits(run)
@@ -133,6 +155,41 @@ async def test_time_without_a_worker_spends_nothing(place: Place) -> None:
         assert (await run.published())["begun"] == begun
         place.clock.skip(seconds=NAP)
         assert await in_time(run.result()) == "rested"
+
+
+@pytest.mark.every_store
+async def test_delay_spends_nothing(place: Place) -> None:
+    """A payment that may take half an hour has it, though the run was started an hour before that."""
+    async with place.engine() as engine:
+        run = await engine.start(clock_nap, id="r", delay=HOUR, timeout=2 * HOUR)
+        place.clock.skip(seconds=HOUR + 1)
+        assert is_whole(await left_of(place, run))
+        assert is_whole(await deadline_of(place, run), 2 * HOUR)
+
+
+@pytest.mark.every_store
+@pytest.mark.parametrize("how", ["started", "started by a run", "taken over", "a batch"])
+async def test_time_in_line_spends_nothing(place: Place, how: str) -> None:
+    """Whoever has started what stands there, and also if its worker dies meanwhile."""
+    engine = await place.engine().__aenter__()
+    await waits(await engine.start(clock_first, id="first"))
+    if how == "a batch":
+        await engine.start_batch(clock_item, [1], id="b", queue=line)
+    elif how == "started by a run":
+        await in_time((await engine.start(clock_starter)).result())
+    else:
+        await engine.start(clock_second, id="r", timeout=2 * HOUR)
+    place.clock.skip(seconds=3 * HOUR)
+    if how == "taken over":
+        await crash(engine)
+        engine = await place.engine().__aenter__()
+    await engine.signal("first", "go", "on")
+
+    run = engine.get("b~chunk1" if how == "a batch" else "r")
+    await until(partial(is_there, engine, run.id))
+    assert is_whole(await left_of(place, run))
+    assert how == "a batch" or is_whole(await deadline_of(place, run), 2 * HOUR)
+    await engine.__aexit__(None, None, None)
 
 
 async def test_timeout_counts_from_the_beginning(place: Place) -> None:
