@@ -177,17 +177,15 @@ async def ping() -> str:
 
 
 STATUS_OF = {
-    outlive.errors.RunNotFoundError: 404,
-    outlive.errors.ApprovalNotFoundError: 404,
-    outlive.errors.ApprovalClosedError: 409,
-    outlive.errors.RunFinishedError: 409,
+    outlive.errors.NotFoundError: 404,
+    outlive.errors.ConflictError: 409,
     outlive.errors.StoreUnavailableError: 503,
-    outlive.errors.UnknownWorkflowError: 503,  # its workers have just been started for the first time
 }
+STATUS_OF_CODE = {"unknown_workflow": 503}  # its workers have just been started for the first time
 
 
 @app.exception_handler(outlive.errors.OutliveError)
 async def explain(request: Request, error: outlive.errors.OutliveError) -> JSONResponse:
     """An answer that says what the engine says."""
-    status = next((code for kind, code in STATUS_OF.items() if isinstance(error, kind)), 500)
-    return JSONResponse({"error": str(error)}, status)
+    by_class = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), 500)
+    return JSONResponse({"error": str(error)}, STATUS_OF_CODE.get(error.code, by_class))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from outlive._model import RunFilter
 from outlive._store.contract import Change, Outcome, Refusal, Store
-from outlive.errors import StoreWentBackError
+from outlive.errors.store import StoreWentBackError
 from proof.differential.changes import Draft, blob, tree_of
 from proof.differential.comparable import (
     comparable_answers,

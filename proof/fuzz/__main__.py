@@ -28,7 +28,7 @@ from outlive._define.flow.expression import compile_value, parse
 from outlive._define.flow.expression.types import ANY
 from outlive._define.flow.known import Known, shape_of
 from outlive._define.flow.problems import FlowError
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 from proof.fuzz.documents import GOOD, document
 from proof.fuzz.grammar import SCOPE, Grammar
 from proof.fuzz.nonsense import nonsense, plain_data

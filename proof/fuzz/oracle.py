@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from outlive._define.flow.expression import parse
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 _RELAXED = re.compile(
     r"No matching overloads found : "

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from outlive._model import Limits, Run, RunStatus
 from outlive._model.pause import CELL, EVERYTHING, PAUSED, pauses_in
-from outlive.errors import UNDO_FAILED
+from outlive.errors.step import UNDO_FAILED
 from outlive.telemetry import log
 from proof.simulation.judge import Judge
 from proof.simulation.ledger import Ledger

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from outlive._values.run import ENDED
-from outlive.errors import RunExistsError, RunNotForkableError
+from outlive.errors import RunExistsError
+from outlive.errors.run import RunNotForkableError
 from proof.simulation.process import SimulatedEngine
 from proof.simulation.program import Case, Forking
 from proof.simulation.request import Ask, NotYetError, UserRequest, Verb

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from outlive._model.pause import CELL, pauses_in
-from outlive.errors import CommitUnknownError, StoreUnavailableError, StoreWentBackError
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors.store import StoreWentBackError
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.server import Server
 from proof.simulation.weather import Fate, Trip, Weather

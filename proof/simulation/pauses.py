@@ -8,7 +8,8 @@ happened there is no operator.
 
 from __future__ import annotations
 
-from outlive.errors import RunFinishedError, RunNotParkedError
+from outlive.errors import RunFinishedError
+from outlive.errors.run import RunNotParkedError
 from proof.simulation.plan import WholePause
 from proof.simulation.process import SimulatedEngine
 from proof.simulation.program import Case, Pausing

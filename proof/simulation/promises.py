@@ -13,7 +13,8 @@ from typing import Any
 
 from outlive._journal.event import PromiseMade, SignalReceived
 from outlive._model.promise import promise_signal
-from outlive.errors import PromiseNotFoundError, RunFinishedError
+from outlive.errors import RunFinishedError
+from outlive.errors.run import PromiseNotFoundError
 from proof.simulation.book import Book
 from proof.simulation.ledger import Ledger
 from proof.simulation.process import SimulatedEngine

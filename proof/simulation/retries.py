@@ -7,7 +7,8 @@ was called again (the ledger sees that).
 from __future__ import annotations
 
 from outlive._values.run import ENDED
-from outlive.errors import RunCancelledError, RunFailedError, RunNotRetriableError, RunTimedOutError
+from outlive.errors import RunCancelledError, RunFailedError, RunTimedOutError
+from outlive.errors.run import RunNotRetriableError
 from proof.simulation.ledger import Ledger
 from proof.simulation.process import SimulatedEngine
 from proof.simulation.program import Case

@@ -16,10 +16,7 @@ from outlive._define.workflow import Workflow
 from outlive._model import Run
 from outlive._values.run import ENDED
 from outlive.errors import (
-    ApprovalClosedError,
-    ApprovalNotFoundError,
     AskFailedError,
-    AskRefusedError,
     EngineClosedError,
     RunCancelledError,
     RunFailedError,
@@ -29,6 +26,7 @@ from outlive.errors import (
     RunTimedOutError,
     StoreUnavailableError,
 )
+from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError, AskRefusedError
 from proof.simulation.forks import Forkers
 from proof.simulation.keepers import Keepers
 from proof.simulation.ledger import Ledger

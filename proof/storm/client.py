@@ -22,6 +22,8 @@ from typing import Any
 
 import outlive
 from outlive import errors
+from outlive.errors.run import ApprovalNotFoundError, RunNotParkedError, RunNotRetriableError
+from outlive.errors.store import DuplicateCheckpointError
 from outlive.testing.child_process import log_to_stderr, until_asked_to_stop
 from outlive.testing.line_file import read
 from outlive.types import WorkerOptions
@@ -134,7 +136,7 @@ class Client:
         while answer is None:
             try:
                 answer = await insist(lambda: decide(it.id, name, by=by))
-            except errors.ApprovalNotFoundError:
+            except ApprovalNotFoundError:
                 await asyncio.sleep(ASKED_SECONDS)  # The run has not come so far.
         status = "approved" if answer.approved else "rejected"
         self._log.write("decided", it.number, key=name, status=status, by=answer.by, is_first=answer.is_first)
@@ -177,7 +179,7 @@ class Client:
             await insist(lambda: self._engine.pause(it.id, by="storm"))
             await asyncio.sleep(PAUSED_SECONDS)
             await insist(lambda: self._engine.resume(it.id))
-        except (errors.RunFinishedError, errors.RunNotParkedError):
+        except (errors.RunFinishedError, RunNotParkedError):
             pass  # It has ended before, or it was resumed by a call that got no answer.
         self._log.write("resumed", it.number)
 
@@ -188,9 +190,9 @@ class Client:
         except errors.RunFailedError:
             repair = outlive.checkpoints.Checkpoint(it.number, "repaired")
             # A call that got no answer may have done either.
-            with suppress(errors.DuplicateCheckpointError):
+            with suppress(DuplicateCheckpointError):
                 await insist(lambda: self._engine.checkpoints.append(f"repair-{it.number}", repair))
-            with suppress(errors.RunNotRetriableError):
+            with suppress(RunNotRetriableError):
                 await insist(lambda: self._engine.retry(it.id, reason="repaired"))
         self._log.write("retried", it.number)
 

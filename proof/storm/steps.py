@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import outlive
+from outlive.errors.store import TransactionOverError
 from proof.storm.effects import effect
 from proof.storm.insistence import insist
 from proof.storm.op import Booked, Op
@@ -113,7 +114,7 @@ async def call_once(place: int, value: int, fails: int) -> int:
 @outlive.step(
     name="storm.write",
     transaction=True,
-    retry=outlive.Retry(attempts=20, first=0.02, cap=0.1, on=(ConnectionError, outlive.errors.TransactionOverError)),
+    retry=outlive.Retry(attempts=20, first=0.02, cap=0.1, on=(ConnectionError, TransactionOverError)),
 )
 async def write(tx: Any, place: int, value: int, fails: int) -> int:
     """Writes a row into the store's own database; what it wrote before it fails by plan must not stay."""
@@ -127,7 +128,7 @@ async def write(tx: Any, place: int, value: int, fails: int) -> int:
 @outlive.step(
     name="storm.write_item",
     transaction=True,
-    retry=outlive.Retry(attempts=20, first=0.02, cap=0.1, on=(outlive.errors.TransactionOverError,)),
+    retry=outlive.Retry(attempts=20, first=0.02, cap=0.1, on=(TransactionOverError,)),
     raises=(ValueError,),
 )
 def write_item(tx: Any, item: Op) -> int:

@@ -11,7 +11,7 @@ import sys
 
 import outlive
 from outlive.checkpoints import Checkpoint, CheckpointKind
-from outlive.errors import DuplicateCheckpointError
+from outlive.errors.store import DuplicateCheckpointError
 from outlive.testing.child_process import say
 
 BYTES = 40_000

@@ -13,16 +13,10 @@ import outlive
 from outlive._journal.checkpoint import checkpoint_checksum
 from outlive.checkpoints import Checkpoint, CheckpointKind
 from outlive.codecs import Compression, Encryption
-from outlive.errors import (
-    EngineClosedError,
-    InvalidCheckpointError,
-    InvalidRunIdError,
-    NotDurableError,
-    PayloadTooLargeError,
-    StoreError,
-    StoreUrlError,
-    UnreadableError,
-)
+from outlive.errors import EngineClosedError, PayloadTooLargeError, StoreError, UnreadableError
+from outlive.errors.program import NotDurableError
+from outlive.errors.run import InvalidRunIdError
+from outlive.errors.store import InvalidCheckpointError, StoreUrlError
 from tests.engine.inside import store_of
 from tests.engine.support import Place, in_time
 

@@ -13,7 +13,8 @@ from outlive._model import Limits
 from outlive._runtime.clock import SystemClock
 from outlive.checkpoints import Checkpoint, CheckpointStore
 from outlive.client import checkpoints as front
-from outlive.errors import CommitUnknownError, DuplicateCheckpointError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors.store import DuplicateCheckpointError
 from tests.engine.faults import FaultyStore, unavailable, unknown
 from tests.engine.support import Place, in_time
 

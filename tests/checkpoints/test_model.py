@@ -11,7 +11,7 @@ from outlive._model import Limits
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.checkpoints import Checkpoint, CheckpointKind, CheckpointStore
-from outlive.errors import DuplicateCheckpointError
+from outlive.errors.store import DuplicateCheckpointError
 from tests.engine.support import Place
 
 OPERATIONS = 300

@@ -7,14 +7,8 @@ from click.testing import CliRunner
 
 from outlive.cli import main
 from outlive.cli.advice import COMMANDS, as_typed
-from outlive.errors import (
-    ApprovalNotFoundError,
-    AskTimeoutError,
-    QueueNotFoundError,
-    RunNotFoundError,
-    RunParkedError,
-    ScheduleNotFoundError,
-)
+from outlive.errors import RunNotFoundError, RunParkedError
+from outlive.errors.run import ApprovalNotFoundError, AskTimeoutError, QueueNotFoundError, ScheduleNotFoundError
 
 
 @pytest.mark.parametrize(

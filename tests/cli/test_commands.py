@@ -14,7 +14,7 @@ from outlive._store.contract import Store
 from outlive.cli import COMMANDS, main
 from outlive.engine import Engine
 from outlive.engine.url import store_for
-from outlive.errors import InboxFullError
+from outlive.errors.run import InboxFullError
 from outlive.testing.conformance.builders import begin, claim, hire
 
 Ask = Callable[..., Result]

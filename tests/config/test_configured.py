@@ -17,7 +17,8 @@ from outlive._model import Limits, Recovery
 from outlive.cli import main
 from outlive.cli.serve import CONNECTION_LIMITS, REQUEST_LIMITS
 from outlive.config.setting import BY_NAME, SETTINGS
-from outlive.errors import InvalidSettingsError, SettingsError
+from outlive.errors import InvalidSettingsError
+from outlive.errors.outside import SettingsError
 from outlive.http import ApiLimits
 from outlive.http.server import new_server
 from outlive.types import WorkerOptions

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import outlive
+from outlive.errors.known import ERRORS
 from tests.docs import source
 from tests.docs.source import Field
 
@@ -111,9 +112,18 @@ def is_made(name: str) -> bool:
 
 @cache
 def errors() -> dict[str, type[BaseException]]:
-    """The errors that a program can name, those of Python too."""
-    found = {**vars(builtins), **{name.rpartition(".")[2]: it for name, it in public_names()}}
+    """The errors that a docstring may name: those of programs, of Python, and ours that only have a code."""
+    found = {**vars(builtins), **ERRORS, **{name.rpartition(".")[2]: it for name, it in public_names()}}
     return {name: it for name, it in found.items() if isinstance(it, type) and issubclass(it, BaseException)}
+
+
+def reason_of(name: str) -> tuple[str, str]:
+    """The error that a program can name for the one that a docstring names, and the code that tells it from others;
+    empty for one with a name."""
+    it = ERRORS.get(name)
+    if it is None or name in outlive.errors.__all__:
+        return name, ""
+    return next(base.__name__ for base in it.__mro__ if base.__name__ in outlive.errors.__all__), it.code
 
 
 # -- Members -----------------------------------------------------------------------------------------------------

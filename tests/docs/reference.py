@@ -148,7 +148,6 @@ PAGES = """## Other pages
 | [Errors](guides/errors.md) | when each error comes, and what to do |"""
 CONSTANTS = {
     "events.AnyEvent": "Any of the classes on this page, for annotations.",
-    "errors.UNDO_FAILED": "How the `reason` of a run begins that is parked because an undo of a saga has failed.",
     "outlive.__version__": "The version of the package, as text.",
     "outlive.tick": (
         "Stands for the time of a tick in the `args` of a schedule: the instant in UTC; `tick.local` is the same with "
@@ -427,7 +426,9 @@ class Reference:
         for names, text in raises:
             for name in names:
                 said = text or _meaning_of(name)
-                yield f"- {self._linked(name, own)}" + (f": {self._text(said, own)}" if said else "")
+                shown, code = public.reason_of(name)
+                reason = f"{self._linked(shown, own)}{code and f' (`{code}`)'}"
+                yield f"- {reason}" + (f": {self._text(said, own)}" if said else "")
 
     # -- Text ------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """The guides are complete: every error, limit, counter and kind of event stands where it should."""
 
 import dataclasses
-import inspect
 import re
 import typing
 from functools import cache
@@ -12,6 +11,7 @@ import pytest
 import outlive
 from outlive import errors
 from outlive._journal.event import AnyEvent
+from outlive.errors.known import ERRORS as KNOWN
 from outlive.telemetry import Counters
 from tests.docs.page import DOCS, ROOT, expect_same, first_cells, name_of, section_of
 
@@ -23,10 +23,22 @@ DECISION_LINES_MAX = 40
 
 
 def test_every_error_is_explained() -> None:
-    """Each class of `outlive.errors` has one row: when it comes, and what to do."""
-    classes = [name for name, it in vars(errors).items() if inspect.isclass(it) and it.__module__ == errors.__name__]
+    """Each class of `outlive.errors` has a row: when it comes, and what to do; each code one behind its class."""
+    rows = re.findall(r"^\| `(\w+)`(?:, `(\w+)`)? \|", ERRORS.read_text("utf-8"), flags=re.MULTILINE)
+    below = {it.code: it for name, it in KNOWN.items() if name not in errors.__all__}
 
-    expect_same(first_cells(ERRORS.read_text("utf-8")), classes, where="the tables of docs/guides/errors.md")
+    where = "the table of docs/guides/errors.md"
+    expect_same([name for name, code in rows if not code], errors.__all__, where=where)
+    expect_same([code for _, code in rows if code], below, where=where)
+    for name, code in rows:
+        assert not code or issubclass(below[code], getattr(errors, name)), f"{code} is not a {name}"
+
+
+def test_programs_have_few_errors_to_catch() -> None:
+    """A code says which of the others it is, and no two reasons have the same one."""
+    assert len(errors.__all__) <= 45
+    assert len({it.code for it in KNOWN.values()}) == len(KNOWN)
+    assert sorted(dir(errors)) == sorted(errors.__all__)
 
 
 def test_every_limit_is_listed_with_its_value() -> None:

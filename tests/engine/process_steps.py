@@ -19,7 +19,7 @@ from pathlib import Path
 
 import outlive
 from outlive import Retry
-from outlive.errors import ProcessDiedError
+from outlive.errors.step import ProcessDiedError
 
 
 @dataclass

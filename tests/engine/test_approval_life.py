@@ -10,10 +10,7 @@ import pytest
 import outlive
 from outlive._journal.event import ApprovalClosed, ApprovalDecided, ApprovalRequested
 from outlive.client.handle import RunHandle
-from outlive.errors import (
-    ApprovalClosedError,
-    ApprovalNotFoundError,
-)
+from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
 from outlive.types import Approval
 from tests.engine.asking import (
     Refund,

@@ -9,15 +9,9 @@ import pytest
 
 import outlive
 from outlive._journal.event import ApprovalDecided, ApprovalRequested
-from outlive.errors import (
-    ApprovalClosedError,
-    ApprovalFormError,
-    ApprovalNotFoundError,
-    ConfigurationError,
-    EngineClosedError,
-    NotInRunError,
-    RunNotFoundError,
-)
+from outlive.errors import ConfigurationError, EngineClosedError, RunNotFoundError
+from outlive.errors.program import NotInRunError
+from outlive.errors.run import ApprovalClosedError, ApprovalFormError, ApprovalNotFoundError
 from tests.engine.asking import (
     Model,
     Refund,

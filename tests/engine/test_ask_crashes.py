@@ -11,7 +11,8 @@ import pytest
 
 import outlive
 from outlive._journal.event import AskAnswered, AskReceived
-from outlive.errors import AskFailedError, AskRefusedError, EngineClosedError
+from outlive.errors import AskFailedError, EngineClosedError
+from outlive.errors.run import AskRefusedError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash import Survivor
 from outlive.testing.crash.everywhere import POINTS_MAX

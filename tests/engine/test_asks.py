@@ -21,17 +21,14 @@ from outlive.client.followers import Followers
 from outlive.codecs import Encryption
 from outlive.errors import (
     ArgumentTypeError,
-    AskAnsweredError,
     AskFailedError,
-    AskNotFoundError,
-    AskRefusedError,
-    AskTimeoutError,
     InvalidArgumentError,
-    NotInRunError,
     RunNotFoundError,
     RunParkedError,
     UnreadableError,
 )
+from outlive.errors.program import NotInRunError
+from outlive.errors.run import AskAnsweredError, AskNotFoundError, AskRefusedError, AskTimeoutError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
 from tests.engine.inside import journal_of, watch_through

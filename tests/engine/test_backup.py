@@ -17,7 +17,8 @@ from outlive._store.sqlite import backup as sqlite_backup
 from outlive._store.sqlite.migrate import migrations
 from outlive.cli import main
 from outlive.engine.backup import back_up
-from outlive.errors import ConfigurationError, NotADatabaseError, OutliveError
+from outlive.errors import ConfigurationError, OutliveError
+from outlive.errors.store import NotADatabaseError
 from tests.engine.inside import store_of
 from tests.engine.support import Place, waits
 

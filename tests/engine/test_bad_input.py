@@ -11,15 +11,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import (
-    ConfigurationError,
-    DefinitionError,
-    DuplicateDefinitionError,
-    FlowNotFoundError,
-    LocalDefinitionError,
-    UnknownWorkflowError,
-    UnserialisableError,
-)
+from outlive.errors import ConfigurationError, DefinitionError, UnserialisableError
+from outlive.errors.flow import FlowNotFoundError
+from outlive.errors.program import DuplicateDefinitionError, LocalDefinitionError, UnknownWorkflowError
 from outlive.limits import Limits
 from outlive.types import WorkerOptions
 from tests.engine.support import Place, in_time, note, parks, stage

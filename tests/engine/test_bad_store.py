@@ -15,7 +15,8 @@ import pytest
 
 import outlive
 from outlive._store.sqlite import SqliteStore
-from outlive.errors import CorruptJournalError, NotADatabaseError, StoreUnavailableError, StoreUrlError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import CorruptJournalError, NotADatabaseError, StoreUrlError
 from tests.engine.inside import committer_of, journal_of, store_of
 from tests.engine.support import Place, in_time, note, parks, stage, until, waits
 from tests.sqlite.threads import on_writer

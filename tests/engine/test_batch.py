@@ -23,15 +23,14 @@ from outlive.client.batches import CHUNK_BYTES_MAX
 from outlive.errors import (
     ConfigurationError,
     DefinitionError,
-    InvalidRunIdError,
     ResultTimeoutError,
     RunCancelledError,
     RunExistsError,
     RunFailedError,
-    RunNotRetriableError,
     StepFailedError,
     UnserialisableError,
 )
+from outlive.errors.run import InvalidRunIdError, RunNotRetriableError
 from outlive.limits import Limits, Tolerance
 from tests.engine.dying import die_at_each_commit
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until

@@ -13,7 +13,8 @@ import pytest
 import outlive
 from outlive._define.registry import REGISTRY, Registry
 from outlive.client.definitions import CELL, Describer
-from outlive.errors import InvalidArgumentError, StoreUnavailableError, UnknownWorkflowError
+from outlive.errors import InvalidArgumentError, StoreUnavailableError
+from outlive.errors.program import UnknownWorkflowError
 from tests.engine.inside import store_of
 from tests.engine.support import Place, in_time, registry_of, until
 

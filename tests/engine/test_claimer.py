@@ -24,7 +24,8 @@ from outlive._runtime.session.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, 
 from outlive._runtime.session.requests import ClaimRequests
 from outlive._store.contract import Change, Claims, Outcome
 from outlive._store.memory import MemoryStore
-from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors.store import StoreMovedError
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import begin

@@ -13,7 +13,8 @@ import pytest
 
 import outlive
 from outlive._model import WaitKind
-from outlive.errors import InvalidArgumentError, NotBegunError, RunFailedError, RunTimedOutError
+from outlive.errors import InvalidArgumentError, RunFailedError, RunTimedOutError
+from outlive.errors.run import NotBegunError
 from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, in_time, registry_of, until, waits
 

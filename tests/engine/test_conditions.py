@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 import outlive
-from outlive.errors import ArgumentTypeError, AskFailedError, NotInRunError, RunFailedError
+from outlive.errors import ArgumentTypeError, AskFailedError, RunFailedError
+from outlive.errors.program import NotInRunError
 from outlive.testing import TestEngine, crash_everywhere
 
 pytestmark = pytest.mark.any_store

@@ -11,15 +11,9 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunContinued, RunCreated, SignalReceived, StepSucceeded
-from outlive.errors import (
-    ConfigurationError,
-    NotInRunError,
-    RunCancelledError,
-    RunContinuedError,
-    RunFailedError,
-    RunFinishedError,
-    RunTimedOutError,
-)
+from outlive.errors import ConfigurationError, RunCancelledError, RunFailedError, RunFinishedError, RunTimedOutError
+from outlive.errors.program import NotInRunError
+from outlive.errors.run import RunContinuedError
 from tests.engine.dying import die_at_each_commit
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import journal_of

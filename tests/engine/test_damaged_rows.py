@@ -17,7 +17,8 @@ from outlive._model.queue import QueueLimits, QueueState, queue_cell, queue_data
 from outlive._model.run import STORED
 from outlive._store.contract import Store, WorkerInfo
 from outlive.client.fsck import Checker
-from outlive.errors import RunCancelledError, RunDamagedError
+from outlive.errors import RunCancelledError
+from outlive.errors.run import AskTimeoutError, RunDamagedError
 from outlive.testing.conformance.builders import begin, claim, follow, hire
 from tests.engine.asking import asking, has_asked
 from tests.engine.inside import store_of
@@ -359,7 +360,7 @@ async def test_a_damaged_ask_is_answered_with_an_error(place: Place, damage: str
     async with place.engine() as engine:
         await waits(await engine.start(damaged_ask, id="run-1"))
     async with place.engine(worker=False) as client:
-        with pytest.raises(outlive.errors.AskTimeoutError):
+        with pytest.raises(AskTimeoutError):
             await client.ask("run-1", "name", "ann", key="k", timeout=0)
         change(place, f"UPDATE t_inbox SET {damage}")
     async with place.engine() as engine:

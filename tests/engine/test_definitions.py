@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 import outlive
-from outlive.errors import DefinitionError, LocalDefinitionError, UnstorableTypeError
+from outlive.errors import DefinitionError
+from outlive.errors.program import LocalDefinitionError, UnstorableTypeError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.engine.support import in_time

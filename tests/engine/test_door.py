@@ -14,7 +14,8 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._model import RunStatus
-from outlive.errors import InvalidArgumentError, InvalidRunIdError, OutliveError
+from outlive.errors import InvalidArgumentError, OutliveError
+from outlive.errors.run import InvalidRunIdError
 from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket, Tolerance
 from outlive.testing import TestEngine
 from outlive.types import Recovery, WorkerOptions

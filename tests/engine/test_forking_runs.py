@@ -14,14 +14,8 @@ import outlive
 from outlive._journal.event import AskReceived, RunClaimed, RunForked, StepSucceeded
 from outlive.client import retrying
 from outlive.codecs import Encryption
-from outlive.errors import (
-    AskNotFoundError,
-    RunExistsError,
-    RunFailedError,
-    RunNotForkableError,
-    UnserialisableError,
-    WrongArgumentsError,
-)
+from outlive.errors import RunExistsError, RunFailedError, UnserialisableError, WrongArgumentsError
+from outlive.errors.run import AskNotFoundError, RunNotForkableError
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store

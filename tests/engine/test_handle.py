@@ -13,7 +13,8 @@ import pytest
 import outlive
 from outlive._journal.event import RunCreated, RunSucceeded, StepSucceeded
 from outlive.client.handle import RunHandle
-from outlive.errors import ResultTimeoutError, RunNotFoundError, RunNotParkedError
+from outlive.errors import ResultTimeoutError, RunNotFoundError
+from outlive.errors.run import RunNotParkedError
 from tests.engine.inside import journal_of
 from tests.engine.support import DAY, Place, hold, in_time, note, reaches, stage, waits
 

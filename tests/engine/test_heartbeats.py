@@ -14,7 +14,8 @@ import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed
 from outlive._runtime.steps.process_child import Beat, Job, JobStep, Progressed
-from outlive.errors import DefinitionError, HeartbeatTimeoutError
+from outlive.errors import DefinitionError
+from outlive.errors.step import HeartbeatTimeoutError
 from outlive.limits import Limits
 from outlive.testing import TestEngine
 from outlive.types import WorkerOptions

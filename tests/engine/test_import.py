@@ -12,7 +12,8 @@ import outlive
 from outlive._store.contract import Action, Store
 from outlive.client import tree_file
 from outlive.client.moving import move_store
-from outlive.errors import HistoryFormatError, OutliveError, RunExistsError
+from outlive.errors import OutliveError, RunExistsError
+from outlive.errors.store import HistoryFormatError
 from outlive.testing.fsck import check_store
 from tests.engine.faults import FaultyStore
 from tests.engine.inside import crash, store_of

@@ -17,14 +17,8 @@ from outlive._journal.event import RunRetried
 from outlive._store.contract import WorkerInfo
 from outlive.client import interventions
 from outlive.client.definitions import Describer
-from outlive.errors import (
-    InvalidArgumentError,
-    RunExistsError,
-    RunFailedError,
-    RunNotForkableError,
-    RunNotRetriableError,
-    UnserialisableError,
-)
+from outlive.errors import InvalidArgumentError, RunExistsError, RunFailedError, UnserialisableError
+from outlive.errors.run import RunNotForkableError, RunNotRetriableError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.inside import journal_of, store_of

@@ -10,7 +10,7 @@ import pytest
 
 import outlive
 from outlive._define.in_run import RunContext
-from outlive.errors import NotInRunError
+from outlive.errors.program import NotInRunError
 from outlive.testing import TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, hold, in_time, note, parks, stage, waits

@@ -14,7 +14,8 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunClaimed, RunReleased
-from outlive.errors import ConfigurationError, EngineClosedError, NotADatabaseError
+from outlive.errors import ConfigurationError, EngineClosedError
+from outlive.errors.store import NotADatabaseError
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import clock_of, fence, store_of
 from tests.engine.support import (

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive.errors import RunNotFoundError, WorkflowNotFoundError
+from outlive.errors import RunNotFoundError
+from outlive.errors.program import WorkflowNotFoundError
 from outlive.testing.fsck import check_store
 from tests.engine.support import Place, in_time, note, registry_of, stage, until, waits
 

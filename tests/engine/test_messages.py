@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import (
-    ApprovalNotFoundError,
-    RunExistsError,
-    RunNotFoundError,
-    StoreUrlError,
-    UnserialisableError,
-    WrongArgumentsError,
-)
+from outlive.errors import RunExistsError, RunNotFoundError, UnserialisableError, WrongArgumentsError
+from outlive.errors.program import NotInRunError
+from outlive.errors.run import ApprovalNotFoundError
+from outlive.errors.store import StoreUrlError
 from outlive.testing import TestEngine
 from tests.engine.support import waits
 
@@ -171,7 +167,7 @@ async def test_a_coroutine_that_was_not_awaited_is_named(engine: Any) -> None:
 
 def test_what_means_something_in_a_run_says_where_to_call_it() -> None:
     """And not only where not."""
-    with pytest.raises(outlive.errors.NotInRunError, match=r"call it in a function decorated with @outlive\.step"):
+    with pytest.raises(NotInRunError, match=r"call it in a function decorated with @outlive\.step"):
         outlive.current_step()
-    with pytest.raises(outlive.errors.NotInRunError, match=r"@outlive\.workflow, in a run that an engine runs"):
+    with pytest.raises(NotInRunError, match=r"@outlive\.workflow, in a run that an engine runs"):
         outlive.continue_as_new()

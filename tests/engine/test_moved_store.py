@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import StoreMovedError
+from outlive.errors.store import StoreMovedError
 from outlive.types import WorkerOptions
 from tests.engine.support import in_time, note, stage, until
 

@@ -8,7 +8,9 @@ import pytest
 
 import outlive
 from outlive.engine.namespace import in_namespace, list_namespaces
-from outlive.errors import InvalidArgumentError, QuotaExceededError, RunNotFoundError, StoreUrlError
+from outlive.errors import InvalidArgumentError, RunNotFoundError
+from outlive.errors.run import QuotaExceededError
+from outlive.errors.store import StoreUrlError
 from outlive.testing import TestEngine
 
 

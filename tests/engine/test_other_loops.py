@@ -13,7 +13,7 @@ import outlive
 from outlive.client.batch import Batch
 from outlive.client.checkpoints import CheckpointStore
 from outlive.client.handle import RunHandle
-from outlive.errors import NotDurableError, OtherLoopError
+from outlive.errors.program import NotDurableError, OtherLoopError
 from outlive.types import WorkerOptions
 from tests.engine.support import in_time, note, reaches, stage
 

@@ -16,14 +16,8 @@ import outlive
 from outlive._journal.event import RunParked, RunReleased
 from outlive.client.pausing import Pauser
 from outlive.codecs import Encryption
-from outlive.errors import (
-    InvalidArgumentError,
-    ResultTimeoutError,
-    RunCancelledError,
-    RunFinishedError,
-    RunNotParkedError,
-    RunParkedError,
-)
+from outlive.errors import InvalidArgumentError, ResultTimeoutError, RunCancelledError, RunFinishedError, RunParkedError
+from outlive.errors.run import RunNotParkedError
 from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX

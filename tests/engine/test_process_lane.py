@@ -15,7 +15,7 @@ from outlive._runtime.clock import SystemClock
 from outlive._runtime.steps import processes
 from outlive._runtime.steps.process_child import Ready, Returned, encode
 from outlive._runtime.steps.processes import ProcessLane
-from outlive.errors import ProcessDiedError
+from outlive.errors.step import ProcessDiedError
 from outlive.telemetry import Counters
 from outlive.types import WorkerOptions
 from tests.engine.support import in_time, until

@@ -12,15 +12,9 @@ import pytest
 
 import outlive
 from outlive._journal.event import PromiseMade, SignalReceived
-from outlive.errors import (
-    ArgumentTypeError,
-    ConfigurationError,
-    NotInRunError,
-    PromiseNotFoundError,
-    PromiseTypeError,
-    RunFinishedError,
-    RunNotFoundError,
-)
+from outlive.errors import ArgumentTypeError, ConfigurationError, RunFinishedError, RunNotFoundError
+from outlive.errors.program import NotInRunError
+from outlive.errors.run import PromiseNotFoundError, PromiseTypeError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.faults import FaultyStore, faulty, unknown

@@ -11,7 +11,8 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunPublished
-from outlive.errors import NotInRunError, PayloadTooLargeError, RunFailedError
+from outlive.errors import PayloadTooLargeError, RunFailedError
+from outlive.errors.program import NotInRunError
 from outlive.limits import Limits
 from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits

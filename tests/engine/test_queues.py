@@ -12,7 +12,8 @@ import pytest
 
 import outlive
 from outlive import Queue
-from outlive.errors import ArgumentTypeError, InvalidArgumentError, QueueNotFoundError
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.errors.run import QueueNotFoundError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.types import WorkerOptions
 from tests.engine.inside import row_of

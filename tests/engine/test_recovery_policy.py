@@ -9,7 +9,8 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunResumed
-from outlive.errors import ConfigurationError, InboxFullError
+from outlive.errors import ConfigurationError
+from outlive.errors.run import InboxFullError
 from outlive.limits import Limits
 from outlive.types import Recovery
 from tests.engine.faults import FaultyStore, faulty, unknown

@@ -13,17 +13,9 @@ import pytest
 
 import outlive
 from outlive._values.task import Task
-from outlive.errors import (
-    ConfigurationError,
-    InvalidArgumentError,
-    NotInRunError,
-    StepFailedError,
-    StepTimeoutError,
-    TaskEndedError,
-    TaskLeaseLostError,
-    TaskNotFoundError,
-    TaskOutputError,
-)
+from outlive.errors import ConfigurationError, InvalidArgumentError, StepFailedError, StepTimeoutError
+from outlive.errors.program import NotInRunError
+from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
 from tests.engine.support import Place

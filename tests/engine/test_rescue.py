@@ -14,7 +14,7 @@ from outlive._lease.process import this_process
 from outlive._runtime.session.rescuer import LOOK_SECONDS, Rescuer
 from outlive._store.contract import Store
 from outlive.client.timeline import Timeline
-from outlive.errors import StoreMovedError
+from outlive.errors.store import LeaseUrlError, StoreMovedError
 from outlive.telemetry import Counters
 from outlive.types import WorkerOptions
 from tests.engine.faults import unavailable
@@ -200,7 +200,7 @@ async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(plac
 @pytest.mark.parametrize("lease", ["", "nobody", "etcd", None, 3])
 def test_lease_that_names_nothing_is_refused(lease: Any) -> None:
     """With the names of what there is."""
-    with pytest.raises(outlive.errors.LeaseUrlError, match='use "store", "none"'):
+    with pytest.raises(LeaseUrlError, match='use "store", "none"'):
         outlive.Engine("memory:", worker=WorkerOptions(lease=lease))
 
 

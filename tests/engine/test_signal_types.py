@@ -10,7 +10,7 @@ import pytest
 import outlive
 from outlive._define.registry import REGISTRY, Registry
 from outlive.client.definitions import Describer
-from outlive.errors import SignalTypeError
+from outlive.errors.run import SignalTypeError
 from tests.engine.inside import store_of
 from tests.engine.support import Place, in_time, until, waits_for_another
 

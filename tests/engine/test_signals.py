@@ -11,14 +11,9 @@ import pytest
 import outlive
 from outlive._journal.event import SignalReceived
 from outlive.client.handle import RunHandle
-from outlive.errors import (
-    ArgumentTypeError,
-    InboxFullError,
-    InvalidArgumentError,
-    RunFinishedError,
-    RunNotFoundError,
-    UnknownWorkflowError,
-)
+from outlive.errors import ArgumentTypeError, InvalidArgumentError, RunFinishedError, RunNotFoundError
+from outlive.errors.program import UnknownWorkflowError
+from outlive.errors.run import InboxFullError
 from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash

@@ -13,7 +13,8 @@ import outlive
 import outlive.flow
 from outlive._journal.event import StepFailed, StepSucceeded
 from outlive._runtime.tree.live import LiveTree
-from outlive.errors import RunNotFoundError, RunNotParkedError, StepSkippedError, UnserialisableError
+from outlive.errors import RunNotFoundError, StepSkippedError, UnserialisableError
+from outlive.errors.run import RunNotParkedError
 from outlive.limits import Limits
 from tests.engine.inside import claimer_of, crash, journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until

@@ -9,7 +9,8 @@ import pytest
 
 import outlive
 from outlive._journal.event import RunCancelled
-from outlive.errors import InvalidRunIdError, RunExistsError
+from outlive.errors import RunExistsError
+from outlive.errors.run import InvalidRunIdError
 from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of, ring
 from tests.engine.support import Place, hold, in_time, note, stage, waits

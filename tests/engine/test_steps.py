@@ -13,7 +13,8 @@ from uuid import UUID
 import pytest
 
 import outlive
-from outlive.errors import NotInRunError, StepFailedError
+from outlive.errors import StepFailedError
+from outlive.errors.program import NotInRunError
 from tests.engine.support import in_time, stage
 
 pytestmark = pytest.mark.any_store

@@ -17,15 +17,15 @@ from outlive.client.handle import RunHandle
 from outlive.errors import (
     ArgumentTypeError,
     EngineClosedError,
-    NotInRunError,
     PayloadTooLargeError,
     RunFailedError,
     RunNotFoundError,
     RunParkedError,
-    StreamFullError,
     UnreadableError,
     UnserialisableError,
 )
+from outlive.errors.program import NotInRunError
+from outlive.errors.store import StreamFullError
 from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX

@@ -19,15 +19,8 @@ import pytest
 import outlive
 from outlive.client.handle import RunHandle
 from outlive.engine.sync import Blocking, Bridge, Host, SyncEngine
-from outlive.errors import (
-    ConfigurationError,
-    EngineClosedError,
-    NotDurableError,
-    ResultTimeoutError,
-    RunNotFoundError,
-    StoreError,
-    SyncOnLoopError,
-)
+from outlive.errors import ConfigurationError, EngineClosedError, ResultTimeoutError, RunNotFoundError, StoreError
+from outlive.errors.program import NotDurableError, SyncOnLoopError
 from tests.engine.support import Place, in_time, note, stage
 
 pytestmark = pytest.mark.any_store

@@ -14,7 +14,8 @@ import outlive
 from outlive._define.in_step import CURRENT_STEP
 from outlive._journal.event import SignalReceived, StepSucceeded
 from outlive._runtime.steps.process_child import JobStep
-from outlive.errors import ConfigurationError, NotInRunError, UnserialisableError
+from outlive.errors import ConfigurationError, UnserialisableError
+from outlive.errors.program import NotInRunError
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown

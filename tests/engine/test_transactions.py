@@ -12,7 +12,8 @@ import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
 from outlive._runtime.commit import retry as patience
-from outlive.errors import DefinitionError, TransactionOverError
+from outlive.errors import DefinitionError
+from outlive.errors.store import TransactionOverError
 from outlive.limits import Limits
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown

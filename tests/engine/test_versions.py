@@ -11,7 +11,9 @@ from outlive._define.registry import Registry
 from outlive._journal.arguments import Signature
 from outlive._journal.event import PatchTaken, RunCreated
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import DuplicateDefinitionError, ResultTimeoutError, SignalTypeError
+from outlive.errors import ResultTimeoutError
+from outlive.errors.program import DuplicateDefinitionError
+from outlive.errors.run import SignalTypeError
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, registry_of, stage, until, waits
 

@@ -12,7 +12,8 @@ import outlive
 from outlive._model import RunStatus
 from outlive._store.contract import Store
 from outlive.client import waiters
-from outlive.errors import CorruptJournalError, RunNotFoundError
+from outlive.errors import RunNotFoundError
+from outlive.errors.store import CorruptJournalError
 from tests.engine.faults import FaultyStore
 from tests.engine.support import Place, in_time, until, waits
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from outlive._define.flow import blobs
-from outlive.errors import BlobError
+from outlive.errors.outside import BlobError
 
 
 def test_a_blob_is_what_was_stored(tmp_path: Path) -> None:

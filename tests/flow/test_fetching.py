@@ -15,7 +15,7 @@ import pytest
 from outlive._define.flow.answer import read_answer
 from outlive._define.flow.fetching import Fetcher, Reach, Request
 from outlive._define.flow.reach import parse_url
-from outlive.errors import (
+from outlive.errors.outside import (
     AddressRefusedError,
     AnswerError,
     HostRefusedError,

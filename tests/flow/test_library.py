@@ -11,16 +11,9 @@ import pytest
 import outlive
 from outlive.client.flows.records import DOCUMENT_CELLS, HISTORY_CELLS, INDEX_CELL
 from outlive.client.moving import move_store
-from outlive.errors import (
-    FlowDamagedError,
-    FlowDisabledError,
-    FlowInUseError,
-    FlowNotFoundError,
-    HistoryFormatError,
-    InvalidArgumentError,
-    RunNotFoundError,
-    StaleFlowError,
-)
+from outlive.errors import InvalidArgumentError, RunNotFoundError
+from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
+from outlive.errors.store import HistoryFormatError
 from outlive.flow import FlowError, FlowInputError
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of

@@ -13,7 +13,7 @@ from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import DOCUMENT_CELLS, INDEX_CELL, StoredDocument, hash_of
-from outlive.errors import FlowDamagedError, FlowHashError, FlowNotFoundError, StaleFlowError
+from outlive.errors.flow import FlowDamagedError, FlowHashError, FlowNotFoundError, StaleFlowError
 from tests.engine.support import Place
 
 FIRST, SECOND, THIRD = hash_of(1), hash_of(2), hash_of(3)

@@ -13,7 +13,7 @@ import pytest
 from outlive._define.flow.fetching import Fetcher
 from outlive._define.flow.mcp_client import HttpWire, call_program_tool, call_tool
 from outlive._define.flow.program import Program
-from outlive.errors import HttpStatusError, ProgramError, ToolError, UnreachableError
+from outlive.errors.outside import HttpStatusError, ProgramError, ToolError, UnreachableError
 from tests.flow.test_fetching import LOCAL
 from tests.flow.tools import respond
 from tests.flow.web import Asked, answer, serving

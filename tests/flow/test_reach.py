@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from outlive._define.flow.reach import Reach, parse_url, refused_kind
-from outlive.errors import AddressRefusedError, HostRefusedError, UrlError
+from outlive.errors.outside import AddressRefusedError, HostRefusedError, UrlError
 
 
 @pytest.mark.parametrize(

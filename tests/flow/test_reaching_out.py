@@ -16,7 +16,8 @@ import pytest
 from outlive import flow
 from outlive._define.flow import settings
 from outlive._define.flow.settings import Settings, read
-from outlive.errors import RunFailedError, SettingsError
+from outlive.errors import RunFailedError
+from outlive.errors.outside import SettingsError
 from outlive.testing import TestEngine
 from tests.flow.tools import respond
 from tests.flow.web import Asked, answer, serving
@@ -94,7 +95,7 @@ async def test_a_command_of_the_settings(tmp_path: Path) -> None:
     assert result == {"code": 0, "output": "in\na; b t-[REDACTED]\n", "errors": "t-[REDACTED]\n", "is_cut": False}
     assert failure.type == "outlive.errors.ProgramError"
     assert failure.message == "command say ended with code 3: t-[REDACTED]"
-    assert failure.attributes["code"] == 3
+    assert failure.attributes["exit_code"] == 3
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from outlive._define.flow.secrets import (
     reveal,
 )
 from outlive._define.flow.settings import Settings
-from outlive.errors import HttpStatusError, SecretError, StepFailedError
+from outlive.errors import StepFailedError
+from outlive.errors.outside import HttpStatusError, SecretError
 
 TOKEN = reference_to("token")
 VALUE = 's3cr+t/with "odd" ånd långa'

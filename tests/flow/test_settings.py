@@ -10,7 +10,7 @@ import pytest
 from outlive import flow
 from outlive._define.flow import settings
 from outlive._define.flow.settings import Route, Settings, load, read
-from outlive.errors import SettingsError
+from outlive.errors.outside import SettingsError
 
 FILE = """
 [other]

@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive._values.approval import NewLink
 from outlive.client.approval import Decider
-from outlive.errors import ApprovalNotFoundError
+from outlive.errors.run import ApprovalNotFoundError
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of

@@ -13,13 +13,8 @@ import msgspec
 import pytest
 
 from outlive import flow
-from outlive.errors import (
-    CommitUnknownError,
-    EngineClosedError,
-    OutliveError,
-    QuotaExceededError,
-    StoreUnavailableError,
-)
+from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, StoreUnavailableError
+from outlive.errors.run import QuotaExceededError
 from outlive.http import Api, ApiLimits, Webhooks
 from outlive.http.nesting import CONTAINERS_MAX
 from outlive.http.signature import WINDOW_SECONDS, signed_headers

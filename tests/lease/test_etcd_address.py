@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from outlive._lease.etcd.address import parse_address
-from outlive.errors import LeaseUrlError
+from outlive.errors.store import LeaseUrlError
 
 
 @pytest.mark.parametrize(

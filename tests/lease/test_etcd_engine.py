@@ -14,7 +14,8 @@ import pytest
 
 import outlive
 from outlive.engine.diagnosis import diagnose
-from outlive.errors import LeaseUrlError, StoreUnavailableError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import LeaseUrlError
 from outlive.testing.etcd import EtcdCluster, EtcdServer
 from outlive.types import WorkerOptions
 from tests.engine.inside import abandon_sessions, lease_of, session_id_of

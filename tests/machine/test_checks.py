@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 import outlive
-from outlive.errors import DefinitionError, DuplicateDefinitionError, MachineError
+from outlive.errors import DefinitionError
+from outlive.errors.program import DuplicateDefinitionError, MachineError
 from outlive.machine import All, PartialTimeout, Percentage, Quorum
 from outlive.testing import TestEngine
 from tests.engine.support import Place, parks, registry_of

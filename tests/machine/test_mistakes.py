@@ -11,7 +11,8 @@ from typing import Any, Literal
 import pytest
 
 import outlive
-from outlive.errors import ConfigurationError, DefinitionError, MachineError, RunFailedError
+from outlive.errors import ConfigurationError, DefinitionError, RunFailedError
+from outlive.errors.program import MachineError
 from outlive.machine import All
 from tests.engine.support import in_time, parks, stage
 

@@ -14,7 +14,8 @@ import outlive
 from outlive import Retry
 from outlive._define import live_resources
 from outlive._journal.event import AttemptFailed
-from outlive.errors import DefinitionError, MachineError, RunCancelledError, RunFailedError
+from outlive.errors import DefinitionError, RunCancelledError, RunFailedError
+from outlive.errors.program import MachineError
 from outlive.machine import All
 from outlive.testing import TestEngine
 from tests.engine.inside import crash, journal_of

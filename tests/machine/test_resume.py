@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import RunNotFoundError, RunNotParkedError
+from outlive.errors import RunNotFoundError
+from outlive.errors.run import RunNotParkedError
 from outlive.types import Recovery
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, reaches, registry_of, stage, until

@@ -16,6 +16,7 @@ import outlive
 from outlive._journal.event import RunCreated, SnapshotTaken, StepSucceeded
 from outlive.client.handle import RunHandle
 from outlive.errors import RunCancelledError, RunFailedError, RunTimedOutError
+from outlive.errors.run import AskRefusedError
 from outlive.machine import All, More, Pending
 from outlive.testing import RecordingObserver, TestEngine, replay
 from outlive.testing.fsck import check_store
@@ -162,7 +163,7 @@ async def test_a_snapshot_keeps_asks_that_have_no_answer() -> None:
     """No state serves them, and their senders hear of the end of the run."""
     async with TestEngine() as engine:
         run = await engine.start(wheel, Data(until=61), id="wheel")
-        with pytest.raises(outlive.errors.AskRefusedError):
+        with pytest.raises(AskRefusedError):
             await run.ask("turn", 7, key="k")
 
         snapshots = await events_of(run, SnapshotTaken)

@@ -12,7 +12,8 @@ from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.address import PostgresAddress, parse_address
 from outlive._store.postgres.connection import connect
 from outlive.engine.url import store_for
-from outlive.errors import MissingExtraError, StoreUrlError
+from outlive.errors.program import MissingExtraError
+from outlive.errors.store import StoreUrlError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import begin, claim, hire, message, new_tree, read_names, send
 from outlive.testing.postgres import PostgresServer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from outlive._store.postgres import PostgresStore
-from outlive.errors import StoreWentBackError
+from outlive.errors.store import StoreWentBackError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import begin, hire
 from outlive.testing.postgres import PostgresServer

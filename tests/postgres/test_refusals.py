@@ -11,13 +11,8 @@ import pytest
 
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
-from outlive.errors import (
-    NotADatabaseError,
-    SchemaTooNewError,
-    SchemaTooOldError,
-    StoreUnavailableError,
-    UnfitServerError,
-)
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, UnfitServerError
 from outlive.testing.clock import ManualClock
 from outlive.testing.postgres import PostgresServer
 from tests.postgres.support import connected

@@ -14,7 +14,7 @@ from outlive._store.diagnosis import Level
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.diagnosis import diagnose_server
 from outlive._store.postgres.query import functions_version, migrations
-from outlive.errors import UnfitServerError
+from outlive.errors.store import UnfitServerError
 from outlive.testing.clock import ManualClock
 from outlive.testing.postgres import PostgresServer
 from tests.postgres.support import connected

@@ -10,7 +10,7 @@ from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore, connection
 from outlive._store.postgres import transaction as transaction_module
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
-from outlive.errors import TransactionOverError
+from outlive.errors.store import TransactionOverError
 from outlive.testing.conformance.builders import begin, stepped
 from tests.postgres.support import connected, in_time, until
 

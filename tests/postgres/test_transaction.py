@@ -15,7 +15,8 @@ from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
-from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError, TransactionRefusedError
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors.store import TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import begin, stepped
 from outlive.testing.proxy import Proxy
 from tests.engine.inside import journal_of

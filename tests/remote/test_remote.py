@@ -17,21 +17,19 @@ import outlive
 from outlive.errors import (
     ArgumentTypeError,
     AskFailedError,
-    FlowNotFoundError,
     InvalidArgumentError,
-    InvalidRunIdError,
     ResultTimeoutError,
     RunCancelledError,
     RunFailedError,
     RunFinishedError,
     RunNotFoundError,
     ServerError,
-    StaleFlowError,
-    TaskEndedError,
-    UnknownWorkflowError,
-    UnreachableError,
     WrongArgumentsError,
 )
+from outlive.errors.flow import FlowNotFoundError, StaleFlowError
+from outlive.errors.outside import UnreachableError
+from outlive.errors.program import UnknownWorkflowError
+from outlive.errors.run import InvalidRunIdError, TaskEndedError
 from outlive.flow import FlowError, FlowInputError
 from outlive.http import FixedKeys, Principal
 from outlive.http.server import new_server, serve

@@ -12,14 +12,8 @@ from msgspec.structs import replace
 import outlive
 from outlive._runtime.wakeup import Wakeup
 from outlive.client.bulk_operations import BulkProgress
-from outlive.errors import (
-    AskTimeoutError,
-    ConfigurationError,
-    InvalidArgumentError,
-    RunFailedError,
-    RunParkedError,
-    RunTimedOutError,
-)
+from outlive.errors import ConfigurationError, InvalidArgumentError, RunFailedError, RunParkedError, RunTimedOutError
+from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import NotEnded, ResultView
 from outlive.remote import Remote
 from outlive.remote.operating import LOOK_SECONDS

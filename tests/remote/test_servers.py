@@ -17,8 +17,8 @@ from outlive.errors import (
     RunParkedError,
     ServerError,
     StoreUnavailableError,
-    UnreachableError,
 )
+from outlive.errors.outside import UnreachableError
 from outlive.remote import Remote
 
 OPEN_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\nretry: 2000\n\n"

@@ -22,7 +22,7 @@ from outlive._model import Payload, Retry
 from outlive._model.policy import NO_RETRY
 from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
 from outlive._replay.execution import Execution
-from outlive.errors import WorkflowNotFoundError
+from outlive.errors.program import WorkflowNotFoundError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,7 +16,7 @@ from outlive._define.in_run import start
 from outlive._journal.event import StepSucceeded, TimerFired
 from outlive._replay.feeding import feed
 from outlive._replay.loop import RunLoop
-from outlive.errors import NotDurableError
+from outlive.errors.program import NotDurableError
 from tests.interrupts import keyboard, press_ctrl_c
 from tests.replay.define import START_AT, Code, created, plain, step, workflow
 from tests.replay.driver import live

@@ -14,7 +14,7 @@ from outlive._define.saga import saga
 from outlive._journal.event import StepSucceeded
 from outlive._model import Retry
 from outlive._replay.rollback import SETTLE_SECONDS
-from outlive.errors import SagaClosedError
+from outlive.errors.step import SagaClosedError
 from tests.replay.define import SECOND, START_AT, Code, cancel, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays

@@ -16,6 +16,7 @@ from outlive._store.contract import Outcome, Store
 from outlive._store.schedules import ScheduleChange
 from outlive.client.fsck import Kind, check_store
 from outlive.errors import StoreUnavailableError
+from outlive.errors.run import ScheduleTrippedError
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
 from outlive.types import WorkerOptions
@@ -149,7 +150,7 @@ async def test_a_failing_schedule_trips_and_says_so(world: World, caplog: pytest
         )
         assert "schedule feed has tripped" in caplog.text
         assert 1 == engine.counters.schedules_tripped
-        with pytest.raises(outlive.errors.ScheduleTrippedError):
+        with pytest.raises(ScheduleTrippedError):
             await engine.schedules.trigger("feed")
 
         await engine.schedules.resume("feed")

@@ -7,12 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
-from outlive.errors import (
-    ArgumentTypeError,
-    InvalidArgumentError,
-    ScheduleNotFoundError,
-    ScheduleOverlapError,
-)
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError
 from outlive.testing import TestEngine
 from outlive.types import WorkerOptions
 from tests.engine.support import registry_of, stage

@@ -11,14 +11,9 @@ import pytest
 from outlive import flow
 from outlive._model import RunStatus
 from outlive._model.trigger import SentEvent
-from outlive.errors import (
-    ConfigurationError,
-    DeliveryRefusedError,
-    QuotaExceededError,
-    RunNotFoundError,
-    StoreUnavailableError,
-    UnreachableError,
-)
+from outlive.errors import ConfigurationError, RunNotFoundError, StoreUnavailableError
+from outlive.errors.outside import DeliveryRefusedError, UnreachableError
+from outlive.errors.run import QuotaExceededError
 from outlive.http import Api, ApiLimits, Asking, Webhooks, first_of, loopback
 from outlive.http.doors import StoredKeys
 from outlive.http.nesting import DEPTH_MAX, is_deeper

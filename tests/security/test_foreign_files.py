@@ -18,7 +18,8 @@ from click.testing import CliRunner
 import outlive
 from outlive._journal.codec import checksum, salt_of
 from outlive.cli import main
-from outlive.errors import HistoryFormatError, OutliveError, RunExistsError
+from outlive.errors import OutliveError, RunExistsError
+from outlive.errors.store import HistoryFormatError
 from outlive.testing.fsck import check_store
 from tests.engine.inside import store_of
 from tests.engine.support import in_time, waits

@@ -10,7 +10,8 @@ import pytest
 
 from outlive.client.acting import KEY_CELLS
 from outlive.client.keys import USE_SECONDS
-from outlive.errors import InvalidArgumentError, KeyNotFoundError
+from outlive.errors import InvalidArgumentError
+from outlive.errors.key import KeyNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of
 

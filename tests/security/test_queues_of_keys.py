@@ -12,7 +12,7 @@ import pytest
 import outlive
 from outlive._define.registry import Registry
 from outlive.client.definitions import Describer
-from outlive.errors import QueueRefusedError
+from outlive.errors.key import QueueRefusedError
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS
 from outlive.http.principal import WITHIN_WORKFLOWS

@@ -17,7 +17,8 @@ from outlive._define.flow.reach import parse_url
 from outlive._define.flow.settings import read
 from outlive._define.registry import Registry
 from outlive._model.trigger import SentEvent
-from outlive.errors import RunFailedError, SettingsError, UnreachableError
+from outlive.errors import RunFailedError
+from outlive.errors.outside import SettingsError, UnreachableError
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.flow.tools import respond

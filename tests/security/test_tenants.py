@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import outlive
 from outlive import flow
 from outlive.cli import main
-from outlive.errors import QuotaExceededError
+from outlive.errors.run import QuotaExceededError
 from outlive.http import Api, ApiLimits
 from outlive.http.operation import EVENT_STREAM, OPERATIONS
 from outlive.testing import TestEngine

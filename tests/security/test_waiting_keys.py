@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import AskTimeoutError
+from outlive.errors.run import AskTimeoutError
 from outlive.http import Api, ApiLimits
 from outlive.http.doors import StoredKeys
 from outlive.http.operation import OPERATIONS

@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive._runtime.services.cell_collector import CELL
-from outlive.errors import LinkRefusedError
+from outlive.errors.key import LinkRefusedError
 from outlive.limits import Breaker, Debounce, FixedWindow, RateLimit, TokenBucket
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of

@@ -18,15 +18,9 @@ from outlive._store.contract import Store
 from outlive.client import purging
 from outlive.client.archive import Archive
 from outlive.client.tree_copy import TreeCopy, read_copy
-from outlive.errors import (
-    ArchiveError,
-    ConfigurationError,
-    InvalidArgumentError,
-    MissingExtraError,
-    OutliveError,
-    RunNotFoundError,
-    StoreError,
-)
+from outlive.errors import ConfigurationError, InvalidArgumentError, OutliveError, RunNotFoundError, StoreError
+from outlive.errors.program import MissingExtraError
+from outlive.errors.store import ArchiveError
 from outlive.testing import TestEngine
 from outlive.testing.fsck import check_store
 from tests.engine.inside import row_of, store_of

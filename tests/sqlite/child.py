@@ -23,7 +23,8 @@ from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.bells import WORKERS, Bells
 from outlive.checkpoints import Checkpoint
-from outlive.errors import CommitUnknownError, DuplicateCheckpointError, OutliveError, StoreError
+from outlive.errors import CommitUnknownError, OutliveError, StoreError
+from outlive.errors.store import DuplicateCheckpointError
 from outlive.testing.clock import EPOCH
 from outlive.testing.conformance.builders import begin, blob, claim, hire, new_tree, stepped
 

@@ -12,7 +12,8 @@ import pytest
 
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.migrate import migrations
-from outlive.errors import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, StoreUnavailableError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import begin, get_run
 

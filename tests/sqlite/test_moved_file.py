@@ -17,7 +17,8 @@ import pytest
 from outlive._model import RunFilter
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.connection import Session
-from outlive.errors import StoreError, StoreMovedError
+from outlive.errors import StoreError
+from outlive.errors.store import StoreMovedError
 from outlive.testing.conformance.builders import begin, blob, claim, hire, message, send, stepped
 from tests.sqlite.threads import in_reader
 

@@ -13,7 +13,8 @@ from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore, transaction
 from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
 from outlive._store.sqlite.writer import Refused, Writer
-from outlive.errors import CommitUnknownError, StoreUnavailableError, TransactionOverError
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors.store import TransactionOverError
 from outlive.testing.conformance.builders import begin, blob, stepped
 from outlive.testing.conformance.transactions import ADD_NOTE, begin_noting, read_notes, write_note
 from tests.sqlite.disk import WatchedDisk, failing, nothing_fails

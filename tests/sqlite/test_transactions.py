@@ -12,7 +12,8 @@ import pytest
 
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore, connection, transaction
-from outlive.errors import ConfigurationError, TransactionOverError, TransactionRefusedError
+from outlive.errors import ConfigurationError
+from outlive.errors.store import TransactionOverError, TransactionRefusedError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import (
     LEASE_SECONDS,

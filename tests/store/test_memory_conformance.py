@@ -4,7 +4,7 @@ import apsw
 import pytest
 
 from outlive._store.memory import MemoryStore
-from outlive.errors import TransactionOverError
+from outlive.errors.store import TransactionOverError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance import LocalStoreConformance, MemoryFactory, StoreFactory
 from outlive.testing.conformance.builders import begin, stepped

@@ -16,7 +16,8 @@ import pytest
 
 import outlive
 from outlive._define.registry import REGISTRY
-from outlive.errors import SchemaTooOldError, StoreUnavailableError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import SchemaTooOldError
 from outlive.testing import TestEngine
 from outlive.testing import check_deploy as check_place
 from outlive.testing.deploy import DeployReport, Kind

@@ -15,7 +15,8 @@ from outlive._journal.codec import checksum, salt_of
 from outlive._journal.event import AnyEvent, RunCancelled, RunCreated, SignalReceived
 from outlive._journal.packing import Packer
 from outlive._model import Limits, Payload
-from outlive.errors import ConfigurationError, HistoryFormatError, RunFailedError
+from outlive.errors import ConfigurationError, RunFailedError
+from outlive.errors.store import HistoryFormatError
 from outlive.testing import ReplayError, TestEngine, replay
 from outlive.testing.rerun import Rerun
 

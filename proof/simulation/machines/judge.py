@@ -18,7 +18,7 @@ from outlive._journal.event import (
     StepSucceeded,
 )
 from outlive._model import Payload, Run, RunStatus
-from outlive.errors import UNDO_FAILED
+from outlive.errors.step import UNDO_FAILED
 from proof.simulation.book import Book
 from proof.simulation.machines.course import Course, course_of, held, is_logged
 from proof.simulation.machines.effects import Deeds, Effects

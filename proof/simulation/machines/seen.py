@@ -6,7 +6,7 @@ from collections import Counter
 
 from outlive._journal.event import CancelRequested, RunClaimed, RunParked, SnapshotTaken, StepDelayed, StepSucceeded
 from outlive._model import RunStatus
-from outlive.errors import UNDO_FAILED
+from outlive.errors.step import UNDO_FAILED
 from proof.simulation.book import Book
 from proof.simulation.machines.effects import Deeds
 from proof.simulation.machines.legs import Legs, each_leg

@@ -13,7 +13,8 @@ from outlive._replay.ask import this_execution
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame
 from outlive._replay.serving import fail, is_open, next_ask, reply, serve
-from outlive.errors import ArgumentTypeError, AskAnsweredError
+from outlive.errors import ArgumentTypeError
+from outlive.errors.run import AskAnsweredError
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.deciding import publish
 from outlive._replay.ending import result_of
 from outlive._replay.frame import SCOPE
-from outlive.errors import BatchFailedError
+from outlive.errors.run import BatchFailedError
 
 CHUNKS_OPEN_MAX = 16
 """Chunks of one batch that are under way at once: that many workers can share it."""

@@ -12,7 +12,7 @@ from outlive._define.workflow import Bound, Workflow, bound
 from outlive._model import given
 from outlive._replay import deciding
 from outlive._replay.ask import current_execution, this_execution
-from outlive.errors import NotInRunError
+from outlive.errors.program import NotInRunError
 
 
 def publish(**fields: Any) -> None:

@@ -18,15 +18,8 @@ from outlive._model.queue import Queue
 from outlive._model.trigger import SentEvent
 from outlive._replay.ask import run_step, this_execution
 from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
-from outlive.errors import (
-    AnswerError,
-    DeliveryRefusedError,
-    EngineClosedError,
-    HttpStatusError,
-    OutliveError,
-    StoreUnavailableError,
-    UnreachableError,
-)
+from outlive.errors import EngineClosedError, OutliveError, StoreUnavailableError
+from outlive.errors.outside import AnswerError, DeliveryRefusedError, HttpStatusError, UnreachableError
 
 QUEUE = Queue("outlive.deliveries", concurrency=100, per_key=10, hold="running")
 """A sink that is slow, and one that is away, leaves slots to the others. A delivery that waits for its next attempt

@@ -35,7 +35,8 @@ from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.serving import count_open
-from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError, NotInRunError
+from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError
+from outlive.errors.program import NotInRunError
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from outlive._model.trigger import Sent, SentEvent
-from outlive.errors import NotInRunError
+from outlive.errors.program import NotInRunError
 
 
 class EventSender(Protocol):

@@ -22,13 +22,8 @@ from outlive._model.giver import giving_policies
 from outlive._model.instant import instant_of
 from outlive._replay.ask import run_step, this_execution
 from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
-from outlive.errors import (
-    EngineClosedError,
-    OutliveError,
-    RunExistsError,
-    RunNotRetriableError,
-    StoreUnavailableError,
-)
+from outlive.errors import EngineClosedError, OutliveError, RunExistsError, StoreUnavailableError
+from outlive.errors.run import RunNotRetriableError
 
 OF_RUN = "outlive.intervention:"
 _AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))

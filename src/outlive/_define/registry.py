@@ -20,13 +20,8 @@ from outlive._model import given
 from outlive._model.schedule import Schedule
 from outlive._model.trigger import TriggerSet
 from outlive._replay.command import StepSpec, WorkflowSpec
-from outlive.errors import (
-    DefinitionError,
-    DuplicateDefinitionError,
-    InvalidArgumentError,
-    LocalDefinitionError,
-    WorkflowNotFoundError,
-)
+from outlive.errors import DefinitionError, InvalidArgumentError
+from outlive.errors.program import DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
 
 RESERVED = "outlive."
 """Names of workflows that Outlive itself brings begin so."""

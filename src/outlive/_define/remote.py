@@ -31,7 +31,8 @@ from outlive._replay.command import WorkflowSpec
 from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import ConfigurationError, NotInRunError, StepFailedError, StepTimeoutError
+from outlive.errors import ConfigurationError, StepFailedError, StepTimeoutError
+from outlive.errors.program import NotInRunError
 
 I = TypeVar("I")  # noqa: E741 (what a step is given)
 T = TypeVar("T")

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
 
 from outlive._model import given
-from outlive.errors import ArgumentTypeError, DefinitionError, MachineError
+from outlive.errors import ArgumentTypeError, DefinitionError
+from outlive.errors.program import MachineError
 
 if TYPE_CHECKING:
     from contextlib import _AsyncGeneratorContextManager, _GeneratorContextManager

@@ -53,7 +53,9 @@ from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.rollback import forget, roll_back
 from outlive._replay.saga import SAGA, Saga
-from outlive.errors import ArgumentTypeError, ConfigurationError, RunDropped, SagaClosedError
+from outlive.errors import ArgumentTypeError, ConfigurationError
+from outlive.errors.program import RunDropped
+from outlive.errors.step import SagaClosedError
 
 _NO_FAILURE = (KeyboardInterrupt, RunDropped)
 """The program stops, or the run leaves memory; the workflow has not failed."""

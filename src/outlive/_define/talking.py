@@ -26,15 +26,9 @@ from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
 from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import (
-    CommitUnknownError,
-    EngineClosedError,
-    NotInRunError,
-    OutliveError,
-    SelfWaitError,
-    StoreUnavailableError,
-    WorkflowNotFoundError,
-)
+from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, StoreUnavailableError
+from outlive.errors.program import NotInRunError, WorkflowNotFoundError
+from outlive.errors.run import SelfWaitError
 
 R = TypeVar("R")
 T = TypeVar("T")

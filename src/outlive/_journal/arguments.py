@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from outlive._journal.value import Stored, ValueCodec, codec_for
-from outlive.errors import UnreadableError, UnstorableTypeError, WrongArgumentsError
+from outlive.errors import UnreadableError, WrongArgumentsError
+from outlive.errors.program import UnstorableTypeError
 
 split_positional = msgspec.json.Decoder(list[msgspec.Raw]).decode
 

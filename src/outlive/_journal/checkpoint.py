@@ -28,7 +28,7 @@ from zlib import crc32
 import msgspec
 
 from outlive._model.checkpoint import CheckpointKind
-from outlive.errors import CorruptCheckpointError, FormatTooNewError
+from outlive.errors.store import CorruptCheckpointError, FormatTooNewError
 
 FORMAT = 1
 

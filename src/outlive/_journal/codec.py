@@ -31,7 +31,7 @@ from zlib import crc32
 import msgspec
 
 from outlive._journal.event import AnyEvent, Event, RunCreated, SnapshotTaken
-from outlive.errors import CorruptJournalError, FormatTooNewError
+from outlive.errors.store import CorruptJournalError, FormatTooNewError
 
 FORMAT = 1
 

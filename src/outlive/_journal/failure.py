@@ -20,20 +20,18 @@ from outlive._journal.trace import own_part, trace_of
 from outlive._model import Failure
 from outlive.errors import (
     CircuitOpenError,
-    NotBegunError,
     OutsideError,
-    ProcessDiedError,
     RateLimitedError,
     ResourceError,
     StepFailedError,
     StepInterruptedError,
     StepSkippedError,
     StepTimeoutError,
-    StreamFullError,
-    TransactionOverError,
-    TransactionRefusedError,
     UnserialisableError,
 )
+from outlive.errors.run import NotBegunError
+from outlive.errors.step import ProcessDiedError
+from outlive.errors.store import StreamFullError, TransactionOverError, TransactionRefusedError
 
 CAUSES_MAX = 10
 TRACEBACK_CHARACTERS_MAX = 20_000

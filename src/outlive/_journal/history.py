@@ -23,7 +23,7 @@ import msgspec
 
 from outlive._journal.codec import Row
 from outlive._model import Run
-from outlive.errors import HistoryFormatError
+from outlive.errors.store import HistoryFormatError
 
 LineT = TypeVar("LineT")
 

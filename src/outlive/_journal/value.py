@@ -31,7 +31,8 @@ import msgspec
 
 from outlive._journal.modelled import Adapter, is_for_pydantic, is_model, read_model, write_model
 from outlive._journal.tagged import DEPTH_MAX, NOT_AWAITED, find_unwritable, from_plain, has_plain_zone, to_plain
-from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError, UnstorableTypeError
+from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError
+from outlive.errors.program import UnstorableTypeError
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from outlive.errors import InvalidCheckpointError
+from outlive.errors.store import InvalidCheckpointError
 
 NUMBER_MAX = 2**63 - 1
 """Of a sequence number and of a version: what every store can hold."""

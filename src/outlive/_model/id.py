@@ -6,7 +6,8 @@ import enum
 import re
 
 from outlive._model import given
-from outlive.errors import ArgumentTypeError, InvalidRunIdError
+from outlive.errors import ArgumentTypeError
+from outlive.errors.run import InvalidRunIdError
 
 ID_CHARACTERS_MAX = 1_000
 """Of an id that is looked for: users may choose 128, and what Outlive adds to one is not long."""

@@ -36,7 +36,8 @@ from outlive._replay.frame import SCOPE, Frame, Received, Scope
 from outlive._replay.loop import RunLoop
 from outlive._replay.saga import SAGA, Saga, find_saga
 from outlive._replay.set_aside import read_or_set_aside
-from outlive.errors import NotInRunError, UnreadableError
+from outlive.errors import UnreadableError
+from outlive.errors.program import NotInRunError
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import inspect
 import types
 from typing import Any
 
-from outlive.errors import RunDropped
+from outlive.errors.program import RunDropped
 from outlive.telemetry import log
 
 THROWS_MAX = 1_000

@@ -18,7 +18,6 @@ from outlive._replay.command import EndRun, Successor
 from outlive._replay.execution import Execution
 from outlive._replay.frame import Frame
 from outlive.errors import (
-    NotDurableError,
     OutliveError,
     RunCancelledError,
     RunFailedError,
@@ -26,6 +25,7 @@ from outlive.errors import (
     StepFailedError,
     UnserialisableError,
 )
+from outlive.errors.program import NotDurableError
 
 DEADLINE = "@deadline"
 """The timer of a run's own timeout."""

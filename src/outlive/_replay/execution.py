@@ -32,7 +32,8 @@ from outlive._replay.lookahead import NOTHING_AHEAD, Lookahead
 from outlive._replay.loop import RunLoop
 from outlive._replay.timers import Timer
 from outlive._replay.undo_deadline import UndoDeadline
-from outlive.errors import DivergenceError, OutliveError, RunDropped, UndoFailedError
+from outlive.errors import OutliveError, UndoFailedError
+from outlive.errors.program import DivergenceError, RunDropped
 
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
 

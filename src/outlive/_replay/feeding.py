@@ -39,13 +39,8 @@ from outlive._replay.loop import RunTask
 from outlive._replay.saga import SAGA, Saga
 from outlive._replay.snapshot import SNAPSHOT, give_signals, restore
 from outlive._replay.timers import Timer
-from outlive.errors import (
-    DivergenceError,
-    RunawayError,
-    StuckError,
-    UnreadableError,
-    WorkflowNotFoundError,
-)
+from outlive.errors import UnreadableError
+from outlive.errors.program import DivergenceError, RunawayError, StuckError, WorkflowNotFoundError
 from outlive.telemetry import log, run_fields
 
 EARLIER_MAX = 10

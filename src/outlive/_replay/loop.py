@@ -32,7 +32,7 @@ from outlive._replay.closing import close_quietly
 from outlive._replay.direct_wait import DirectWait
 from outlive._replay.frame import SCOPE
 from outlive._replay.timers import Timer, Timers
-from outlive.errors import NotDurableError, RunawayError
+from outlive.errors.program import NotDurableError, RunawayError
 from outlive.telemetry import log
 
 FOREVER_AT = 253_402_300_799_000_000

@@ -20,7 +20,7 @@ import msgspec
 
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import Frame
-from outlive.errors import SagaClosedError
+from outlive.errors.step import SagaClosedError
 
 SAGA: contextvars.ContextVar[Saga | None] = contextvars.ContextVar("outlive_saga", default=None)
 """The saga that the running code is in."""

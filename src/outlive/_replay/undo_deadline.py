@@ -22,7 +22,7 @@ from outlive._replay.command import StepOptions
 from outlive._replay.frame import SCOPE
 from outlive._replay.saga import Saga
 from outlive._replay.timers import Timer, Timers
-from outlive.errors import UndoTimeoutError
+from outlive.errors.step import UndoTimeoutError
 
 UNDO_TIMEOUT = "@undo_timeout"
 ATTEMPT_SECONDS_MAX = 300.0

@@ -13,16 +13,15 @@ from outlive._model import Failure
 from outlive.errors import (
     CommitUnknownError,
     EngineClosedError,
-    HttpStatusError,
-    InboxFullError,
     OutliveError,
-    ProcessDiedError,
     ResourceError,
     StepTimeoutError,
     StoreUnavailableError,
-    TransactionOverError,
-    UnreachableError,
 )
+from outlive.errors.outside import HttpStatusError, UnreachableError
+from outlive.errors.run import InboxFullError
+from outlive.errors.step import ProcessDiedError
+from outlive.errors.store import TransactionOverError
 from outlive.telemetry import log
 
 _PASSING = (

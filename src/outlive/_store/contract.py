@@ -54,7 +54,7 @@ from outlive._store.examine import Examiner
 from outlive._store.handle import Tx
 from outlive._store.schedules import ScheduleTable
 from outlive._store.streams import StreamTable
-from outlive.errors import StoreWentBackError
+from outlive.errors.store import StoreWentBackError
 
 __all__ = [
     "CLOSE_SECONDS",

@@ -79,7 +79,7 @@ def demo(
 
 
 def _has_server() -> bool:
-    from outlive.errors import MissingExtraError
+    from outlive.errors.program import MissingExtraError
     from outlive.http.server import new_server
 
     try:

@@ -154,7 +154,8 @@ def tenant_url(url: str, namespace: str | None) -> str:
         Mistake: one of the two cannot be one.
     """
     from outlive.engine.namespace import in_namespace
-    from outlive.errors import InvalidArgumentError, StoreUrlError
+    from outlive.errors import InvalidArgumentError
+    from outlive.errors.store import StoreUrlError
 
     try:
         return in_namespace(url, namespace)
@@ -332,7 +333,8 @@ def run(
 
     from outlive._interrupts import run_to_end
     from outlive.client.acting import acting
-    from outlive.errors import ConfigurationError, OutliveError, StoreUrlError
+    from outlive.errors import ConfigurationError, OutliveError
+    from outlive.errors.store import StoreUrlError
 
     try:
         if is_service:

@@ -10,7 +10,7 @@ import click
 from outlive.cli.edge import REFUSED, json_option, place_of, print_json, run, store_option
 
 if TYPE_CHECKING:
-    from outlive.errors import SchemaTooOldError
+    from outlive.errors.store import SchemaTooOldError
 
 
 @click.command()
@@ -43,7 +43,7 @@ async def _migrate(url: str, *, is_check: bool) -> SchemaTooOldError | None:
     """What was too old about the store; nothing if it is up to date."""
     from outlive._runtime.clock import SystemClock
     from outlive.engine.url import store_for
-    from outlive.errors import SchemaTooOldError
+    from outlive.errors.store import SchemaTooOldError
 
     store = store_for(url, clock=SystemClock().now)
     try:

@@ -47,7 +47,8 @@ async def _tail(url: str, run_id: str, lines: int, *, as_json: bool) -> int:
 
 async def follow(handle: RunHandle[Any], say: Callable[[Any], None], *, after: int = -1) -> int:
     """Say every event behind a position until the run has ended; the exit code."""
-    from outlive.errors import RunDamagedError, RunParkedError
+    from outlive.errors import RunParkedError
+    from outlive.errors.run import RunDamagedError
 
     try:
         async for event in handle.follow(after=after):

@@ -23,7 +23,8 @@ from outlive.client.acting import ACTING, AuditedStore
 from outlive.client.admission import Admission, Unlimited
 from outlive.client.lookups import Lookups
 from outlive.client.timed_store import TimedStore
-from outlive.errors import EngineClosedError, EngineForkedError, NotDurableError, OtherLoopError, RunNotFoundError
+from outlive.errors import EngineClosedError, RunNotFoundError
+from outlive.errors.program import EngineForkedError, NotDurableError, OtherLoopError
 
 STORE_WAIT_SECONDS = 10.0
 """How long a verb waits for a store that does not answer, unless an engine says otherwise."""

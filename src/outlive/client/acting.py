@@ -32,7 +32,8 @@ from outlive._store.audit import Action
 from outlive._store.contract import CellChange, Change, Delivery, Message, Outcome, Store
 from outlive._store.schedules import ScheduleChange
 from outlive._tasks import own_task
-from outlive.errors import InvalidArgumentError, QueueRefusedError, RunNotFoundError
+from outlive.errors import InvalidArgumentError, RunNotFoundError
+from outlive.errors.key import QueueRefusedError
 
 T = TypeVar("T")
 ACTOR_CHARACTERS_MAX = 200

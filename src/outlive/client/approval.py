@@ -29,13 +29,8 @@ from outlive.client.audit import Audit, Key, approval_of
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_decision
 from outlive.client.shown import Shown
-from outlive.errors import (
-    ApprovalClosedError,
-    ApprovalFormError,
-    ApprovalNotFoundError,
-    RunFinishedError,
-    UnreadableError,
-)
+from outlive.errors import RunFinishedError, UnreadableError
+from outlive.errors.run import ApprovalClosedError, ApprovalFormError, ApprovalNotFoundError
 
 
 class Decider:

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from outlive._platform import fsync_folder, open_private, open_regular
-from outlive.errors import ArchiveError, HistoryFormatError, MissingExtraError
+from outlive.errors.program import MissingExtraError
+from outlive.errors.store import ArchiveError, HistoryFormatError
 
 SUFFIX = ".jsonl.gz"
 TREE_BYTES_MAX = 1024 * 1024 * 1024

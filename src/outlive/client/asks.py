@@ -23,18 +23,9 @@ from outlive.client.answers import AnswerWaiter, AnswerWaiters
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_ask
 from outlive.client.message_start import MessageStarts
-from outlive.errors import (
-    AskFailedError,
-    AskNotFoundError,
-    AskRefusedError,
-    AskTimeoutError,
-    RunDamagedError,
-    RunFinishedError,
-    RunParkedError,
-    StepFailedError,
-    UnreadableError,
-    WorkflowNotFoundError,
-)
+from outlive.errors import AskFailedError, RunFinishedError, RunParkedError, StepFailedError, UnreadableError
+from outlive.errors.program import WorkflowNotFoundError
+from outlive.errors.run import AskNotFoundError, AskRefusedError, AskTimeoutError, RunDamagedError
 
 Wait = Callable[[asyncio.Future[Any], float | None], Awaitable[None]]
 

@@ -31,7 +31,8 @@ from outlive.client.finding import Filters, Page, Statuses
 from outlive.client.handle import RunHandle
 from outlive.client.placing import Wanted
 from outlive.client.starting import ANOTHER_ID
-from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError, RunNotRetriableError
+from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError
+from outlive.errors.run import RunNotRetriableError
 
 WHERE = "engine.start_batch"
 LISTED_MAX = 100

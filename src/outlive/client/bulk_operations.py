@@ -30,13 +30,7 @@ from outlive.client.bulk import ENDED_BADLY, OPEN, TreeFilters, acted_on, side_b
 from outlive.client.client import Client
 from outlive.client.finding import Page, filter_of
 from outlive.client.handle import RunHandle
-from outlive.errors import (
-    EngineClosedError,
-    InvalidArgumentError,
-    OutliveError,
-    RunNotFoundError,
-    StoreError,
-)
+from outlive.errors import EngineClosedError, InvalidArgumentError, OutliveError, RunNotFoundError, StoreError
 
 WHERE = "engine.bulk.start"
 RUNS_MAX = 1_000_000

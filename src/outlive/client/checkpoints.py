@@ -25,13 +25,9 @@ from outlive._model import check_run_id
 from outlive._model.checkpoint import Checkpoint, CheckpointKind
 from outlive._replay.ask import current_execution
 from outlive._store.contract import Store
-from outlive.errors import (
-    CommitUnknownError,
-    CorruptCheckpointError,
-    DuplicateCheckpointError,
-    InvalidCheckpointError,
-    NotDurableError,
-)
+from outlive.errors import CommitUnknownError
+from outlive.errors.program import NotDurableError
+from outlive.errors.store import CorruptCheckpointError, DuplicateCheckpointError, InvalidCheckpointError
 
 DOUBTFUL_MAX = 1_000
 """Rows that are remembered because it is not known whether they are there; the oldest are forgotten first."""

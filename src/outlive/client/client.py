@@ -80,17 +80,15 @@ from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
     RunCancelledError,
-    RunContinuedError,
-    RunDamagedError,
     RunFailedError,
     RunFinishedError,
-    RunNotParkedError,
     RunParkedError,
     RunTimedOutError,
     StepFailedError,
     StoreError,
-    WorkflowNotFoundError,
 )
+from outlive.errors.program import WorkflowNotFoundError
+from outlive.errors.run import RunContinuedError, RunDamagedError, RunNotParkedError
 
 MOVES = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
 """What goes on by itself, so that its journal grows."""

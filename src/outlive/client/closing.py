@@ -22,7 +22,9 @@ from outlive._model.instant import instant_of
 from outlive._store.contract import Change, Ended, Message, MessageKind, Outcome, Store
 from outlive.client.message_key import key_of_end
 from outlive.client.why import is_paused
-from outlive.errors import UNDO_FAILED, NotBegunError, OutliveError
+from outlive.errors import OutliveError
+from outlive.errors.run import NotBegunError
+from outlive.errors.step import UNDO_FAILED
 
 
 def is_at_rest(root: Run) -> bool:

@@ -22,7 +22,9 @@ from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, check_acts_on, doing
 from outlive.client.approval import Decider
 from outlive.client.secret_token import Token, new_token, read_token
-from outlive.errors import ApprovalClosedError, ApprovalNotFoundError, LinkRefusedError, RunNotFoundError
+from outlive.errors import RunNotFoundError
+from outlive.errors.key import LinkRefusedError
+from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
 
 PREFIX = "old"
 LINK_SPAN = timedelta(days=7)

@@ -33,7 +33,8 @@ from outlive._values.workflow import WorkflowInfo
 from outlive.client.access import Access
 from outlive.client.cell_reader import CellReader
 from outlive.client.placing import own_place
-from outlive.errors import ArgumentTypeError, InvalidArgumentError, StoreError, UnknownWorkflowError
+from outlive.errors import ArgumentTypeError, InvalidArgumentError, StoreError
+from outlive.errors.program import UnknownWorkflowError
 
 log = logging.getLogger("outlive")
 

@@ -19,7 +19,8 @@ from outlive.client.followers import Followers
 from outlive.client.shown import EVENTS_AT_ONCE, KnownSecrets, Shown, portions_of
 from outlive.client.streams import Rest
 from outlive.client.why import is_stopped
-from outlive.errors import RunParkedError, StoreMovedError, StoreUnavailableError
+from outlive.errors import RunParkedError, StoreUnavailableError
+from outlive.errors.store import StoreMovedError
 
 LOOK_SECONDS = 0.1
 """How often a reader looks: no store rings for every event."""

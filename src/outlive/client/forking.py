@@ -38,7 +38,8 @@ from outlive.client.interventions import Interventions
 from outlive.client.placing import own_place
 from outlive.client.retrying import in_turns
 from outlive.client.starting import Ids
-from outlive.errors import InvalidArgumentError, RunExistsError, RunNotForkableError
+from outlive.errors import InvalidArgumentError, RunExistsError
+from outlive.errors.run import RunNotForkableError
 
 Arguments = tuple[Any, ...] | Mapping[str, Any] | msgspec.Raw
 TAKEN = "another run has this id", "use another id for the fork"

@@ -22,7 +22,8 @@ from outlive.client.flows.progress import Progress
 from outlive.client.flows.reading import check_document
 from outlive.client.flows.verbs import Flows
 from outlive.client.state_progress import StateProgress
-from outlive.errors import ExpressionError, FlowDamagedError
+from outlive.errors.flow import FlowDamagedError
+from outlive.errors.program import ExpressionError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document

@@ -15,15 +15,8 @@ from outlive._model import definition_key
 from outlive._store.contract import Change, Delivery, Message, MessageKind
 from outlive.client.access import Access
 from outlive.client.definitions import Definitions
-from outlive.errors import (
-    CommitUnknownError,
-    InboxFullError,
-    RunFinishedError,
-    RunNotFoundError,
-    SignalTypeError,
-    UnreadableError,
-    UnserialisableError,
-)
+from outlive.errors import CommitUnknownError, RunFinishedError, RunNotFoundError, UnreadableError, UnserialisableError
+from outlive.errors.run import InboxFullError, SignalTypeError
 
 REQUESTS_MAX = 100
 """So many requests of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""

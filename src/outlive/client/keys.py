@@ -25,7 +25,8 @@ from outlive._values.run import when
 from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, KEY_CELLS, doing
 from outlive.client.secret_token import new_token, read_token
-from outlive.errors import InvalidArgumentError, KeyNotFoundError, StoreError
+from outlive.errors import InvalidArgumentError, StoreError
+from outlive.errors.key import KeyNotFoundError
 from outlive.telemetry import log
 
 PREFIX = "olv"

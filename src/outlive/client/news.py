@@ -20,7 +20,8 @@ from outlive.client.access import Access
 from outlive.client.followers import Followers
 from outlive.client.following import JournalReader
 from outlive.client.shown import Shown
-from outlive.errors import StoreMovedError, StoreUnavailableError, UnreadableError
+from outlive.errors import StoreUnavailableError, UnreadableError
+from outlive.errors.store import StoreMovedError
 
 QUIET_LOOKS = 8
 """A follower looks this many times less often when nothing happens."""

@@ -16,7 +16,7 @@ from outlive._model import Run
 from outlive.client.access import Access
 from outlive.client.flows.library import Library
 from outlive.client.flows.pinned import pinned_hashes
-from outlive.errors import FlowDamagedError
+from outlive.errors.flow import FlowDamagedError
 
 BYTES_MAX = 16 * 1024 * 1024
 """An answer holds no more than this, unless one journal or one document does."""

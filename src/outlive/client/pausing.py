@@ -23,14 +23,8 @@ from outlive.client.inbox import Inbox
 from outlive.client.retrying import in_callback
 from outlive.client.starting import read_tree
 from outlive.client.why import is_paused
-from outlive.errors import (
-    InvalidArgumentError,
-    RunDamagedError,
-    RunFinishedError,
-    RunNotParkedError,
-    RunParkedError,
-    StoreUnavailableError,
-)
+from outlive.errors import InvalidArgumentError, RunFinishedError, RunParkedError, StoreUnavailableError
+from outlive.errors.run import RunDamagedError, RunNotParkedError
 
 
 class Pauser:

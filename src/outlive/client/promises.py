@@ -23,7 +23,8 @@ from outlive.client.access import Access
 from outlive.client.acting import doing
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_signal
-from outlive.errors import ArgumentTypeError, PromiseNotFoundError, PromiseTypeError
+from outlive.errors import ArgumentTypeError
+from outlive.errors.run import PromiseNotFoundError, PromiseTypeError
 
 _decode_terms = msgspec.json.Decoder(PromiseTerms).decode
 

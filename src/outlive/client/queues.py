@@ -31,7 +31,8 @@ from outlive.client.bulk import BulkFilters
 from outlive.client.client import Client
 from outlive.client.finding import COUNT_MAX
 from outlive.client.placing import declared_queues
-from outlive.errors import InvalidArgumentError, QueueNotFoundError
+from outlive.errors import InvalidArgumentError
+from outlive.errors.run import QueueNotFoundError
 
 CHANGEABLE = ("concurrency", "per_worker", "per_key", "rate", "weights")
 """What can be set at run time; the rest is part of the code that starts runs."""

@@ -27,7 +27,8 @@ from outlive._store.contract import Store
 from outlive.client.acting import doing
 from outlive.client.bulk import OPEN
 from outlive.client.client import Client
-from outlive.errors import QuotaExceededError, StoreError
+from outlive.errors import StoreError
+from outlive.errors.run import QuotaExceededError
 
 CELL = "outlive.quota"
 UNDER_WAY = "outlive.quota.starts"

@@ -33,7 +33,8 @@ from outlive.client.acting import doing
 from outlive.client.interventions import Interventions
 from outlive.client.message_key import key_of_cancel, key_of_decision
 from outlive.client.starting import read_tree
-from outlive.errors import OutliveError, RunNotRetriableError
+from outlive.errors import OutliveError
+from outlive.errors.run import RunNotRetriableError
 
 RETRIES_MAX = 100
 EVENTS_AT_ONCE = 100

@@ -21,7 +21,8 @@ from outlive._journal.readable import public_event, public_failure, public_of
 from outlive._journal.redaction import Redaction, RowNames, Unpack, black_out
 from outlive._model import Failure, Payload, Run
 from outlive.client.access import Access
-from outlive.errors import OutliveError, UnreadableError, WorkflowNotFoundError
+from outlive.errors import OutliveError, UnreadableError
+from outlive.errors.program import WorkflowNotFoundError
 
 KNOWN_MAX = 256
 """Of how many journals it is kept what is not to be seen."""

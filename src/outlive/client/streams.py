@@ -22,7 +22,8 @@ from outlive._store.streams import CHUNKS_READ_MAX, StreamChunk
 from outlive.client.access import Access
 from outlive.client.followers import Bell, Followers
 from outlive.client.why import is_stopped
-from outlive.errors import RunParkedError, StoreMovedError, StoreUnavailableError, UnreadableError
+from outlive.errors import RunParkedError, StoreUnavailableError, UnreadableError
+from outlive.errors.store import StoreMovedError
 
 LOOK_SECONDS = 0.05
 """How often a reader looks if the store cannot ring."""

@@ -47,14 +47,8 @@ from outlive._values.task import Task, TaskNotice
 from outlive.client.access import Access
 from outlive.client.closing import end_message, trace_ends
 from outlive.client.secret_token import new_token
-from outlive.errors import (
-    ConfigurationError,
-    RunNotFoundError,
-    TaskEndedError,
-    TaskLeaseLostError,
-    TaskNotFoundError,
-    TaskOutputError,
-)
+from outlive.errors import ConfigurationError, RunNotFoundError
+from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError
 
 PREFIX = "olt"
 LEASE_SECONDS = 30.0

@@ -19,7 +19,8 @@ from outlive._store.streams import StreamLines
 from outlive.client.flows.carrying import CarriedDocument, documents_of
 from outlive.client.fsck.reading import Reading
 from outlive.client.tree_copy import TreeCopy, read_copy
-from outlive.errors import HistoryFormatError, OutliveError
+from outlive.errors import OutliveError
+from outlive.errors.store import HistoryFormatError
 
 _SHOWN_MAX = 80
 """Characters of what a file says that stand in an error."""

@@ -18,7 +18,8 @@ from outlive._tasks import own_task
 from outlive.client.answers import AnswerWaiters
 from outlive.client.followers import Bell, Followers
 from outlive.client.why import is_stopped
-from outlive.errors import EngineClosedError, RunNotFoundError, StoreMovedError, StoreUnavailableError
+from outlive.errors import EngineClosedError, RunNotFoundError, StoreUnavailableError
+from outlive.errors.store import StoreMovedError
 
 POLLED_MAX = 200
 

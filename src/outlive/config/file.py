@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from outlive._platform import is_trusted_owner
-from outlive.errors import SettingsError
+from outlive.errors.outside import SettingsError
 
 FILE = "outlive.toml"
 PROJECT = "pyproject.toml"

@@ -12,13 +12,8 @@ from typing import Any
 from outlive.config.file import NAMED_BY, SettingsFile, find_file
 from outlive.config.setting import EACH, SETTINGS, VARIABLES, Setting, without_password
 from outlive.config.settings import Given, Settings
-from outlive.errors import (
-    ConfigurationError,
-    InvalidArgumentError,
-    InvalidSettingsError,
-    OutliveError,
-    SettingsError,
-)
+from outlive.errors import ConfigurationError, InvalidArgumentError, InvalidSettingsError, OutliveError
+from outlive.errors.outside import SettingsError
 from outlive.errors.program import SettingProblem
 
 FLOWS = "flows"

@@ -12,7 +12,8 @@ from contextlib import suppress
 
 from outlive._model import definition_key
 from outlive.engine import Engine
-from outlive.errors import RunNotFoundError, RunNotParkedError
+from outlive.errors import RunNotFoundError
+from outlive.errors.run import RunNotParkedError
 
 RUNS_MAX = 100
 """How many are tried again after one change, the newest first."""

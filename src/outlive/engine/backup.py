@@ -19,7 +19,8 @@ from outlive._store.contract import Store
 from outlive.client.fsck.checker import Checker
 from outlive.client.moving import copy_store
 from outlive.engine.url import is_server, store_for
-from outlive.errors import ConfigurationError, OutliveError, SchemaTooOldError
+from outlive.errors import ConfigurationError, OutliveError
+from outlive.errors.store import SchemaTooOldError
 
 SUFFIX = ".unfinished"
 PROBLEMS_SHOWN = 3

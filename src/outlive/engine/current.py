@@ -6,7 +6,8 @@ from typing import cast
 
 from outlive._define.in_step import CURRENT_STEP
 from outlive.engine.engine import Engine
-from outlive.errors import ConfigurationError, NotInRunError
+from outlive.errors import ConfigurationError
+from outlive.errors.program import NotInRunError
 
 
 def current_engine() -> Engine:

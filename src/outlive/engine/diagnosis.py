@@ -29,7 +29,8 @@ from outlive.engine.configured import read_configuration
 from outlive.engine.engine import Engine
 from outlive.engine.namespace import in_namespace
 from outlive.engine.url import is_server
-from outlive.errors import InvalidSettingsError, OutliveError, StoreUrlError
+from outlive.errors import InvalidSettingsError, OutliveError
+from outlive.errors.store import StoreUrlError
 
 PYTHON_MIN = (3, 11)
 MICROSECONDS = 1_000_000

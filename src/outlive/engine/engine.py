@@ -89,12 +89,8 @@ from outlive.engine.services import declare_code, load_flows, start_services, wa
 from outlive.engine.serving import Served
 from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
-from outlive.errors import (
-    ConfigurationError,
-    EngineClosedError,
-    EngineForkedError,
-    NotDurableError,
-)
+from outlive.errors import ConfigurationError, EngineClosedError
+from outlive.errors.program import EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
 
 R = TypeVar("R")

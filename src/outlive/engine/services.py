@@ -22,7 +22,7 @@ from outlive.client.client import Client
 from outlive.client.events.triggers import declare as declare_triggers
 from outlive.client.placing import warn_of_unknown
 from outlive.client.schedules.declaring import declare as declare_schedules
-from outlive.errors import StoreWentBackError
+from outlive.errors.store import StoreWentBackError
 from outlive.telemetry import Counters, log
 
 

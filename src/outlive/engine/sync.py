@@ -40,7 +40,8 @@ from outlive.client.promises import Promises
 from outlive.client.purging import Purging
 from outlive.client.starting import OnConflict
 from outlive.engine.health import Health
-from outlive.errors import ConfigurationError, EngineClosedError, NotDurableError, SyncOnLoopError
+from outlive.errors import ConfigurationError, EngineClosedError
+from outlive.errors.program import NotDurableError, SyncOnLoopError
 
 P = ParamSpec("P")
 R = TypeVar("R")

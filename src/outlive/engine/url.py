@@ -13,7 +13,8 @@ from outlive._lease.sessions import NoLeases, StoreLeases
 from outlive._runtime.clock import Clock
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
-from outlive.errors import LeaseUrlError, MissingExtraError, StoreUrlError
+from outlive.errors.program import MissingExtraError
+from outlive.errors.store import LeaseUrlError, StoreUrlError
 
 SERVERS = ("postgresql", "postgres")
 """Schemes of stores that are servers."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outlive.errors.base import OutliveError
+from outlive.errors.base import (
+    ConflictError,
+    DamagedError,
+    NotFoundError,
+)
 
 
-class FlowNotFoundError(OutliveError):
+class FlowNotFoundError(NotFoundError):
     """The library has no flow of this name, or not this revision of it."""
 
     def __init__(
@@ -27,7 +31,7 @@ class FlowNotFoundError(OutliveError):
         super().__init__(what)
 
 
-class StaleFlowError(OutliveError):
+class StaleFlowError(ConflictError):
     """The flow was changed by another person meanwhile; nothing was written."""
 
     def __init__(self, name: str, expected: int, found: int, *, what: str = "revision", by: str = "") -> None:
@@ -39,7 +43,7 @@ class StaleFlowError(OutliveError):
         )
 
 
-class FlowDisabledError(OutliveError):
+class FlowDisabledError(ConflictError):
     """A person has disabled the flow: it starts no runs."""
 
     def __init__(self, name: str, reason: str) -> None:
@@ -49,7 +53,7 @@ class FlowDisabledError(OutliveError):
         )
 
 
-class FlowInUseError(OutliveError):
+class FlowInUseError(ConflictError):
     """Runs of the flow are open."""
 
     def __init__(self, name: str, run_ids: Sequence[str]) -> None:
@@ -60,7 +64,7 @@ class FlowInUseError(OutliveError):
         )
 
 
-class FlowDamagedError(OutliveError):
+class FlowDamagedError(DamagedError):
     """A cell of the library cannot be read."""
 
     def __init__(self, what: str, reason: str) -> None:
@@ -68,7 +72,7 @@ class FlowDamagedError(OutliveError):
         super().__init__(f"{what} cannot be read: {reason}")
 
 
-class FlowHashError(OutliveError):
+class FlowHashError(ConflictError):
     """Two documents have the same short hash; practically impossible unless it was made on purpose."""
 
     def __init__(self, name: str, digits: str) -> None:

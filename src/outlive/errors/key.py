@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from outlive.errors.base import OutliveError
+from outlive.errors.base import (
+    ConflictError,
+    NotFoundError,
+)
 
 
-class KeyNotFoundError(OutliveError):
+class KeyNotFoundError(NotFoundError):
     """No API key has this id."""
 
     def __init__(self, key_id: str) -> None:
@@ -13,7 +16,7 @@ class KeyNotFoundError(OutliveError):
         super().__init__(f"there is no key {key_id}; engine.keys.list() shows those there are")
 
 
-class QueueRefusedError(OutliveError):
+class QueueRefusedError(ConflictError):
     """A key for some runs only starts one in another queue than the workflow of the run declares."""
 
     def __init__(self, queue: str, own: str) -> None:
@@ -24,7 +27,7 @@ class QueueRefusedError(OutliveError):
         )
 
 
-class LinkRefusedError(OutliveError):
+class LinkRefusedError(NotFoundError):
     """A link to decide is not valid: unknown, used, too old, or its request is closed. It does not say which."""
 
     def __init__(self) -> None:

@@ -111,7 +111,7 @@ class ProgramError(OutsideError):
     """A program that could not begin, took too long, or ended with a code that the step does not expect."""
 
     def __init__(self, name: str, reason: str, *, code: int | None = None, excerpt: str = "") -> None:
-        self.name, self.reason, self.code, self.excerpt = name, reason, code, excerpt
+        self.name, self.reason, self.exit_code, self.excerpt = name, reason, code, excerpt
         said = f": {excerpt}" if excerpt else ""
         super().__init__(f"{name} {reason}{said}")
 

@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
-from outlive.errors.base import ConfigurationError, OutliveError
+from outlive.errors.base import (
+    ConfigurationError,
+    MisuseError,
+    NotFoundError,
+    OutliveError,
+    ReplayError,
+)
 
 
 class DefinitionError(OutliveError):
@@ -90,7 +96,7 @@ class WrongArgumentsError(OutliveError, TypeError):
         return WrongArgumentsError(self.name, self.signature, self.reason, advice)
 
 
-class WorkflowNotFoundError(OutliveError):
+class WorkflowNotFoundError(NotFoundError):
     """No workflow of this name and version is defined in this process."""
 
     def __init__(self, name: str, version: int | None, known: list[str]) -> None:
@@ -102,7 +108,7 @@ class WorkflowNotFoundError(OutliveError):
         )
 
 
-class UnknownWorkflowError(OutliveError):
+class UnknownWorkflowError(NotFoundError):
     """No worker has described a workflow of this name and version."""
 
     def __init__(self, name: str, version: int | None, versions: list[int], near: list[str]) -> None:
@@ -178,7 +184,7 @@ class MachineError(DefinitionError):
         super().__init__(f"machine {machine} cannot run: {'; '.join(problems)}; correct it and start again")
 
 
-class UnknownStateError(OutliveError):
+class UnknownStateError(ReplayError):
     """The journal names a state that the code does not have; the run is parked."""
 
     def __init__(self, machine: str, state: str, known: Sequence[str]) -> None:
@@ -190,7 +196,7 @@ class UnknownStateError(OutliveError):
         )
 
 
-class UndoNotFoundError(OutliveError):
+class UndoNotFoundError(ReplayError):
     """A snapshot says that something would have to be undone, by a step that the code does not have; the run is
     parked."""
 
@@ -227,7 +233,7 @@ class SplitFailedError(OutliveError):
         )
 
 
-class EngineForkedError(OutliveError, RuntimeError):
+class EngineForkedError(MisuseError):
     """The engine was entered before the process was forked."""
 
     def __init__(self, entered_in: int, used_in: int) -> None:
@@ -238,7 +244,7 @@ class EngineForkedError(OutliveError, RuntimeError):
         )
 
 
-class OtherLoopError(OutliveError, RuntimeError):
+class OtherLoopError(MisuseError):
     """An async verb was used on another event loop than the one that entered the engine."""
 
     def __init__(self, where: str) -> None:
@@ -249,7 +255,7 @@ class OtherLoopError(OutliveError, RuntimeError):
         )
 
 
-class SyncOnLoopError(OutliveError, RuntimeError):
+class SyncOnLoopError(MisuseError):
     """`engine.sync` was used on the thread of the engine's own event loop."""
 
     def __init__(self) -> None:
@@ -278,7 +284,7 @@ class EngineClosedError(OutliveError, RuntimeError):
         )
 
 
-class NotDurableError(OutliveError, RuntimeError):
+class NotDurableError(MisuseError):
     """A workflow asked its loop for something that no journal can replay. `where` is the line of its code."""
 
     def __init__(self, what: str, trace: TracebackType | None = None) -> None:
@@ -325,7 +331,7 @@ def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-class NotInRunError(OutliveError, RuntimeError):
+class NotInRunError(MisuseError):
     """This name means something only inside a running workflow or step."""
 
     def __init__(self, name: str, place: str) -> None:
@@ -337,11 +343,11 @@ class NotInRunError(OutliveError, RuntimeError):
         )
 
 
-class DivergenceError(OutliveError):
+class DivergenceError(ReplayError):
     """The code asks for something that the journal contradicts; the run is parked, never failed."""
 
     def __init__(self, *, definition: str, seq: int, journal: str, code: str) -> None:
-        self.definition, self.seq, self.journal, self.code = definition, seq, journal, code
+        self.definition, self.seq, self.journal, self.asked = definition, seq, journal, code
         super().__init__(
             f"the code of {definition} no longer matches the journal at event {seq}\n"
             f"  - journal: {journal}\n"
@@ -350,7 +356,7 @@ class DivergenceError(OutliveError):
         )
 
 
-class StuckError(OutliveError):
+class StuckError(ReplayError):
     """The workflow waits for something that no event can ever bring."""
 
     def __init__(self, where: str) -> None:
@@ -361,7 +367,7 @@ class StuckError(OutliveError):
         )
 
 
-class RunawayError(OutliveError):
+class RunawayError(ReplayError):
     """The workflow spins without waiting for anything durable."""
 
     def __init__(self, turns: int) -> None:

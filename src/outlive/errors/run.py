@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive.errors.base import OutliveError
+from outlive.errors.base import (
+    ConflictError,
+    DamagedError,
+    LimitError,
+    MisuseError,
+    NotFoundError,
+    OutliveError,
+    UnfitValueError,
+)
 from outlive.errors.program import shown
 
 
-class RunNotFoundError(OutliveError, LookupError):
+class RunNotFoundError(NotFoundError):
     """No run has this id."""
 
     def __init__(self, run_id: str, advice: str = "start it first") -> None:
@@ -19,7 +27,7 @@ class RunNotFoundError(OutliveError, LookupError):
         )
 
 
-class RunExistsError(OutliveError):
+class RunExistsError(ConflictError):
     """A run with this id was started before: the start said on_conflict="reject", or it is a run of something else."""
 
     def __init__(
@@ -29,7 +37,7 @@ class RunExistsError(OutliveError):
         super().__init__(f"run {run_id!r} exists already ({status}); {advice}")
 
 
-class RunFinishedError(OutliveError):
+class RunFinishedError(ConflictError):
     """The run has ended: it takes no more messages, and nothing that was waited for can come."""
 
     def __init__(self, run_id: str, status: str, advice: str = "and takes no more messages; start a new run") -> None:
@@ -69,7 +77,7 @@ class AskTimeoutError(OutliveError, TimeoutError):
         )
 
 
-class AskNotFoundError(OutliveError, LookupError):
+class AskNotFoundError(NotFoundError):
     """This run was never asked that, or another run has its id now."""
 
     def __init__(self, run_id: str, name: str, key: str) -> None:
@@ -80,7 +88,7 @@ class AskNotFoundError(OutliveError, LookupError):
         )
 
 
-class AskAnsweredError(OutliveError):
+class AskAnsweredError(MisuseError):
     """An ask gets one answer."""
 
     def __init__(self, name: str, key: str) -> None:
@@ -88,7 +96,7 @@ class AskAnsweredError(OutliveError):
         super().__init__(f"ask {name!r} (key {key!r}) is answered already; reply or fail once, and look at is_answered")
 
 
-class RunContinuedError(OutliveError):
+class RunContinuedError(ConflictError):
     """This is an earlier generation of a run: it has no result of its own."""
 
     def __init__(self, run_id: str) -> None:
@@ -99,7 +107,7 @@ class RunContinuedError(OutliveError):
         )
 
 
-class ChildRunError(OutliveError):
+class ChildRunError(ConflictError):
     """A child run ends for its own tree only; another run cannot wait for it."""
 
     def __init__(self, run_id: str, root_id: str) -> None:
@@ -110,7 +118,7 @@ class ChildRunError(OutliveError):
         )
 
 
-class SelfWaitError(OutliveError):
+class SelfWaitError(ConflictError):
     """A run would wait for its own end."""
 
     def __init__(self, run_id: str, root_id: str) -> None:
@@ -119,7 +127,7 @@ class SelfWaitError(OutliveError):
         super().__init__(f"run {run_id!r} would wait for {own}, which cannot end before this wait does")
 
 
-class RunNotParkedError(OutliveError):
+class RunNotParkedError(ConflictError):
     """Only a parked run can be resumed, or go on without a step."""
 
     def __init__(self, run_id: str, status: str) -> None:
@@ -130,7 +138,7 @@ class RunNotParkedError(OutliveError):
         )
 
 
-class RunNotRetriableError(OutliveError):
+class RunNotRetriableError(ConflictError):
     """This run cannot go on at what failed; `reason` says why."""
 
     def __init__(self, run_id: str, reason: str) -> None:
@@ -138,7 +146,7 @@ class RunNotRetriableError(OutliveError):
         super().__init__(f"run {run_id!r} cannot be retried: {reason}")
 
 
-class RunNotForkableError(OutliveError):
+class RunNotForkableError(ConflictError):
     """This history cannot be the beginning of another run; `reason` says why."""
 
     def __init__(self, run_id: str, reason: str) -> None:
@@ -158,7 +166,7 @@ class RunParkedError(OutliveError):
         )
 
 
-class RunDamagedError(OutliveError):
+class RunDamagedError(DamagedError):
     """The row of a run in the store cannot be read; its journal still tells what it should say."""
 
     def __init__(self, run_id: str, reason: str) -> None:
@@ -178,7 +186,7 @@ class InvalidRunIdError(OutliveError, ValueError):
         )
 
 
-class SignalTypeError(OutliveError, TypeError):
+class SignalTypeError(UnfitValueError):
     """The workflow declares another type for this signal."""
 
     def __init__(self, workflow: str, signal: str, type_name: str, reason: str) -> None:
@@ -186,7 +194,7 @@ class SignalTypeError(OutliveError, TypeError):
         super().__init__(f"signal {signal!r} of workflow {workflow} takes {type_name}: {reason}")
 
 
-class QuotaExceededError(OutliveError):
+class QuotaExceededError(LimitError):
     """The namespace has as many as its quota allows; nothing was started."""
 
     def __init__(self, namespace: str, what: str) -> None:
@@ -197,7 +205,7 @@ class QuotaExceededError(OutliveError):
         )
 
 
-class InboxFullError(OutliveError):
+class InboxFullError(LimitError):
     """Too many messages wait for this run already."""
 
     def __init__(self, run_id: str, limit: int) -> None:
@@ -259,7 +267,7 @@ class BatchFailedError(OutliveError):
         )
 
 
-class TaskNotFoundError(OutliveError, LookupError):
+class TaskNotFoundError(NotFoundError):
     """No remote step has made a task of this id."""
 
     def __init__(self, task: str) -> None:
@@ -267,7 +275,7 @@ class TaskNotFoundError(OutliveError, LookupError):
         super().__init__(f"there is no task {task!r}; give the id that its claim has")
 
 
-class TaskLeaseLostError(OutliveError):
+class TaskLeaseLostError(ConflictError):
     """The lease of a task is not, or no longer, the caller's; what the caller says of the task does not count."""
 
     def __init__(self, task: str) -> None:
@@ -278,7 +286,7 @@ class TaskLeaseLostError(OutliveError):
         )
 
 
-class TaskEndedError(OutliveError):
+class TaskEndedError(ConflictError):
     """The task has ended otherwise: another end came first."""
 
     def __init__(self, task: str, status: str) -> None:
@@ -286,7 +294,7 @@ class TaskEndedError(OutliveError):
         super().__init__(f"task {task} has ended before as {status}, and that counts; claim the next task")
 
 
-class TaskOutputError(OutliveError, TypeError):
+class TaskOutputError(UnfitValueError):
     """The step gives another type of output."""
 
     def __init__(self, task: str, type_name: str, reason: str) -> None:
@@ -294,7 +302,7 @@ class TaskOutputError(OutliveError, TypeError):
         super().__init__(f"task {task} has an output of type {type_name}: {reason}; complete it with one, or fail it")
 
 
-class PromiseNotFoundError(OutliveError, LookupError):
+class PromiseNotFoundError(NotFoundError):
     """No run has made a promise of this id."""
 
     def __init__(self, promise: str, reason: str) -> None:
@@ -302,7 +310,7 @@ class PromiseNotFoundError(OutliveError, LookupError):
         super().__init__(f"there is no promise {promise!r}: {reason}; give the id of a promise as its workflow sent it")
 
 
-class PromiseTypeError(OutliveError, TypeError):
+class PromiseTypeError(UnfitValueError):
     """The promise takes another type of value."""
 
     def __init__(self, promise: str, type_name: str, reason: str) -> None:
@@ -318,7 +326,7 @@ class PromiseFailedError(OutliveError):
         super().__init__(f"promise {promise} failed: {type_name}: {message}")
 
 
-class ApprovalNotFoundError(OutliveError, LookupError):
+class ApprovalNotFoundError(NotFoundError):
     """The run has asked for no such approval, or several runs of its tree have."""
 
     def __init__(
@@ -335,7 +343,7 @@ class ApprovalNotFoundError(OutliveError, LookupError):
         super().__init__(f"{what}; {waiting if pending else none}")
 
 
-class ApprovalClosedError(OutliveError):
+class ApprovalClosedError(ConflictError):
     """The run waits for this decision no longer."""
 
     def __init__(self, run_id: str, name: str, reason: str) -> None:
@@ -346,7 +354,7 @@ class ApprovalClosedError(OutliveError):
         )
 
 
-class ApprovalFormError(OutliveError, ValueError):
+class ApprovalFormError(UnfitValueError, ValueError):
     """The form is not filled in as the workflow asks for."""
 
     def __init__(self, name: str, reason: str) -> None:
@@ -365,7 +373,7 @@ class ApprovalExpiredError(OutliveError, TimeoutError):
         super().__init__(f"approval {name!r} was not decided{people} before its deadline")
 
 
-class QueueNotFoundError(OutliveError):
+class QueueNotFoundError(NotFoundError):
     """Neither runs nor code nor `engine.queues.set` have named a queue like this."""
 
     def __init__(self, name: str, near: str = "") -> None:
@@ -377,7 +385,7 @@ class QueueNotFoundError(OutliveError):
         )
 
 
-class ScheduleNotFoundError(OutliveError):
+class ScheduleNotFoundError(NotFoundError):
     """The store has no schedule of this name."""
 
     def __init__(self, name: str) -> None:
@@ -388,7 +396,7 @@ class ScheduleNotFoundError(OutliveError):
         )
 
 
-class ScheduleOverlapError(OutliveError):
+class ScheduleOverlapError(ConflictError):
     """A schedule was triggered while a run of it is open, and its overlap policy does not start another one."""
 
     def __init__(self, name: str, open_runs: list[str]) -> None:
@@ -399,7 +407,7 @@ class ScheduleOverlapError(OutliveError):
         )
 
 
-class ScheduleTrippedError(OutliveError):
+class ScheduleTrippedError(ConflictError):
     """A schedule was triggered that has stopped because of its failures."""
 
     def __init__(self, name: str) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outlive.errors.base import OutliveError
+from outlive.errors.base import (
+    MisuseError,
+    OutliveError,
+    UnfitValueError,
+)
 
 UNDO_FAILED = "undo failed: "
 """How the reason of a run begins that is parked in the middle of a roll-back."""
@@ -50,7 +54,7 @@ class HeartbeatTimeoutError(StepTimeoutError):
         OutliveError.__init__(self, f"step {step} has not called heartbeat() for {seconds:g} s")
 
 
-class SagaClosedError(OutliveError, RuntimeError):
+class SagaClosedError(MisuseError):
     """Something that can be undone was asked for in a saga that rolls back, or is over."""
 
     def __init__(self, what: str) -> None:
@@ -129,7 +133,7 @@ class ToleranceExceededError(OutliveError):
         )
 
 
-class FlowStepError(OutliveError):
+class FlowStepError(UnfitValueError):
     """A step of a flow cannot be called with what the document and the results of other steps give it."""
 
     def __init__(self, step: str, reason: str) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import reprlib
 
-from outlive.errors.base import OutliveError
+from outlive.errors.base import (
+    ConflictError,
+    DamagedError,
+    LimitError,
+    OutliveError,
+)
 
 
 class StoreError(OutliveError):
@@ -140,7 +145,7 @@ class UnserialisableError(OutliveError, TypeError):
         super().__init__(f"{what} cannot be stored: at {path}, {type_name}: {reason}")
 
 
-class PayloadTooLargeError(OutliveError, ValueError):
+class PayloadTooLargeError(LimitError, ValueError):
     """A value is larger than the limit on payloads."""
 
     def __init__(self, what: str, size_bytes: int, limit_bytes: int) -> None:
@@ -151,7 +156,7 @@ class PayloadTooLargeError(OutliveError, ValueError):
         )
 
 
-class StreamFullError(OutliveError):
+class StreamFullError(LimitError):
     """A run has emitted as much as it may."""
 
     def __init__(self, run_id: str, stream: str, *, streams_max: int, items_max: int, bytes_max: int) -> None:
@@ -164,7 +169,7 @@ class StreamFullError(OutliveError):
         )
 
 
-class HistoryTooLongError(OutliveError):
+class HistoryTooLongError(LimitError):
     """A run's journal has reached its limit; the run is parked."""
 
     def __init__(self, run_id: str, events: int, limit: int) -> None:
@@ -191,7 +196,7 @@ class UnreadableError(OutliveError):
         super().__init__(f"{what} cannot be read as {type_name}: {reason}; {advice}")
 
 
-class CorruptJournalError(OutliveError):
+class CorruptJournalError(DamagedError):
     """A journal row is not what was written."""
 
     def __init__(self, run_id: str, seq: int, reason: str) -> None:
@@ -202,7 +207,7 @@ class CorruptJournalError(OutliveError):
         )
 
 
-class FormatTooNewError(OutliveError):
+class FormatTooNewError(DamagedError):
     """A journal row was written by a later release than this one."""
 
     def __init__(self, run_id: str, seq: int, reason: str) -> None:
@@ -210,7 +215,7 @@ class FormatTooNewError(OutliveError):
         super().__init__(f"event {seq} of run {run_id} was written by a later Outlive ({reason}); upgrade this worker")
 
 
-class HistoryFormatError(OutliveError):
+class HistoryFormatError(DamagedError):
     """A file is no exported history, or not the one that was written."""
 
     def __init__(self, source: str, line: int, reason: str) -> None:
@@ -235,7 +240,7 @@ class InvalidCheckpointError(OutliveError, ValueError):
         super().__init__(f"{field}={reprlib.repr(value)} cannot be part of a checkpoint: {reason}")
 
 
-class DuplicateCheckpointError(OutliveError):
+class DuplicateCheckpointError(ConflictError):
     """The run has a checkpoint with this sequence number already; nothing was written."""
 
     def __init__(self, run_id: str, sequence: int) -> None:
@@ -246,7 +251,7 @@ class DuplicateCheckpointError(OutliveError):
         )
 
 
-class CorruptCheckpointError(OutliveError):
+class CorruptCheckpointError(DamagedError):
     """A checkpoint is not what was written."""
 
     def __init__(self, run_id: str, sequence: int, reason: str) -> None:

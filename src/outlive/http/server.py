@@ -20,7 +20,8 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from outlive._tasks import own_task
-from outlive.errors import ConfigurationError, MissingExtraError
+from outlive.errors import ConfigurationError
+from outlive.errors.program import MissingExtraError
 from outlive.http.connections import HEAD_SECONDS, Connections, WatchedApp, WatchingLoop
 from outlive.http.principal import is_loopback
 

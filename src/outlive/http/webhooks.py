@@ -20,14 +20,9 @@ from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive.client.events.signing import keys_in
 from outlive.engine import Engine
-from outlive.errors import (
-    CommitUnknownError,
-    EngineClosedError,
-    OutliveError,
-    QuotaExceededError,
-    SecretError,
-    StoreUnavailableError,
-)
+from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, StoreUnavailableError
+from outlive.errors.outside import SecretError
+from outlive.errors.run import QuotaExceededError
 from outlive.http.exchange import Gone, Receive, Request, Scope, Send, answer, live, send_to_gone
 from outlive.http.guesses import Guesses
 from outlive.http.limits import ApiLimits, BodyBudgets, stranger_at

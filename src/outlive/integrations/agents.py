@@ -27,7 +27,7 @@ from outlive._model.given import Span
 from outlive._replay.ask import current_execution
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Scope
-from outlive.errors import NotInRunError
+from outlive.errors.program import NotInRunError
 
 NAME_CHARACTERS_MAX = 200
 """Of the name of a step; what a framework or a user calls an agent or a tool is cut there."""

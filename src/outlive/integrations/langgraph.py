@@ -30,7 +30,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from typing import Any
 
 from outlive.client.checkpoints import CheckpointStore
-from outlive.errors import ConfigurationError, NotDurableError
+from outlive.errors import ConfigurationError
+from outlive.errors.program import NotDurableError
 from outlive.integrations.agents import (
     CallOptions,
     People,

@@ -36,7 +36,8 @@ from datetime import datetime
 from typing import Any, Literal, cast
 
 import outlive
-from outlive.errors import ConfigurationError, NotInRunError
+from outlive.errors import ConfigurationError
+from outlive.errors.program import NotInRunError
 from outlive.integrations.agents import (
     CallOptions,
     People,

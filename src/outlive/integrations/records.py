@@ -14,7 +14,9 @@ import outlive
 from outlive._model.checkpoint import Checkpoint
 from outlive._model.id import check_run_id
 from outlive.client.checkpoints import CheckpointStore
-from outlive.errors import DuplicateCheckpointError, InvalidRunIdError, NotInRunError
+from outlive.errors.program import NotInRunError
+from outlive.errors.run import InvalidRunIdError
+from outlive.errors.store import DuplicateCheckpointError
 
 ATTEMPTS_MAX = 1_000
 """How often a row may lose its number to another writer before there is something else wrong."""

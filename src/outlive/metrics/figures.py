@@ -20,7 +20,8 @@ from outlive._tasks import within
 from outlive._values.queue import QueueInfo
 from outlive.client.finding import COUNT_MAX
 from outlive.engine import Engine
-from outlive.errors import OutliveError, QueueNotFoundError
+from outlive.errors import OutliveError
+from outlive.errors.run import QueueNotFoundError
 
 OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED)
 """The statuses that are counted; runs that have ended are counted when they end."""

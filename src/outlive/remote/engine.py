@@ -32,12 +32,7 @@ from outlive.client.message_start import NamedStart
 from outlive.client.recovery import Incomplete
 from outlive.client.starting import StartOptions
 from outlive.engine.health import Health
-from outlive.errors import (
-    ArgumentTypeError,
-    InvalidArgumentError,
-    ResultTimeoutError,
-    RunParkedError,
-)
+from outlive.errors import ArgumentTypeError, InvalidArgumentError, ResultTimeoutError, RunParkedError
 from outlive.http.wire.runs import (
     NotEnded,
     ResultView,

@@ -6,9 +6,9 @@ from typing import NoReturn
 
 import msgspec
 
-import outlive.errors
 from outlive._define.flow.problems import FlowError, FlowInputError
 from outlive.errors import CommitUnknownError, InvalidArgumentError, OutliveError, ServerError, StoreUnavailableError
+from outlive.errors.known import ERRORS
 from outlive.http.problem import ProblemBody
 from outlive.remote.transport import AGAIN, Answer
 
@@ -59,8 +59,8 @@ def raise_refusal(answer: Answer) -> NoReturn:
         problem = msgspec.json.decode(answer.body, type=ProblemBody)
     except msgspec.MsgspecError:
         raise_foreign(answer, "")
-    kind = OTHER_ERRORS.get(problem.error) or getattr(outlive.errors, problem.error, None)
-    if not isinstance(kind, type) or not issubclass(kind, OutliveError):
+    kind = OTHER_ERRORS.get(problem.error) or ERRORS.get(problem.error)
+    if kind is None:
         raise ServerError(answer.status, problem.error, problem.detail, problem.next)
     detail, is_away = problem.detail, issubclass(kind, StoreUnavailableError)
     if answer.status >= 500 and not is_away:

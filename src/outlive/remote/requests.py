@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from outlive._runtime.wakeup import Wakeup
-from outlive.errors import ConfigurationError, EngineClosedError, UnreachableError
+from outlive.errors import ConfigurationError, EngineClosedError
+from outlive.errors.outside import UnreachableError
 from outlive.remote.refusal import says_nothing_happened
 from outlive.remote.transport import AGAIN, BROKEN, Answer, Call, Transport
 

@@ -14,7 +14,8 @@ from outlive._values.approval import ApprovalRequest, NewLink
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.failure import stored_failure
 from outlive.client.finding import Filters, Page
-from outlive.errors import AskFailedError, AskTimeoutError
+from outlive.errors import AskFailedError
+from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import AnswerView, NotAnswered
 from outlive.remote.contract import Connection
 from outlive.remote.values import DecideOptions, only_given, query_of, seconds_of, typed

@@ -25,7 +25,8 @@ from outlive._model.policy import NO_RETRY
 from outlive._model.remote import RemoteTerms
 from outlive._replay.command import WorkflowSpec
 from outlive._runtime.tree.attempt import Attempt
-from outlive.errors import ArgumentTypeError, DefinitionError, TaskOutputError
+from outlive.errors import ArgumentTypeError, DefinitionError
+from outlive.errors.run import TaskOutputError
 
 
 class FakeSteps(Middleware):

@@ -20,7 +20,8 @@ from outlive._journal.history import History, read_history
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._model import Limits, child_id
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import ConfigurationError, HistoryFormatError, OutliveError
+from outlive.errors import ConfigurationError, OutliveError
+from outlive.errors.store import HistoryFormatError
 from outlive.testing.rerun import Contradiction, Rerun
 
 Place = str | os.PathLike[str]

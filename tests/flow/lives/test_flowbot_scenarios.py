@@ -6,7 +6,8 @@ import pytest
 
 from outlive import flow
 from outlive._journal.event import RunClaimed
-from outlive.errors import CommitUnknownError, RunNotFoundError, RunNotParkedError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, RunNotFoundError, StoreUnavailableError
+from outlive.errors.run import RunNotParkedError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until

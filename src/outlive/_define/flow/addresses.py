@@ -16,7 +16,7 @@ from msgspec import UNSET
 from outlive._define.flow.built_in import NAMES
 from outlive._define.flow.document import Document
 from outlive._define.flow.expression import compile_value, references_of_address
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 URL, ENDPOINT = "url", "endpoint"
 REQUESTS = ("http", "llm")

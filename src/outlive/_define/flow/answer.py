@@ -12,7 +12,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from outlive.errors import AnswerError
+from outlive.errors.outside import AnswerError
 
 HEAD_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 200

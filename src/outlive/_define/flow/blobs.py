@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from outlive._platform import open_below
-from outlive.errors import BlobError
+from outlive.errors.outside import BlobError
 
 HEAD_BYTES_MAX = 4096
 _ID = re.compile(r"[0-9a-f]{64}")

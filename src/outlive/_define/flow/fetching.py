@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 from outlive._define.flow.answer import HEAD_BYTES_MAX, Answer, read_answer
 from outlive._define.flow.grants import Bounds, check_targets
 from outlive._define.flow.reach import Reach, Target, parse_url
-from outlive.errors import AnswerError, RedirectError, RequestError, UnreachableError
+from outlive.errors.outside import AnswerError, RedirectError, RequestError, UnreachableError
 
 BYTES_MAX = 1024 * 1024
 CONNECT_SECONDS = 10.0

@@ -39,7 +39,8 @@ from outlive._journal.value import Stored
 from outlive._model.giver import MAY, MAY_ALL, MAY_POLICIES, gives_freely, overrides_shown, say
 from outlive._model.queue import check_queue
 from outlive._replay.command import WorkflowSpec
-from outlive.errors import ExpressionError, UnreadableError, WrongArgumentsError
+from outlive.errors import UnreadableError, WrongArgumentsError
+from outlive.errors.program import ExpressionError
 from outlive.telemetry import log
 
 PLANS_MAX = 64

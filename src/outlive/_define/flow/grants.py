@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from outlive._define.flow.reach import PORTS, Target
-from outlive.errors import SecretError
+from outlive.errors.outside import SecretError
 
 _PLACE = re.compile(r"(?:(https?)://)?(\[[0-9a-f:]+\]|(?:\*\.)?[a-z0-9_.-]+)(?::([0-9]{1,5}))?")
 

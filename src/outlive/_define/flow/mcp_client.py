@@ -19,7 +19,7 @@ from outlive._define.flow.answer import Answer
 from outlive._define.flow.fetching import Fetcher, Request
 from outlive._define.flow.grants import Bounds
 from outlive._define.flow.program import Program, kill
-from outlive.errors import HttpStatusError, ToolError, UnreachableError
+from outlive.errors.outside import HttpStatusError, ToolError, UnreachableError
 
 SESSION_VERSION = "2025-11-25"
 """The newest revision that begins with `initialize`."""

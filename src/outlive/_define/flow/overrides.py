@@ -17,7 +17,7 @@ from outlive._define.flow.document import Document, FlowStep
 from outlive._define.flow.expression import compile_value
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem, did_you_mean
 from outlive._define.flow.secrets import check_data
-from outlive.errors import SecretError
+from outlive.errors.outside import SecretError
 
 POLICIES = ("retry", "timeout", "heartbeat_timeout", "limit")
 """What a start may change of a step whose document does not say otherwise."""

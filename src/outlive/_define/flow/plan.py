@@ -48,7 +48,8 @@ from outlive._model.guard import Guard
 from outlive._model.queue import check_queue
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
-from outlive.errors import FlowStepError, WorkflowNotFoundError
+from outlive.errors.program import WorkflowNotFoundError
+from outlive.errors.step import FlowStepError
 
 if TYPE_CHECKING:
     from outlive._define.flow.call import BuiltIn

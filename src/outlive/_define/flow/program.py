@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outlive._platform import kill_group
-from outlive.errors import ProgramError
+from outlive.errors.outside import ProgramError
 
 READ_BYTES = 64 * 1024
 

@@ -20,7 +20,8 @@ from outlive._replay.ask import start_detached
 from outlive._replay.command import StepSpec
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
-from outlive.errors import FlowStepError, RunFailedError
+from outlive.errors import RunFailedError
+from outlive.errors.step import FlowStepError
 
 STEP = "step"
 """The argument of a flow that no caller can give."""

@@ -19,7 +19,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
-from outlive.errors import AddressRefusedError, HostRefusedError, UrlError
+from outlive.errors.outside import AddressRefusedError, HostRefusedError, UrlError
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network

@@ -27,7 +27,9 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from outlive._define.in_step import REDACT, current_step
-from outlive.errors import NotInRunError, SecretError, StepFailedError
+from outlive.errors import StepFailedError
+from outlive.errors.outside import SecretError
+from outlive.errors.program import NotInRunError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document

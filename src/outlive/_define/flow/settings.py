@@ -27,7 +27,8 @@ from outlive._define.flow.program import why_not_settable
 from outlive._define.flow.reach import Reach, parse_url
 from outlive._define.flow.spelling import nearest
 from outlive.config.file import FILE, find_file, read_file
-from outlive.errors import OutliveError, SettingsError
+from outlive.errors import OutliveError
+from outlive.errors.outside import SettingsError
 
 Text = Annotated[str, Meta(min_length=1)]
 ENVIRONMENT = "OUTLIVE_SECRET_"

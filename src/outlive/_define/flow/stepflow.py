@@ -18,7 +18,7 @@ from outlive._define.flow.given import KEYWORDS
 from outlive._define.flow.imported import Imported, Names, literal, name_of
 from outlive._define.flow.problems import Path
 from outlive._define.flow.validating import misfits
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 Given: TypeAlias = Mapping[str, Any]
 

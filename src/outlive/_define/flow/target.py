@@ -41,7 +41,8 @@ from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive._replay.saga import find_saga
-from outlive.errors import FlowStepError, WorkflowNotFoundError
+from outlive.errors.program import WorkflowNotFoundError
+from outlive.errors.step import FlowStepError
 
 DEPTH_MAX = 30
 """Flows that call each other, one below the other."""

@@ -28,7 +28,8 @@ from outlive._define.schedule import cron, tick
 from outlive._journal.described import Described
 from outlive._model.schedule import Schedule, schedule_names
 from outlive._model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
-from outlive.errors import ExpressionError, InvalidArgumentError
+from outlive.errors import InvalidArgumentError
+from outlive.errors.program import ExpressionError
 from outlive.telemetry import log
 
 _TIME = "event.time"

@@ -14,7 +14,8 @@ from outlive._define.machine.wire import StateResult
 from outlive._define.step import UnstorableResultError
 from outlive._journal.value import ValueCodec
 from outlive._model import given
-from outlive.errors import StateResultError, UnserialisableError
+from outlive.errors import UnserialisableError
+from outlive.errors.program import StateResultError
 
 C = TypeVar("C")
 

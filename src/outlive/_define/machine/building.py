@@ -20,7 +20,8 @@ from outlive._model import Retry, given
 from outlive._model.guard import Guard
 from outlive._model.policy import check_retry
 from outlive._replay.command import StepKind, StepOptions, StepSpec
-from outlive.errors import DefinitionError, MachineError
+from outlive.errors import DefinitionError
+from outlive.errors.program import MachineError
 
 Function = Callable[..., Any]
 Targets = Collection[enum.Enum] | None

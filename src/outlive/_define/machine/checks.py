@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from outlive._define.machine.building import check_states
 from outlive._define.machine.driver import Plan
 from outlive._define.machine.kinds import Kind
-from outlive.errors import MachineError
+from outlive.errors.program import MachineError
 
 
 def problems_of(plan: Plan) -> list[str]:

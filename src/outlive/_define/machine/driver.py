@@ -20,7 +20,7 @@ from outlive._replay.ask import current_execution
 from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE, step_of
 from outlive._replay.saga import SAGA
-from outlive.errors import MachineError, UnknownStateError
+from outlive.errors.program import MachineError, UnknownStateError
 
 
 @dataclass(kw_only=True)

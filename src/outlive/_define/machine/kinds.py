@@ -28,7 +28,8 @@ from outlive._model.payload import NO_PAYLOAD
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, StepSpec
 from outlive._replay.frame import SCOPE
-from outlive.errors import DefinitionError, StateResultError, UnserialisableError
+from outlive.errors import DefinitionError, UnserialisableError
+from outlive.errors.program import StateResultError
 
 Delay = float | timedelta | datetime
 

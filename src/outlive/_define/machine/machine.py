@@ -34,7 +34,8 @@ from outlive._model.queue import Queue, check_queue
 from outlive._model.schedule import Schedule
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, WorkflowSpec
-from outlive.errors import ConfigurationError, DefinitionError, InvalidArgumentError, MachineError
+from outlive.errors import ConfigurationError, DefinitionError, InvalidArgumentError
+from outlive.errors.program import MachineError
 
 SNAPSHOT_AFTER = 5_000
 """A replay of that many events takes a few hundredths of a second."""

@@ -32,7 +32,8 @@ from outlive._replay.command import StepSpec
 from outlive._replay.frame import SCOPE
 from outlive._replay.saga import Saga
 from outlive._replay.snapshot import may_take_snapshot, take_snapshot
-from outlive.errors import OutliveError, UndoNotFoundError
+from outlive.errors import OutliveError
+from outlive.errors.program import UndoNotFoundError
 
 FindUndo = Callable[[str, str], StepSpec | None]
 """By its name, and by the call that it undoes."""

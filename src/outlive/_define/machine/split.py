@@ -29,7 +29,8 @@ from outlive._journal.value import ValueCodec
 from outlive._model import Retry, given
 from outlive._replay.command import StepSpec
 from outlive._tasks import cancel_all
-from outlive.errors import DefinitionError, SplitFailedError, UnserialisableError
+from outlive.errors import DefinitionError, UnserialisableError
+from outlive.errors.program import SplitFailedError
 
 Branch = Step[..., Any] | Workflow[..., Any] | Function
 

@@ -7,7 +7,7 @@ import ssl
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
-from outlive.errors import LeaseUrlError
+from outlive.errors.store import LeaseUrlError
 
 SCHEMES = ("etcd", "etcds")
 PORT = 2379

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from outlive._model import generation_id
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Change, Outcome, Store
-from outlive.errors import CommitUnknownError, StoreMovedError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors.store import StoreMovedError
 from outlive.telemetry import Counters, log
 
 BACKOFF_FIRST_SECONDS = 0.05

@@ -22,7 +22,8 @@ from outlive.client.flows.library import Library
 from outlive.client.flows.pinned import pinned_hashes
 from outlive.client.flows.records import INDEX_CELL, FlowEntry, Index, index_in
 from outlive.client.schedules.of_flows import declare_flows
-from outlive.errors import FlowDamagedError, OutliveError, StoreError
+from outlive.errors import OutliveError, StoreError
+from outlive.errors.flow import FlowDamagedError
 from outlive.telemetry import log
 
 if TYPE_CHECKING:

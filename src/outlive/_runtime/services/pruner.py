@@ -22,7 +22,7 @@ from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._store.contract import Store
 from outlive.client.archive import Archive
 from outlive.client.purging import TREES_AT_ONCE, Purger
-from outlive.errors import ArchiveError
+from outlive.errors.store import ArchiveError
 from outlive.telemetry import Counters, log
 
 CELL = "outlive.retention"

@@ -48,7 +48,8 @@ from outlive._store.contract import (
 from outlive._tasks import in_callback, own_task
 from outlive.client.closing import end_unbegun
 from outlive.client.message_key import ended_in, kind_in
-from outlive.errors import CommitUnknownError, OutliveError, StoreMovedError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, OutliveError, StoreUnavailableError
+from outlive.errors.store import StoreMovedError
 from outlive.telemetry import log, run_fields
 
 DOUBT_SECONDS = 60.0

@@ -16,7 +16,8 @@ from contextlib import suppress
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.lease_deadline import LeaseDeadline
 from outlive._store.contract import Beat
-from outlive.errors import StoreMovedError, StoreUnavailableError, StoreWentBackError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import StoreMovedError, StoreWentBackError
 from outlive.telemetry import Counters, log
 
 BEATS_PER_LEASE = 3

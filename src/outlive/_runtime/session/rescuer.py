@@ -13,7 +13,8 @@ from collections.abc import Callable
 from outlive._lease.contract import Leases
 from outlive._runtime.clock import Clock
 from outlive._store.contract import WorkerInfo
-from outlive.errors import StoreMovedError, StoreUnavailableError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import StoreMovedError
 from outlive.telemetry import Counters, log
 
 LOOK_SECONDS = 1.0

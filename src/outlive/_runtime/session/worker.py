@@ -56,7 +56,8 @@ from outlive._runtime.tree.trees import LiveTrees, is_stray
 from outlive._store.contract import Action, Claim, Inbound, MessageKind, Outcome, Store, Transaction, WorkerInfo
 from outlive.client.birth import birth
 from outlive.client.waiters import Waiters
-from outlive.errors import OutliveError, PayloadTooLargeError, WorkflowNotFoundError
+from outlive.errors import OutliveError, PayloadTooLargeError
+from outlive.errors.program import WorkflowNotFoundError
 from outlive.telemetry import log, run_fields
 
 LINGER_SECONDS = 1.0

@@ -33,7 +33,8 @@ from outlive._runtime.steps.unstorable import check_size, encode_result
 from outlive._runtime.tree.attempt import Attempt
 from outlive._runtime.tree.live import LiveTree
 from outlive._runtime.tree.step_reports import StepReports
-from outlive.errors import HeartbeatTimeoutError, StepInterruptedError, StepTimeoutError
+from outlive.errors import StepInterruptedError, StepTimeoutError
+from outlive.errors.step import HeartbeatTimeoutError
 
 
 class NotHeld(BaseException):

@@ -39,7 +39,8 @@ from outlive._runtime.steps.process_child import (
     encode,
     serve,
 )
-from outlive.errors import OutliveError, ProcessDiedError
+from outlive.errors import OutliveError
+from outlive.errors.step import ProcessDiedError
 from outlive.telemetry import Counters, log
 
 if TYPE_CHECKING:

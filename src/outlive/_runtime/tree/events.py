@@ -41,7 +41,8 @@ from outlive._replay.command import AwaitEnd, EndRun, Record, RunStep, StartChil
 from outlive._store.change import ended_of
 from outlive._store.contract import Ended, Inbound, Message, MessageKind, Watch
 from outlive.client.message_key import key_of_end, key_of_watch, sender_key
-from outlive.errors import ChildRunError, OutliveError, RunContinuedError, RunExistsError, RunNotFoundError
+from outlive.errors import OutliveError, RunExistsError, RunNotFoundError
+from outlive.errors.run import ChildRunError, RunContinuedError
 
 _STATUS: dict[type, RunStatus] = {
     RunSucceeded: RunStatus.SUCCEEDED,

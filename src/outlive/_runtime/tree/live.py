@@ -79,7 +79,8 @@ from outlive._runtime.tree.translating import TRANSLATED, Translated, event_of_c
 from outlive._runtime.tree.undo import undo_cut_off, undo_failed
 from outlive._store.contract import Change, Claim, Inbound, MessageKind, Refusal
 from outlive._store.streams import StreamLines
-from outlive.errors import HistoryTooLongError, OutliveError
+from outlive.errors import OutliveError
+from outlive.errors.store import HistoryTooLongError
 from outlive.telemetry import log, run_fields
 
 FAILED_MAX = 20
@@ -396,10 +397,9 @@ class LiveTree:
         """The journal has become long, or too long."""
         if length >= self._history_max:
             self.park(str(HistoryTooLongError(self.id, length + 1, self._history_max)))
-            return
-        mark, self._history_mark, workflow = self._history_mark, self._history_max, self.fold.root.workflow
-        if advice := long_journal_shown(workflow, mark):
+        elif advice := long_journal_shown(workflow := self.fold.root.workflow, self._history_mark):
             log.warning("run %s goes on, but %s", self.id, advice, extra=run_fields(self.id, workflow))
+        self._history_mark = self._history_max
 
     def follow_all(self, commands: list[Command]) -> None:
         """Take up what a replay left to do."""

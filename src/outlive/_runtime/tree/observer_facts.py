@@ -41,7 +41,7 @@ from outlive._replay.execution import Execution
 from outlive._replay.frame import Frame
 from outlive._runtime.tree.draft import Draft
 from outlive._runtime.tree.observer_calls import HookCall, ObserverCalls
-from outlive.errors import UnknownStateError
+from outlive.errors.program import UnknownStateError
 
 
 class ObservedRun(NamedTuple):

@@ -10,7 +10,7 @@ from outlive._model.payload import Blob
 from outlive._replay.command import Emit
 from outlive._runtime.tree.emitter import Source
 from outlive._store.streams import StreamLine, StreamLines
-from outlive.errors import StreamFullError
+from outlive.errors.store import StreamFullError
 
 LINE_BYTES_MAX = 16 * 1024
 """Items beyond this begin another line; an item that is larger is a line of its own."""

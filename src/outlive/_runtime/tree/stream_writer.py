@@ -24,7 +24,8 @@ from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive._store.streams import Appended, StreamAppend, StreamLimits, StreamLine, StreamLines, new_marks
 from outlive._tasks import own_task
-from outlive.errors import OutliveError, StoreUnavailableError, StreamFullError
+from outlive.errors import OutliveError, StoreUnavailableError
+from outlive.errors.store import StreamFullError
 from outlive.telemetry import log
 
 FLUSH_SECONDS = 0.02

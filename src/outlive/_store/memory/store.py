@@ -63,7 +63,8 @@ from outlive._store.streams import (
 )
 from outlive._store.tables.claiming import ClaimRequest, claim_change
 from outlive._store.tables.session_rows import forgotten
-from outlive.errors import ConfigurationError, StoreWentBackError
+from outlive.errors import ConfigurationError
+from outlive.errors.store import StoreWentBackError
 
 NO_LIMIT = 2**62
 T = TypeVar("T")

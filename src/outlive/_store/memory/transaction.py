@@ -20,7 +20,7 @@ from outlive._journal.codec import Row
 from outlive._store.contract import Change, Outcome
 from outlive._store.tables.handle import TaskHandle
 from outlive._store.tables.statement import Answer, run
-from outlive.errors import TransactionOverError
+from outlive.errors.store import TransactionOverError
 
 STEPS_PER_LOOK = 10_000
 """Steps of SQLite's machine between two looks at the clock, in a statement that takes long."""

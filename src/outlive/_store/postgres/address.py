@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
-from outlive.errors import StoreUrlError
+from outlive.errors.store import StoreUrlError
 
 SCHEMA_BYTES_MAX = 63
 """PostgreSQL cuts off longer names, and two of them could become one."""

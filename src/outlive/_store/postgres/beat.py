@@ -19,7 +19,8 @@ from outlive._store.postgres.fault import ERRORS, translate
 from outlive._store.postgres.incarnation import Incarnation
 from outlive._store.postgres.time import StoreTime
 from outlive._store.tables.session_rows import forgotten
-from outlive.errors import StoreUnavailableError, StoreWentBackError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import StoreWentBackError
 
 LEASE_SHARE = 1 / 3
 """How much of a lease one renewal may take."""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.fault import DISK_FULL, ERRORS, is_last_word, sqlstate_of
 from outlive._store.postgres.orm import open_session
-from outlive.errors import StoreUnavailableError, TransactionRefusedError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import TransactionRefusedError
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncSession

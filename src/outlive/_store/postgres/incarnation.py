@@ -16,7 +16,7 @@ import threading
 
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.fault import ERRORS
-from outlive.errors import StoreWentBackError
+from outlive.errors.store import StoreWentBackError
 from outlive.telemetry import log
 
 

@@ -14,7 +14,7 @@ import asyncpg
 
 from outlive._store.postgres.connection import Session
 from outlive._store.postgres.query import functions_for, migrations, quoted, tables
-from outlive.errors import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, UnfitServerError
+from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, UnfitServerError
 
 VERSION_MIN = 14
 

@@ -65,7 +65,8 @@ from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, Stre
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._store.tables.searching import Place, Search
 from outlive._tasks import own_task
-from outlive.errors import StoreError, StoreUnavailableError, StoreWentBackError
+from outlive.errors import StoreError, StoreUnavailableError
+from outlive.errors.store import StoreWentBackError
 
 SHARED_SESSIONS_MAX = 4
 SHARED_PATIENCE_SECONDS = 0.05

@@ -27,7 +27,8 @@ from outlive._store.postgres.pool import Pool
 from outlive._store.postgres.read import read_journal
 from outlive._store.tables.journal_rows import Conflict
 from outlive._store.tables.order import names_in
-from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError, TransactionOverError
+from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
+from outlive.errors.store import TransactionOverError
 
 SLACK_SECONDS = 5
 FLUSH_SECONDS_MAX = 2.0

@@ -17,7 +17,8 @@ import apsw
 from outlive._platform import pause
 from outlive._store.sqlite.connection import APPLICATION_ID, Role, Session, check_version, read_identity, translate
 from outlive._store.sqlite.file import FILE_MODE
-from outlive.errors import NotADatabaseError, StoreUnavailableError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import NotADatabaseError
 
 PAGES_AT_ONCE = 1_000
 PAUSE_SECONDS = 0.001

@@ -10,7 +10,8 @@ import apsw
 from outlive._store.sqlite.claim import expiry
 from outlive._store.sqlite.connection import Session, is_connection_lost, translate
 from outlive._store.tables.session_rows import forgotten
-from outlive.errors import StoreUnavailableError, StoreWentBackError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import StoreWentBackError
 
 
 class SqliteBeat:

@@ -34,14 +34,8 @@ import apsw
 from outlive._platform import after_fork, pause
 from outlive._store.sqlite.file import file_of, find_file, is_opening_in_parent, opening
 from outlive._store.sqlite.query import BEGIN_READ, ROLLBACK, Value, as_bytes, sql
-from outlive.errors import (
-    CommitUnknownError,
-    ConfigurationError,
-    NotADatabaseError,
-    StoreError,
-    StoreMovedError,
-    StoreUnavailableError,
-)
+from outlive.errors import CommitUnknownError, ConfigurationError, StoreError, StoreUnavailableError
+from outlive.errors.store import NotADatabaseError, StoreMovedError
 from outlive.telemetry import log
 
 SQLITE_VERSION_MIN = 3_051_003

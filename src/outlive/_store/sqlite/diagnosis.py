@@ -20,7 +20,8 @@ from outlive._store.sqlite.connection import (
 )
 from outlive._store.sqlite.file import find_network
 from outlive._store.sqlite.migrate import migrations, read_version
-from outlive.errors import NotADatabaseError, StoreError
+from outlive.errors import StoreError
+from outlive.errors.store import NotADatabaseError
 
 FREE_BYTES_MIN = 100 * 1024 * 1024
 FREE_BYTES_WANTED = 1024 * 1024 * 1024

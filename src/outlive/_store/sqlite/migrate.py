@@ -15,7 +15,8 @@ import apsw
 from outlive._store.sqlite.connection import APPLICATION_ID, Session, read_identity
 from outlive._store.sqlite.file import create_file
 from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, ROLLBACK, sql
-from outlive.errors import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, StoreUnavailableError
+from outlive.errors import StoreUnavailableError
+from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 WAL_TRIES_MAX = 100

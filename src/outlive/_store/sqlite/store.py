@@ -68,7 +68,8 @@ from outlive._store.sqlite.writer import Writer, WriteVerb
 from outlive._store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._store.tables.claiming import ClaimRequest
 from outlive._store.tables.searching import Place, Search
-from outlive.errors import ConfigurationError, StoreError, StoreWentBackError
+from outlive.errors import ConfigurationError, StoreError
+from outlive.errors.store import StoreWentBackError
 
 A = TypeVar("A")
 T = TypeVar("T")

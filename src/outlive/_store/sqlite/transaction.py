@@ -42,7 +42,7 @@ from outlive._store.sqlite.writer import Refused, Writer, WriteVerb
 from outlive._store.tables.handle import TaskHandle
 from outlive._store.tables.journal_rows import Conflict
 from outlive._store.tables.statement import Answer, run
-from outlive.errors import TransactionOverError
+from outlive.errors.store import TransactionOverError
 from outlive.telemetry import log
 
 SECONDS_MAX = BUSY_SECONDS - 1

@@ -37,7 +37,8 @@ from outlive._store.sqlite.query import (
 )
 from outlive._store.sqlite.thread import Job, StoreThread, explain, recover
 from outlive._store.tables.journal_rows import Conflict
-from outlive.errors import InternalError, StoreError, StoreMovedError
+from outlive.errors import InternalError, StoreError
+from outlive.errors.store import StoreMovedError
 from outlive.telemetry import log
 
 A = TypeVar("A")

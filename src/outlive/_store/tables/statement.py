@@ -11,7 +11,7 @@ import apsw
 
 from outlive._store.tables.guard import Guard
 from outlive._store.tables.parameters import as_parameter
-from outlive.errors import TransactionRefusedError
+from outlive.errors.store import TransactionRefusedError
 
 _PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(\d+)""", re.DOTALL)
 """A parameter by number, or something that only looks as if it held one."""

@@ -11,14 +11,8 @@ from outlive._model.trigger import SentEvent
 from outlive._store.contract import Store
 from outlive.client.events.signing import ID, signed_headers
 from outlive.client.events.sinks import read_sinks
-from outlive.errors import (
-    DeliveryRefusedError,
-    HttpStatusError,
-    OutliveError,
-    SecretError,
-    SettingsError,
-    UnreachableError,
-)
+from outlive.errors import OutliveError
+from outlive.errors.outside import DeliveryRefusedError, HttpStatusError, SecretError, SettingsError, UnreachableError
 
 TOTAL_SECONDS = 30.0
 ANSWER_BYTES_MAX = 64 * 1024

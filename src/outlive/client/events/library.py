@@ -10,7 +10,7 @@ from outlive._store.contract import Store
 from outlive.client.events.triggers import Triggers
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import INDEX_CELL, FlowEntry, index_in
-from outlive.errors import FlowDamagedError
+from outlive.errors.flow import FlowDamagedError
 from outlive.telemetry import log
 
 

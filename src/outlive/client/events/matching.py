@@ -11,7 +11,7 @@ from msgspec import UNSET
 from outlive._journal.described import find_argument_mismatch, input_of
 from outlive._model.trigger import EventTrigger, RefusedStart, SentEvent, WebhookTrigger, fits
 from outlive.client.events.triggers import Triggers
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 UNFIT = (ValueError, ExpressionError)
 """What `arguments_by` raises for an event that a workflow cannot be given."""

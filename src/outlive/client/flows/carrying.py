@@ -14,7 +14,8 @@ from outlive._model.run import HASHES_FROM
 from outlive._store.contract import Store
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import DOCUMENT_CELLS, StoredDocument, document_in, hash_of
-from outlive.errors import HistoryFormatError, OutliveError
+from outlive.errors import OutliveError
+from outlive.errors.store import HistoryFormatError
 
 
 class CarriedDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

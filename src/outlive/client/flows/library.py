@@ -30,14 +30,8 @@ from outlive.client.flows.records import (
     revisions_data,
     revisions_in,
 )
-from outlive.errors import (
-    FlowDamagedError,
-    FlowHashError,
-    FlowNotFoundError,
-    OutliveError,
-    StaleFlowError,
-    StoreUnavailableError,
-)
+from outlive.errors import OutliveError, StoreUnavailableError
+from outlive.errors.flow import FlowDamagedError, FlowHashError, FlowNotFoundError, StaleFlowError
 
 REVISIONS_MAX = 1_000
 """Revisions of a flow that its history keeps; the oldest go first."""

@@ -6,7 +6,7 @@ from outlive._model import RunFilter, RunStatus
 from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import FlowEntry, version_of
-from outlive.errors import FlowDamagedError
+from outlive.errors.flow import FlowDamagedError
 from outlive.telemetry import log
 
 EARLIER_MAX = 50

@@ -17,7 +17,7 @@ import zlib
 import msgspec
 
 from outlive._model.pause import Pause
-from outlive.errors import FlowDamagedError
+from outlive.errors.flow import FlowDamagedError
 
 INDEX_CELL = "outlive.flows"
 HISTORY_CELLS = "outlive.flows/"

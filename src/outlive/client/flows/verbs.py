@@ -22,7 +22,8 @@ from outlive.client.flows.records import FlowEntry, StoredDraft, StoredRevision,
 from outlive.client.handle import RunHandle
 from outlive.client.placing import wanted_place
 from outlive.client.starting import StartOptions
-from outlive.errors import FlowDisabledError, FlowInUseError, FlowNotFoundError, InvalidArgumentError
+from outlive.errors import InvalidArgumentError
+from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundError
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document

@@ -19,7 +19,8 @@ from outlive._store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
 from outlive.client.fsck.problem import REPAIRABLE, Kind, Problem
 from outlive.client.fsck.reading import Reading, checksum_of
 from outlive.client.fsck.tree_problems import differences, judge, root_id_of, root_row
-from outlive.errors import CorruptCheckpointError, FormatTooNewError, StoreUnavailableError, UnreadableError
+from outlive.errors import StoreUnavailableError, UnreadableError
+from outlive.errors.store import CorruptCheckpointError, FormatTooNewError
 
 TREES_MAX = 100
 """Trees that are looked at together, and ids of checkpoints that are listed at once."""

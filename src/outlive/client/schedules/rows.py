@@ -9,7 +9,8 @@ from outlive._model import Run
 from outlive._model.schedule import StoredSchedule, schedule_data, schedule_in
 from outlive._store.contract import Change, Outcome, Store
 from outlive._store.schedules import ScheduleChange, ScheduleRow
-from outlive.errors import OutliveError, ScheduleNotFoundError
+from outlive.errors import OutliveError
+from outlive.errors.run import ScheduleNotFoundError
 
 TRIES_MAX = 100
 REVISION_MAX = 2**62

@@ -40,13 +40,8 @@ from outlive.client.schedules.declaring import renewed
 from outlive.client.schedules.info import damaged_info, info_of
 from outlive.client.schedules.rows import NewSchedule, change_schedule, change_to, decoded, find_row
 from outlive.client.schedules.starting import start_of, terminate
-from outlive.errors import (
-    ArgumentTypeError,
-    InvalidArgumentError,
-    ScheduleNotFoundError,
-    ScheduleOverlapError,
-    ScheduleTrippedError,
-)
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, ScheduleTrippedError
 
 BACKFILL_MAX = BUFFER_MAX
 STARTS_AT_ONCE = 200

@@ -13,6 +13,8 @@ from outlive._values.batch import BatchInfo
 from outlive._values.failure import Failure, failure_of
 from outlive._values.run import Status
 from outlive.client.placing import wanted_place
+from outlive.errors.program import UnknownWorkflowError
+from outlive.errors.run import RunNotRetriableError
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import PAGE_BYTES_MAX, check_id, check_workflow, made_id, narrowed_tags, why_of
 from outlive.http.sse import ITEMS, follow_items, read_cursor
@@ -106,7 +108,7 @@ class ItemsPage(Struct, frozen=True):
     scope="operator",
     reach="runs",
     answers=201,
-    raises=(e.UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
+    raises=(UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
 )
 async def start_batch(call: Call, body: StartBatch) -> Started:
     """Start a run of a workflow for each of many rows, each durable on its own. A row is the one argument."""
@@ -201,7 +203,7 @@ def _item(index: int, result: Any, failure: StoredFailure | None) -> ItemView:
     scope="operator",
     reach="run",
     answers=201,
-    raises=(*MISSING, e.RunNotRetriableError),
+    raises=(*MISSING, RunNotRetriableError),
 )
 async def retry_batch(call: Call, batch_id: str, body: RetryBatch | None = None) -> Started:
     """Start another batch, of the rows of this one that have not succeeded."""

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-import outlive.errors as e
 from outlive._model.given import TEXT_CHARACTERS_MAX
 from outlive._model.id import ID_CHARACTERS_MAX
 from outlive.client.open_runs import PinnedDocument
+from outlive.errors.flow import FlowDamagedError
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.problem import malformed
 from outlive.http.wire.page import Key
@@ -116,7 +116,7 @@ async def read_journals(call: Call, body: ReadJournals) -> Content:
     "GET",
     "/deploys/documents",
     scope="admin",
-    raises=(e.FlowDamagedError,),
+    raises=(FlowDamagedError,),
     answers={200: DocumentsPage},
 )
 async def list_documents(call: Call, query: DocumentsQuery) -> Content:

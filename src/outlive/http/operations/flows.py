@@ -17,6 +17,7 @@ from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.reading import read
 from outlive._define.flow.validating import document_of
 from outlive._values.flow import FlowInfo, FlowRevision
+from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.principal import LOCAL
@@ -26,8 +27,8 @@ from outlive.http.wire.runs import Reasoned, Started
 _OPTIONS = ("timeout", "tags", "queue", "key", "priority", "delay", "start_at", "begin_within")
 """What the start of a flow takes as the start of a workflow does."""
 
-MISSING = (e.FlowNotFoundError,)
-CHANGES = (*MISSING, e.StaleFlowError, FlowError)
+MISSING = (FlowNotFoundError,)
+CHANGES = (*MISSING, StaleFlowError, FlowError)
 Revision = Annotated[int, Meta(ge=0)] | None
 DocumentText = Annotated[str, Meta(min_length=1, max_length=1024 * 1024)]
 
@@ -123,7 +124,7 @@ class DocumentView(Struct, frozen=True):
     """The JSON Schema of the variables that a start may give, an object by name; null if it has none."""
 
 
-@operation("flows.list", "GET", "/flows", scope="viewer", raises=(e.FlowDamagedError,))
+@operation("flows.list", "GET", "/flows", scope="viewer", raises=(FlowDamagedError,))
 async def list_flows(call: Call) -> FlowsList:
     """Every flow of the library, by name."""
     return FlowsList(await call.flows.list())
@@ -163,8 +164,8 @@ async def run_document(call: Call, run_id: str) -> DocumentView:
     run = await call.view.row(run_id)
     try:
         document, text = await call.flows.document_of(run)
-    except e.FlowDamagedError:
-        raise e.FlowNotFoundError(run.workflow, lacks=f"document in the library for run {run_id}") from None
+    except FlowDamagedError:
+        raise FlowNotFoundError(run.workflow, lacks=f"document in the library for run {run_id}") from None
     return await call.beside(partial(_document, run.workflow, 0, hash_of(document), text, document))
 
 
@@ -221,7 +222,7 @@ async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> 
     return await call.flows.disable(name, by=call.principal.name, reason=reason)
 
 
-@operation("flows.delete", "DELETE", "/flows/{name}", scope="admin", raises=(*CHANGES, e.FlowInUseError))
+@operation("flows.delete", "DELETE", "/flows/{name}", scope="admin", raises=(*CHANGES, FlowInUseError))
 async def delete_flow(call: Call, name: Name, query: DeleteFlowQuery) -> Done:
     """Take a flow out of the library. Its runs stay."""
     if not await call.was_done(name):
@@ -236,7 +237,7 @@ async def delete_flow(call: Call, name: Name, query: DeleteFlowQuery) -> Done:
     "/flows/{name}/runs",
     scope="operator",
     answers=201,
-    raises=(*MISSING, e.FlowDisabledError, FlowInputError, FlowError, e.RunExistsError, e.PayloadTooLargeError),
+    raises=(*MISSING, FlowDisabledError, FlowInputError, FlowError, e.RunExistsError, e.PayloadTooLargeError),
 )
 async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> Started:
     """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""

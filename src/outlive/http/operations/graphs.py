@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 import outlive.errors as e
 from outlive._define.flow.problems import FlowError, Problem, dotted
 from outlive.client.graphs import MachineGraph, check_text, graph_of_document
+from outlive.errors.program import UnknownWorkflowError
 from outlive.http.operation import Call, operation
 from outlive.http.operations.flows import MISSING, DocumentText, FlowQuery, input_of, unlisted
 from outlive.http.operations.runs import check_workflow
@@ -93,14 +94,14 @@ async def flow_graph(call: Call, name: Name, query: FlowQuery) -> GraphView:
 
 
 @operation(
-    "workflows.graph", "GET", "/workflows/{name}/graph", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,)
+    "workflows.graph", "GET", "/workflows/{name}/graph", scope="viewer", reach="code", raises=(UnknownWorkflowError,)
 )
 async def workflow_graph(call: Call, name: Name, query: VersionQuery) -> GraphView:
     """The states of a machine as boxes and arrows, as its workers have described them. That of a function is empty."""
     check_workflow(call, name)
     versions = [it.version for it in await call.engine.workflows.list() if it.name == name]
     if not versions or (query.version is not None and query.version not in versions):
-        raise e.UnknownWorkflowError(name, query.version, sorted(versions), [])
+        raise UnknownWorkflowError(name, query.version, sorted(versions), [])
     graph = await call.view.state_graph(name, max(versions) if query.version is None else query.version)
     return graph_view(None if graph is None else MachineGraph(name, graph), name)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-import outlive.errors as e
 from outlive._model.key import Scope
 from outlive._values.key import ApiKey, NewKey
+from outlive.errors.key import KeyNotFoundError
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Instant, Name, Text
 
@@ -58,7 +58,7 @@ async def list_keys(call: Call) -> KeysList:
     return KeysList(await call.engine.keys.list())
 
 
-@operation("keys.revoke", "POST", "/keys/{key_id}/revoke", scope="admin", raises=(e.KeyNotFoundError,))
+@operation("keys.revoke", "POST", "/keys/{key_id}/revoke", scope="admin", raises=(KeyNotFoundError,))
 async def revoke_key(call: Call, key_id: str, body: RevokeKey | None = None) -> ApiKey:
     """Let a key be valid no longer: at once, on all servers. Twice is fine."""
     return await call.engine.keys.revoke(key_id, reason=(body or RevokeKey()).reason)

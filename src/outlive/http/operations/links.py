@@ -12,12 +12,14 @@ from msgspec import Meta, Struct
 import outlive.errors as e
 from outlive._model.approval import AnyApproval
 from outlive._values.approval import NewLink
+from outlive.errors.key import LinkRefusedError
+from outlive.errors.run import ApprovalNotFoundError
 from outlive.http.operation import Call, Content, operation
 from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Json, Name, Text
 
-RAISES = (e.LinkRefusedError,)
+RAISES = (LinkRefusedError,)
 
 
 class CreateLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,7 +47,7 @@ class DecideByLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scope="operator",
     reach="run",
     answers=201,
-    raises=(e.RunNotFoundError, e.ApprovalNotFoundError),
+    raises=(e.RunNotFoundError, ApprovalNotFoundError),
 )
 async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> NewLink:
     """Make a link with which a person decides without a key: once, in this way, until it expires.

@@ -8,15 +8,16 @@ from msgspec import Struct
 
 import outlive.errors as e
 from outlive._model.promise import run_of_promise
+from outlive.errors.run import InboxFullError, PromiseNotFoundError, PromiseTypeError
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Json, Name, Text
 
 SETTLES = (
-    e.PromiseNotFoundError,
-    e.PromiseTypeError,
+    PromiseNotFoundError,
+    PromiseTypeError,
     e.RunNotFoundError,
     e.RunFinishedError,
-    e.InboxFullError,
+    InboxFullError,
 )
 
 

@@ -10,11 +10,12 @@ import outlive.errors as e
 from outlive._model.limit import FixedWindow, TokenBucket
 from outlive._model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX, RateTier
 from outlive._values.queue import QueueInfo
+from outlive.errors.run import QueueNotFoundError
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done, Name
 from outlive.http.wire.runs import Reasoned
 
-MISSING = (e.QueueNotFoundError,)
+MISSING = (QueueNotFoundError,)
 Weight = Annotated[float, Meta(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
 Most = Annotated[int, Meta(ge=1, le=SLOTS_MAX)] | None | UnsetType
 

@@ -19,6 +19,8 @@ from outlive._values.failure import failure_of
 from outlive._values.run import Run
 from outlive.client.news import Position
 from outlive.client.recovery import Incomplete
+from outlive.errors.program import UnknownWorkflowError
+from outlive.errors.run import RunDamagedError
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.principal import bounds_shown
 from outlive.http.problem import Problem
@@ -87,7 +89,7 @@ class StepsView(Struct, frozen=True):
     scope="operator",
     reach="runs",
     answers=201,
-    raises=(e.UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
+    raises=(UnknownWorkflowError, e.RunExistsError, e.PayloadTooLargeError),
 )
 async def start_run(call: Call, body: StartRun) -> Started:
     """Start a run by the name of its workflow.
@@ -215,7 +217,7 @@ async def tree(call: Call, run_id: str) -> RunsList:
     scope="viewer",
     reach="run",
     answers={200: ResultView, 202: NotEnded},
-    raises=(*MISSING, e.RunDamagedError),
+    raises=(*MISSING, RunDamagedError),
     waits=True,
 )
 async def result(call: Call, run_id: str, query: WaitQuery) -> ResultView | NotEnded:
@@ -265,7 +267,7 @@ def check_workflow(call: Call, workflow: str) -> None:
         Problem: it may not.
     """
     if not call.principal.may_see(workflow):
-        raise e.UnknownWorkflowError(workflow, None, [], [])
+        raise UnknownWorkflowError(workflow, None, [], [])
 
 
 async def check_id(call: Call, run_id: str | None) -> None:

@@ -7,17 +7,18 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-import outlive.errors as e
 from outlive._define.schedule import cron, every
 from outlive._model.schedule import Overlap, Schedule
 from outlive._values.schedule import ScheduleInfo
+from outlive.errors.program import UnknownWorkflowError
+from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, ScheduleTrippedError
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, Text, seconds_of
 from outlive.http.wire.runs import Started
 
-MISSING = (e.ScheduleNotFoundError,)
+MISSING = (ScheduleNotFoundError,)
 
 
 class SchedulesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,7 +112,7 @@ async def get_schedule(call: Call, name: Name) -> ScheduleInfo:
     return await call.engine.schedules.get(name)
 
 
-@operation("schedules.set", "PUT", "/schedules/{name}", scope="admin", raises=(*MISSING, e.UnknownWorkflowError))
+@operation("schedules.set", "PUT", "/schedules/{name}", scope="admin", raises=(*MISSING, UnknownWorkflowError))
 async def set_schedule(call: Call, name: Name, body: SetSchedule) -> ScheduleInfo:
     """Create a schedule, or give one another definition; one that is there keeps its state."""
     return await call.engine.schedules.set(name, _schedule(body), body.workflow)
@@ -147,7 +148,7 @@ async def resume_schedule(call: Call, name: Name) -> Done:
     "/schedules/{name}/trigger",
     scope="operator",
     answers=201,
-    raises=(*MISSING, e.ScheduleOverlapError, e.ScheduleTrippedError),
+    raises=(*MISSING, ScheduleOverlapError, ScheduleTrippedError),
 )
 async def trigger_schedule(call: Call, name: Name, body: TriggerSchedule | None = None) -> Started:
     """Start a run of a schedule now, also while it is paused.

@@ -7,13 +7,14 @@ from msgspec import UNSET
 import outlive.errors as e
 from outlive._values.task import TaskNotice
 from outlive.client.tasks import claim_while
+from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError
 from outlive.http.operation import Call, operation
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, seconds_of
 from outlive.http.wire.tasks import Claimed, ClaimTask, CompleteTask, FailTask, Heartbeat
 
-OUTPUT = (e.TaskOutputError, e.PayloadTooLargeError)
-HELD = (e.TaskNotFoundError, e.TaskLeaseLostError, e.TaskEndedError)
+OUTPUT = (TaskOutputError, e.PayloadTooLargeError)
+HELD = (TaskNotFoundError, TaskLeaseLostError, TaskEndedError)
 
 
 @operation("tasks.claim", "POST", "/tasks/claim", scope="worker", waits=True)
@@ -61,7 +62,7 @@ async def heartbeat_task(call: Call, task_id: str, body: Heartbeat) -> TaskNotic
     "POST",
     "/tasks/{task_id}/complete",
     scope="worker",
-    raises=(*HELD, e.TaskOutputError, e.PayloadTooLargeError),
+    raises=(*HELD, TaskOutputError, e.PayloadTooLargeError),
 )
 async def complete_task(call: Call, task_id: str, body: CompleteTask) -> Done:
     """End a task with its output; it is durable when this answers, and the same again is fine.

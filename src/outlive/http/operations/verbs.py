@@ -11,6 +11,21 @@ import outlive.errors as e
 from outlive._model.approval import AnyApproval
 from outlive._values.failure import failure_of
 from outlive.client.message_start import NamedStart
+from outlive.errors.program import UnknownWorkflowError
+from outlive.errors.run import (
+    ApprovalClosedError,
+    ApprovalFormError,
+    ApprovalNotFoundError,
+    AskNotFoundError,
+    AskTimeoutError,
+    InboxFullError,
+    QuotaExceededError,
+    RunDamagedError,
+    RunNotForkableError,
+    RunNotParkedError,
+    RunNotRetriableError,
+    SignalTypeError,
+)
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_id, made_id, why_of
 from outlive.http.problem import Problem
@@ -30,10 +45,10 @@ from outlive.http.wire.runs import (
 
 MISSING = (e.RunNotFoundError,)
 ENDED = (e.RunNotFoundError, e.RunFinishedError)
-STARTS = (e.UnknownWorkflowError, e.QuotaExceededError)
-TAKES = (*ENDED, e.InboxFullError, e.PayloadTooLargeError)
-DECIDES = (*TAKES, e.ApprovalNotFoundError, e.ApprovalClosedError, e.ApprovalFormError)
-ASKS = (*TAKES, e.RunParkedError, e.RunDamagedError)
+STARTS = (UnknownWorkflowError, QuotaExceededError)
+TAKES = (*ENDED, InboxFullError, e.PayloadTooLargeError)
+DECIDES = (*TAKES, ApprovalNotFoundError, ApprovalClosedError, ApprovalFormError)
+ASKS = (*TAKES, e.RunParkedError, RunDamagedError)
 
 
 class StartOptions(TypedDict, total=False):
@@ -53,7 +68,7 @@ class StartOptions(TypedDict, total=False):
     scope="operator",
     reach="run",
     answers=202,
-    raises=(*TAKES, *STARTS, e.SignalTypeError),
+    raises=(*TAKES, *STARTS, SignalTypeError),
 )
 async def signal(call: Call, run_id: str, name: str, body: SendSignal | None = None) -> Done:
     """Send a signal to a run; it is durable when this answers, and buffered until the run asks for it.
@@ -98,7 +113,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
     scope="viewer",
     reach="run",
     answers={200: AnswerView, 202: NotAnswered},
-    raises=(*ASKS, e.AskNotFoundError),
+    raises=(*ASKS, AskNotFoundError),
     waits=True,
 )
 async def answer(call: Call, run_id: str, name: str, key: str, query: WaitQuery) -> AnswerView | NotAnswered:
@@ -118,7 +133,7 @@ def _started(call: Call, start: StartIfAbsent | None) -> StartOptions:
 async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitable[Any]) -> AnswerView | NotAnswered:
     try:
         return AnswerView(key, call.view.field(name, await waiting), None)
-    except e.AskTimeoutError:
+    except AskTimeoutError:
         return NotAnswered(key, await why_of(call, run_id))
     except e.AskFailedError as error:
         failure = await call.view.failure(run_id, error.failure)
@@ -183,7 +198,7 @@ async def cancel(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
 
 
 @operation(
-    "runs.retry", "POST", "/runs/{run_id}/retry", scope="operator", reach="run", raises=(*TAKES, e.RunNotRetriableError)
+    "runs.retry", "POST", "/runs/{run_id}/retry", scope="operator", reach="run", raises=(*TAKES, RunNotRetriableError)
 )
 async def retry(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     """Let a run that has failed, timed out or was cancelled go on at what failed."""
@@ -215,7 +230,7 @@ async def pause(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     scope="operator",
     reach="run",
     answers=202,
-    raises=(*TAKES, e.RunNotParkedError),
+    raises=(*TAKES, RunNotParkedError),
 )
 async def resume(call: Call, run_id: str) -> Done:
     """Let a run go on that is parked or paused."""
@@ -231,7 +246,7 @@ async def resume(call: Call, run_id: str) -> Done:
     scope="operator",
     reach="run",
     answers=202,
-    raises=(*TAKES, e.RunNotParkedError),
+    raises=(*TAKES, RunNotParkedError),
 )
 async def skip_step(call: Call, run_id: str, body: SkipStep | None = None) -> Done:
     """Let a parked run go on without calling a step that is in flight."""
@@ -248,7 +263,7 @@ async def skip_step(call: Call, run_id: str, body: SkipStep | None = None) -> Do
     scope="operator",
     reach="run",
     answers=201,
-    raises=(*MISSING, e.RunExistsError, e.RunNotForkableError, e.UnknownWorkflowError),
+    raises=(*MISSING, e.RunExistsError, RunNotForkableError, UnknownWorkflowError),
 )
 async def fork(call: Call, run_id: str, body: ForkRun | None = None) -> Started:
     """Start a new run with the history of another one up to some point, edited; that one stays as it is.

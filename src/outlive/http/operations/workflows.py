@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-import outlive.errors as e
 from outlive._values.workflow import WorkflowInfo
+from outlive.errors.program import UnknownWorkflowError
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_workflow
 from outlive.http.wire.page import Done, Name
@@ -24,13 +24,13 @@ async def list_workflows(call: Call) -> WorkflowsList:
     return WorkflowsList([it for it in await call.engine.workflows.list() if call.principal.may_see(it.name)])
 
 
-@operation("workflows.get", "GET", "/workflows/{name}", scope="viewer", reach="code", raises=(e.UnknownWorkflowError,))
+@operation("workflows.get", "GET", "/workflows/{name}", scope="viewer", reach="code", raises=(UnknownWorkflowError,))
 async def get_workflow(call: Call, name: Name) -> WorkflowsList:
     """The versions of one workflow."""
     check_workflow(call, name)
     found = [it for it in await call.engine.workflows.list() if it.name == name]
     if not found:
-        raise e.UnknownWorkflowError(name, None, [], [])
+        raise UnknownWorkflowError(name, None, [], [])
     return WorkflowsList(found)
 
 

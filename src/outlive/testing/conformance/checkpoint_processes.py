@@ -8,7 +8,7 @@ import signal
 
 from outlive._model.checkpoint import Checkpoint
 from outlive._store.contract import Store
-from outlive.errors import DuplicateCheckpointError
+from outlive.errors.store import DuplicateCheckpointError
 from outlive.testing.conformance.checkpoints import WHOLE, front
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.factory import StoreFactory

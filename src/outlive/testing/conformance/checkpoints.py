@@ -23,7 +23,7 @@ from outlive._model.checkpoint import NUMBER_MAX, Checkpoint, CheckpointKind
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.client.checkpoints import CheckpointStore
-from outlive.errors import CorruptCheckpointError, DuplicateCheckpointError, FormatTooNewError
+from outlive.errors.store import CorruptCheckpointError, DuplicateCheckpointError, FormatTooNewError
 from outlive.testing.conformance.builders import LARGE_BYTES, begin, claim, hire, see_everything
 from outlive.testing.conformance.facet import Facet
 from outlive.testing.conformance.factory import StoreFactory

@@ -9,7 +9,7 @@ import pytest
 from outlive._journal.codec import FORMAT, Row, checksum, open_row, salt_of, seal
 from outlive._journal.event import AnyEvent, RunCreated
 from outlive._store.contract import Change, Store
-from outlive.errors import CorruptJournalError, FormatTooNewError
+from outlive.errors.store import CorruptJournalError, FormatTooNewError
 from outlive.testing.conformance.builders import (
     LARGE_BYTES,
     NONCE,

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 
 from outlive._store.contract import Outcome, Store, Transaction
-from outlive.errors import TransactionOverError, TransactionRefusedError
+from outlive.errors.store import TransactionOverError, TransactionRefusedError
 from outlive.testing.conformance.builders import Writer, begin, message, new_tree, read_names, send, stepped
 from outlive.testing.conformance.facet import Facet
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from outlive._store.contract import Store, WorkerInfo
-from outlive.errors import StoreWentBackError
+from outlive.errors.store import StoreWentBackError
 from outlive.testing.clock import ManualClock
 from outlive.testing.conformance.builders import DEFINITION, LEASE_SECONDS, begin, claim, hire
 from outlive.testing.conformance.facet import Facet

@@ -22,7 +22,8 @@ from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed_again
 from outlive._runtime.environment import Environment
 from outlive._runtime.tree.payloads import TreePayloads
-from outlive.errors import DivergenceError, OutliveError, UnreadableError, WorkflowNotFoundError
+from outlive.errors import OutliveError, UnreadableError
+from outlive.errors.program import DivergenceError, WorkflowNotFoundError
 from outlive.testing.rerun import is_unmoved
 
 WHAT_CHARACTERS_MAX = 1_000
@@ -242,7 +243,7 @@ def _stopped(tree: Tree, execution: Execution, park: Park) -> Finding:
         what = f"the run has taken the change {park.lacks!r}, which this code does not know"
         return _finding(tree, Kind.DECLINED, definition, seq, what=what, reason=park.reason)
     if issubclass(error, DivergenceError):
-        journal, code = facts["journal"], facts["code"]
+        journal, code = facts["journal"], facts["asked"]
         return _finding(tree, Kind.DIVERGES, definition, seq, journal=journal, code=code, reason=park.reason)
     if issubclass(error, UnreadableError):
         what = f"{facts['what']} cannot be read as {facts['type_name']}: {facts['reason']}"

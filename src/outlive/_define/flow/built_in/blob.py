@@ -13,7 +13,7 @@ from msgspec import UNSET
 from outlive._define.flow import blobs, settings
 from outlive._define.flow.call import Call, OneOf
 from outlive._define.flow.expression import ANY, MAP, NUMBER, STRING, Type
-from outlive.errors import BlobError, NotAllowedError, RequestError
+from outlive.errors.outside import BlobError, NotAllowedError, RequestError
 
 Form = Literal["auto", "json", "text", "base64"]
 

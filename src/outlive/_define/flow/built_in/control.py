@@ -16,7 +16,7 @@ from outlive._define.in_run import sleep_until
 from outlive._define.logger import get_logger
 from outlive._journal.failure import exception_of
 from outlive._model import Failure
-from outlive.errors import FlowStepError
+from outlive.errors.step import FlowStepError
 
 
 class Anything(msgspec.Struct, frozen=True):

@@ -27,7 +27,8 @@ from outlive._define.flow.policies import TRANSPORT_RETRY
 from outlive._define.flow.secrets import Revealed, granted
 from outlive._define.in_step import current_step
 from outlive._model import Retry
-from outlive.errors import AnswerError, HttpStatusError, NotInRunError, RequestError
+from outlive.errors.outside import AnswerError, HttpStatusError, RequestError
+from outlive.errors.program import NotInRunError
 
 EXCERPT_CHARACTERS_MAX = 500
 RETRY_AFTER_SECONDS_MAX = 3_600.0

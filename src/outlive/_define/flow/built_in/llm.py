@@ -19,7 +19,7 @@ from outlive._define.flow.expression import ANY, MAP, NUMBER, STRING, Type
 from outlive._define.flow.fetching import Answer, Fetcher, Request
 from outlive._define.flow.grants import Bounds
 from outlive._define.flow.secrets import Revealed, granted
-from outlive.errors import AnswerError, NotAllowedError, RequestError
+from outlive.errors.outside import AnswerError, NotAllowedError, RequestError
 
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 DEFAULT = "default"

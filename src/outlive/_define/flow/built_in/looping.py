@@ -22,7 +22,8 @@ from outlive._define.flow.plan import Plan
 from outlive._define.flow.problems import FlowError, Problem
 from outlive._define.map import CONCURRENCY, Tolerance
 from outlive._replay.frame import SCOPE
-from outlive.errors import FlowStepError, ToleranceExceededError
+from outlive.errors import ToleranceExceededError
+from outlive.errors.step import FlowStepError
 
 ITEMS_MAX = 100_000
 """A map of more items is a batch."""

@@ -16,7 +16,7 @@ from outlive._define.flow.expression import ANY, LIST, MAP, STRING, Type
 from outlive._define.flow.mcp_client import HttpWire, call_program_tool, call_tool, text_of
 from outlive._define.flow.program import Program
 from outlive._define.flow.secrets import granted
-from outlive.errors import NotAllowedError
+from outlive.errors.outside import NotAllowedError
 
 
 class McpArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

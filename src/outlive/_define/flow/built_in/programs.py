@@ -20,7 +20,8 @@ from outlive._define.flow.expression import BOOL, MAP, NUMBER, STRING, Type
 from outlive._define.flow.program import Ended, Program, why_not_settable
 from outlive._define.flow.secrets import Revealed, granted
 from outlive._define.in_step import current_step
-from outlive.errors import NotAllowedError, NotInRunError, ProgramError, RequestError
+from outlive.errors.outside import NotAllowedError, ProgramError, RequestError
+from outlive.errors.program import NotInRunError
 
 EXCERPT_CHARACTERS_MAX = 500
 RESULT: Type = MAP({"code": NUMBER, "output": STRING, "errors": STRING, "is_cut": BOOL})

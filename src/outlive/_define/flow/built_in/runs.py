@@ -15,7 +15,7 @@ from outlive._define.flow.target import OfDocument, WorkflowTarget, workflow_mea
 from outlive._model import check_run_id
 from outlive._model import given as checked
 from outlive._replay.ask import start_detached, this_execution
-from outlive.errors import FlowStepError
+from outlive.errors.step import FlowStepError
 
 
 class FlowArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

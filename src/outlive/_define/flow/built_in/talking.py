@@ -19,7 +19,7 @@ from outlive._define.flow.plain_data import plain_value
 from outlive._define.in_run import wait_for_signal
 from outlive._define.in_step import CURRENT_STEP
 from outlive._define.talking import send, signal
-from outlive.errors import FlowStepError
+from outlive.errors.step import FlowStepError
 
 
 class PublishArguments(msgspec.Struct, frozen=True):

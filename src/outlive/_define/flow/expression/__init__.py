@@ -33,7 +33,7 @@ from outlive._define.flow.expression.types import (
     type_of_schema,
     type_of_value,
 )
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 __all__ = [
     "ANY",

@@ -44,7 +44,7 @@ from outlive._define.flow.expression.types import (
     type_of_value,
 )
 from outlive._define.flow.spelling import beginning_with
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 _GROUPS = {"collection": {"string", "list", "map"}, "text or list": {"string", "list"}}
 _GROUP_NAMES = {"collection": "a string, a list or a map", "text or list": "a string or a list"}

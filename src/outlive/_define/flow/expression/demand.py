@@ -16,7 +16,7 @@ from typing import Any
 from outlive._define.flow.expression.expression import Expression
 from outlive._define.flow.expression.syntax import Coalesce, Conditional, Macro, Node, children, path_of, references_of
 from outlive._define.flow.expression.values import MissingError
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 Scope = Mapping[str, Any]
 Steps = AbstractSet[str]

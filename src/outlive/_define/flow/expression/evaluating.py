@@ -49,7 +49,7 @@ from outlive._define.flow.expression.values import (
     shown,
     type_name,
 )
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 Code = Callable[[Frame], Any]
 Operation = Callable[[Frame, Any, Any], Any]

@@ -13,7 +13,7 @@ from outlive._define.flow.expression.syntax import Local, Node, children, refere
 from outlive._define.flow.expression.tokens import tokens_of
 from outlive._define.flow.expression.types import Type
 from outlive._define.flow.expression.values import Frame, refuse_length, refuse_size
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 REMEMBERED_MAX = 200
 """Characters. A longer expression is read again each time: thousands of them kept would be hundreds of megabytes, which

@@ -34,7 +34,7 @@ from outlive._define.flow.expression.syntax import (
 )
 from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN, Token
 from outlive._define.flow.spelling import nearest, suggests
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 T = TypeVar("T")
 

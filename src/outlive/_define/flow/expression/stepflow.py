@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from outlive._define.flow.expression.syntax import Index, Literal, Name, Node, Select
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "$step": ((), ("path", "default")),

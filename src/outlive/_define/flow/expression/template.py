@@ -28,7 +28,7 @@ from outlive._define.flow.expression.values import (
     shown,
     text_of,
 )
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 DEPTH_MAX = 100
 """How deeply nested a value with expressions may be."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 SOURCE_CHARACTERS_MAX = 10_000
 """How long one expression may be."""

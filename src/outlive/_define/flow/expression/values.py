@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 FUEL = 10_000
 """How many steps one evaluation may take."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN
 from outlive._define.flow.expression.values import is_number, shown
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 
 def as_text(value: Any) -> str:

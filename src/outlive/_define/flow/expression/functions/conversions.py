@@ -25,7 +25,7 @@ from outlive._define.flow.expression.values import (
     shown,
     text_of,
 )
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 _functions = Table()
 FUNCTIONS = _functions.named

@@ -8,7 +8,7 @@ from outlive._define.flow.expression.functions.arguments import as_list, as_map,
 from outlive._define.flow.expression.functions.table import Table, element, same
 from outlive._define.flow.expression.types import ANY, LIST, MAP, NUMBER, STRING
 from outlive._define.flow.expression.values import CHARACTERS_PER_FUEL, DATA_DEPTH_MAX, Frame, key_of, less, shown
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 _functions = Table()
 FUNCTIONS = _functions.named

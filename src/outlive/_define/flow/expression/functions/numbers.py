@@ -11,7 +11,7 @@ from outlive._define.flow.expression.functions.arguments import as_list, as_numb
 from outlive._define.flow.expression.functions.table import Table
 from outlive._define.flow.expression.types import ANY, LIST, NUMBER
 from outlive._define.flow.expression.values import Frame, less
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 _EXACT = Context(prec=50)
 

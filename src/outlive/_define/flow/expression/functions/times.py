@@ -14,7 +14,7 @@ from typing import Any
 from outlive._define.flow.expression.functions.table import Table
 from outlive._define.flow.expression.types import ANY, NUMBER, STRING
 from outlive._define.flow.expression.values import Frame, shown
-from outlive.errors import ExpressionError
+from outlive.errors.program import ExpressionError
 
 _TIME = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
