@@ -22,7 +22,7 @@ from tests.mutation.mutants import Mutant
 PACKAGE = Path("src") / "outlive"
 TESTS_SECONDS_MAX = 40.0
 """Tests are chosen for a mutant, the quickest first, until they have taken so long without it."""
-SECOND_LOOK_SECONDS_MAX = 300.0
+SECOND_LOOK_SECONDS_MAX = 120.0
 """How much more of them is tried with a mutant that has survived these: a line may have a thousand tests."""
 START_SECONDS = 60.0
 """What a run of tests may take besides: Python, pytest, a server."""
