@@ -22,13 +22,15 @@ from outlive._runtime.environment import ReplayPace
 from outlive._store.contract import Store
 from outlive.errors import StoreUnavailableError
 from outlive.limits import Limits
-from tests.engine.inside import give_replay_pace, keeper_of, worker_of
+from tests.engine.inside import give_replay_pace, keeper_of, lease_of, reporter_of, worker_of
 from tests.engine.support import Place, events_of, in_time, note, parks, reaches, stage, until, waits
 
 pytestmark = pytest.mark.any_store
 
 TURNS = 12
 READS = 5
+LEASE_SECONDS = 1.0
+"""The shortest."""
 LIMITS = Limits(payload_inline_bytes_max=100)
 SLICED = ReplayPace(slice_seconds=0.0, pause_seconds=0.0, rows_max=3, blobs_max=1)
 
@@ -163,6 +165,40 @@ async def test_why_says_how_far_a_replay_is(place: Place) -> None:
         store.gate.set()
         await engine.signal("talk", "word", "end")
         assert heard("one") == await in_time(engine.get("talk").result())
+
+
+@pytest.mark.every_store
+async def test_another_process_reads_how_far_a_replay_is(place: Place) -> None:
+    """When it has lasted for some seconds, as it reads of steps."""
+    async with replaying(place) as (engine, store), place.engine(worker=False) as client:
+        place.clock.skip(seconds=10)
+        reporter_of(engine).look()
+
+        async def is_written() -> bool:
+            return reporter_of(engine).is_resting
+
+        await until(is_written)
+        why = await client.get("talk").why()
+        assert re.fullmatch(r"it is being replayed, [5-9]\d %, by worker .*", why), why
+        store.gate.set()
+        await engine.signal("talk", "word", "end")
+        assert heard("one") == await in_time(engine.get("talk").result())
+
+
+async def test_workers_do_not_pass_a_long_replay_to_each_other(place: Place) -> None:
+    """It takes longer than a lease, which is renewed meanwhile; the other worker has room and waits for work."""
+    async with replaying(place, lease_seconds=LEASE_SECONDS) as (engine, store), place.engine(name="other"):
+        first_until = lease_of(engine).until
+
+        async def has_outlasted_its_lease() -> bool:
+            return lease_of(engine).until > first_until + LEASE_SECONDS
+
+        await until(has_outlasted_its_lease)
+        store.gate.set()
+        await engine.signal("talk", "word", "end")
+        assert heard("one") == await in_time(engine.get("talk").result())
+        claims = await events_of(engine.get("talk"), RunClaimed)
+        assert 2 == len(claims), "one for each worker that has had it"
 
 
 async def test_signal_that_comes_during_a_replay_is_taken_after_it(place: Place) -> None:
