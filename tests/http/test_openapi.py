@@ -104,3 +104,21 @@ def test_documents_of_many_mounts_do_not_pile_up(monkeypatch: pytest.MonkeyPatch
         assert document_bytes.cache_info().currsize <= MOUNTS_MAX
     finally:
         document_bytes.cache_clear()
+
+
+def test_a_stream_says_what_its_messages_hold() -> None:
+    """By their names, with a schema that is in the document: a generated client has types for them."""
+    streams = {it.name: it for it in OPERATIONS.values() if it.media == "text/event-stream"}
+    shown = {
+        entry["operationId"]: entry["responses"]["200"]["content"]["text/event-stream"]["x-messages"]
+        for entries in DOCUMENT["paths"].values()
+        for entry in entries.values()
+        if entry["operationId"] in streams
+    }
+
+    assert {name: list(it.messages) for name, it in streams.items()} == {name: list(it) for name, it in shown.items()}
+    assert shown["runs.follow_stream"] == {
+        "stream": {"$ref": "#/components/schemas/StreamItemView"},
+        "end": {"$ref": "#/components/schemas/StreamEnd"},
+    }
+    assert DOCUMENT["components"]["schemas"]["StreamEnd"]["required"] == ["position"]

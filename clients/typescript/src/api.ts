@@ -154,6 +154,15 @@ export interface BackfillView {
   ticks: number;
 }
 
+/** A batch has ended, or nothing more comes of it for now. */
+export interface BatchEnd {
+  status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
+  /** The run that has to be resumed before more comes; null if the batch has ended. */
+  parked: string | null;
+  /** Why that run is parked, or why the batch was cancelled. */
+  reason: string;
+}
+
 /** How far a batch has come. */
 export interface BatchInfo {
   id: string;
@@ -504,6 +513,11 @@ export interface ForkRun {
   reason?: string;
 }
 
+/** A run that is in a list no longer. */
+export interface GoneRun {
+  id: string;
+}
+
 /** An arrow. */
 export interface GraphArrow {
   start: string;
@@ -665,6 +679,11 @@ export interface LengthsView {
   /** Seconds. */
   p50: number;
   p95: number;
+}
+
+/** The runs of a list, in its order. */
+export interface ListedRuns {
+  ids: string[];
 }
 
 /** The one that asks. */
@@ -1419,6 +1438,25 @@ export interface StepsView {
   now: string;
 }
 
+/** The run has ended, and its stream with it. */
+export interface StreamEnd {
+  /** Of the last item that was sent. */
+  position: number;
+}
+
+/** An item of a stream. */
+export interface StreamItemView {
+  stream: string;
+  position: number;
+  value: unknown;
+  /** The call of the step that emitted it; empty for the workflow itself. */
+  call: string;
+  /** Items of an earlier attempt of the same call were taken back. */
+  attempt: number;
+  /** How often the run had been claimed: those of an earlier claim were taken back too. */
+  epoch: number;
+}
+
 /** A stream of a run. */
 export interface StreamView {
   name: string;
@@ -1978,7 +2016,7 @@ export class BatchesOperations {
    *
    * Needs the scope `viewer`.
    */
-  follow(batchId: string, query?: BatchesFollowQuery, options?: RequestOptions): AsyncGenerator<Message> {
+  follow(batchId: string, query?: BatchesFollowQuery, options?: RequestOptions): AsyncGenerator<Message<"item", ItemView> | Message<"end", BatchEnd>> {
     return this.#to.follow("GET", `/api/v1/batches/${encodeURIComponent(batchId)}/follow`, { query, options });
   }
 
@@ -2683,7 +2721,7 @@ export class RunsOperations {
    *
    * Needs the scope `viewer`.
    */
-  follow(runId: string, query?: RunsFollowQuery, options?: RequestOptions): AsyncGenerator<Message> {
+  follow(runId: string, query?: RunsFollowQuery, options?: RequestOptions): AsyncGenerator<Message<"journal", Event> | Message<"run", Run> | Message<"published", Record<string, unknown>> | Message<"stream", StreamItemView> | Message<"end", Run>> {
     return this.#to.follow("GET", `/api/v1/runs/${encodeURIComponent(runId)}/follow`, { query, options });
   }
 
@@ -2697,7 +2735,7 @@ export class RunsOperations {
    *
    * Needs the scope `viewer`.
    */
-  followList(query?: RunsFollowListQuery, options?: RequestOptions): AsyncGenerator<Message> {
+  followList(query?: RunsFollowListQuery, options?: RequestOptions): AsyncGenerator<Message<"run", Run> | Message<"list", ListedRuns> | Message<"gone", GoneRun>> {
     return this.#to.follow("GET", `/api/v1/runs/follow`, { query, options });
   }
 
@@ -2706,7 +2744,7 @@ export class RunsOperations {
    *
    * Needs the scope `viewer`.
    */
-  followStream(runId: string, name: string, query?: RunsFollowStreamQuery, options?: RequestOptions): AsyncGenerator<Message> {
+  followStream(runId: string, name: string, query?: RunsFollowStreamQuery, options?: RequestOptions): AsyncGenerator<Message<"stream", StreamItemView> | Message<"end", StreamEnd>> {
     return this.#to.follow("GET", `/api/v1/runs/${encodeURIComponent(runId)}/streams/${encodeURIComponent(name)}`, { query, options });
   }
 

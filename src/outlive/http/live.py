@@ -56,6 +56,18 @@ Rows = dict[str, Row]
 """A page of a list, by the ids of its runs. It is never changed: all its readers have the same one."""
 
 
+class ListedRuns(msgspec.Struct, frozen=True):
+    """The runs of a list, in its order."""
+
+    ids: list[str]
+
+
+class GoneRun(msgspec.Struct, frozen=True):
+    """A run that is in a list no longer."""
+
+    id: str
+
+
 class LivePage:
     """The first page of a list, looked at again and again for all who follow it."""
 
@@ -86,7 +98,7 @@ class LivePage:
         if rows != self.rows:
             self._before, self.rows = self.rows, rows
             self._position = _position_of(row.digest for row in rows.values())
-            (self._list,) = self._marked([message("list", {"ids": list(rows)})])
+            (self._list,) = self._marked([message("list", ListedRuns(list(rows)))])
             self._changes = [] if self._before is None else self._marked(_changes(self._before, rows))
             self.ring()
 
@@ -293,7 +305,7 @@ def _changes(before: Rows, now: Rows) -> list[bytes]:
     """
     digests = {run_id: row.digest for run_id, row in before.items()}
     parts = [row.message for run_id, row in reversed(now.items()) if digests.get(run_id) != row.digest]
-    return parts + [message("gone", {"id": run_id}) for run_id in before if run_id not in now]
+    return parts + [message("gone", GoneRun(run_id)) for run_id in before if run_id not in now]
 
 
 def _digest_of(view: Run) -> bytes:

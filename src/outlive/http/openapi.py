@@ -41,7 +41,8 @@ changes something may be sent again with the same `Idempotency-Key`: nothing hap
 def document_of(operations: Iterable[Operation]) -> dict[str, Any]:
     """The document of these operations."""
     ordered = sorted(operations, key=lambda it: (it.path, it.method))
-    kinds = [kind for it in ordered for kind in (it.body, it.query, *it.answers.values()) if is_struct(kind)]
+    parts = [kind for it in ordered for kind in (it.body, it.query, *it.answers.values(), *it.messages.values())]
+    kinds = [kind for kind in parts if is_struct(kind)]
     _, components = msgspec.json.schema_components([*kinds, ProblemBody], ref_template=_REF)
     structs = {kind.__name__: kind for kind in _with_parts([*kinds, ProblemBody])}
     sent = _with_parts(kind for it in ordered for kind in (it.body, it.query) if is_struct(kind))
@@ -137,7 +138,7 @@ def _responses(it: Operation) -> dict[str, Any]:
         if is_struct(kind):
             answer["content"] = {it.media: {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
         elif kind is not None:
-            answer["content"] = {it.media: {"schema": {} if it.media == JSON else {"type": "string"}}}
+            answer["content"] = {it.media: {"schema": {} if it.media == JSON else {"type": "string"}} | _messages(it)}
         found[str(status)] = answer
     names: dict[int, list[str]] = {status: [] for status in _ANY_REQUEST}
     names |= {status: [] for status in _WITH_BODY if it.method != "GET"}
@@ -154,6 +155,15 @@ def _responses(it: Operation) -> dict[str, Any]:
         else:
             found[str(status)] = {"$ref": f"#/components/responses/{status}"}
     return {status: _with_page(answer, status) for status, answer in found.items()} if it.is_page else found
+
+
+def _messages(it: Operation) -> dict[str, Any]:
+    """What the messages of a stream hold, by their names; OpenAPI 3.1 has no word for it."""
+    schemas = {
+        name: {"$ref": _REF.format(name=kind.__name__)} if is_struct(kind) else {"type": "object"}
+        for name, kind in it.messages.items()
+    }
+    return {"x-messages": schemas} if schemas else {}
 
 
 def _with_page(answer: dict[str, Any], status: str) -> dict[str, Any]:

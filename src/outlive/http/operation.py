@@ -201,6 +201,8 @@ class Operation:
     is_optional_body: bool
     is_page: bool = False
     """Whether people open it: a browser gets a page also where programs get JSON, and of a problem too."""
+    messages: Mapping[str, Any] = field(default_factory=dict)
+    """The types of the messages of a stream of events, by their names."""
     for_tokens: bool = False
     """Whether a token of a run may use it: it only follows."""
     before_body: Callable[..., Awaitable[None]] | None = None
@@ -259,6 +261,7 @@ def operation(
     waits: bool = False,
     prefix: str = PREFIX,
     is_page: bool = False,
+    messages: Mapping[str, Any] | None = None,
     for_tokens: bool = False,
     before_body: Callable[..., Awaitable[None]] | None = None,
 ) -> Callable[[F], F]:
@@ -273,6 +276,7 @@ def operation(
         media: the type of the body of its answers.
         waits: whether it is given up when its caller has gone.
         is_page: whether a browser gets a page.
+        messages: the types of the messages of a stream of events, by their names.
         for_tokens: whether a token of a run may use it; a name in its path besides the run is that of a stream.
         before_body: what sees that a request without a key may send a body: it raises what the function would raise.
     """
@@ -280,12 +284,13 @@ def operation(
     def declare(function: F) -> F:
         found = _operation_of(function, name, method, prefix + path, scope=scope, answers=answers, media=media)
         declared = found | {"reach": reach, "raises": raises, "waits": waits, "is_page": is_page}
-        declared |= {"for_tokens": for_tokens}
+        declared |= {"for_tokens": for_tokens, "messages": messages or {}}
         it = Operation(**declared, before_body=before_body)
         place = method, _shape(it.path)
         same = [other.name for other in OPERATIONS.values() if (other.method, _shape(other.path)) == place]
         assert not same, f"{it.name} and {same} have the same method and path"
         assert it.name not in OPERATIONS, f"there are two operations {it.name}"
+        assert bool(messages) == (media == EVENT_STREAM), f"{it.name} does not say which messages it sends"
         assert not for_tokens or (reach == "run" and method == "GET"), f"{it.name} does not only follow a run"
         assert reach != "run" or it.run_name in it.names, f"{it.name} reaches a run, and its path has no id of one"
         assert not it.is_open or it.body is None or before_body, (

@@ -17,7 +17,7 @@ import msgspec
 from outlive._model import Failure
 from outlive._tasks import cancel_all, own_task
 from outlive._values.event import PAYLOAD_BYTES_MAX, event_of
-from outlive._values.run import run_of
+from outlive._values.run import Status, run_of
 from outlive.client.news import News, Position
 from outlive.client.view import View
 from outlive.errors import RunParkedError
@@ -102,6 +102,23 @@ class StreamItemView(msgspec.Struct, frozen=True):
     """How often the run had been claimed: those of an earlier claim were taken back too."""
 
 
+class StreamEnd(msgspec.Struct, frozen=True):
+    """The run has ended, and its stream with it."""
+
+    position: int
+    """Of the last item that was sent."""
+
+
+class BatchEnd(msgspec.Struct, frozen=True):
+    """A batch has ended, or nothing more comes of it for now."""
+
+    status: Status
+    parked: str | None
+    """The run that has to be resumed before more comes; null if the batch has ended."""
+    reason: str
+    """Why that run is parked, or why the batch was cancelled."""
+
+
 class Part(msgspec.Struct, frozen=True):
     """A message on its way to its reader, and how far that one has come with it."""
 
@@ -135,7 +152,7 @@ async def follow_stream(
     async with aclosing(_merged([pump], parts, cursor)) as merged:
         async for part in merged:
             yield part
-    yield message("end", {"position": cursor.streams[name]}, cursor.write())
+    yield message("end", StreamEnd(cursor.streams[name]), cursor.write())
 
 
 async def follow_items(
@@ -149,8 +166,10 @@ async def follow_items(
         async for part in merged:
             yield part
     run = await view.run(batch_id)
-    end = {"status": run.status, "parked": parked[0].run_id if parked else None, "reason": run.reason}
-    yield message("end", end | ({"reason": parked[0].reason} if parked else {}), cursor.write())
+    end = BatchEnd(run.status, None, run.reason)
+    if parked:
+        end = BatchEnd(run.status, parked[0].run_id, parked[0].reason)
+    yield message("end", end, cursor.write())
 
 
 async def _pump_items(

@@ -17,7 +17,7 @@ from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import RunNotRetriableError
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import PAGE_BYTES_MAX, check_id, check_workflow, made_id, narrowed_tags, why_of
-from outlive.http.sse import ITEMS, follow_items, read_cursor
+from outlive.http.sse import ITEMS, BatchEnd, follow_items, read_cursor
 from outlive.http.wire.page import Instant, Json, Limit, Name, RunId, Seq, tags_of
 from outlive.http.wire.runs import Started, StreamQuery
 
@@ -177,6 +177,7 @@ async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     reach="run",
     raises=MISSING,
     media=EVENT_STREAM,
+    messages={"item": ItemView, "end": BatchEnd},
 )
 async def follow_batch(call: Call, batch_id: str, query: StreamQuery) -> Content:
     """The items of a batch as they finish, as server-sent events; those that have finished before come first.

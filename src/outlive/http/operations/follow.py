@@ -5,11 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 
 import outlive.errors as e
+from outlive._values.event import Event
+from outlive._values.run import Run
 from outlive.client.streams import checked_place
-from outlive.http.live import in_whole_minutes, read_known
+from outlive.http.live import GoneRun, ListedRuns, in_whole_minutes, read_known
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.operations.runs import narrowed
-from outlive.http.sse import Cursor, follow_run, follow_stream, read_cursor
+from outlive.http.sse import Cursor, StreamEnd, StreamItemView, follow_run, follow_stream, read_cursor
 from outlive.http.wire.runs import FollowQuery, RunsFollowQuery, StreamQuery
 
 MISSING = (e.RunNotFoundError,)
@@ -26,6 +28,7 @@ NOTHING_MORE = Content("text/plain", b"", status=204)
     raises=MISSING,
     media=EVENT_STREAM,
     answers={200: str, 204: None},
+    messages={"journal": Event, "run": Run, "published": dict, "stream": StreamItemView, "end": Run},
     for_tokens=True,
 )
 async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content:
@@ -82,6 +85,7 @@ async def list_streams(call: Call, run_id: str) -> StreamsList:
     reach="run",
     raises=MISSING,
     media=EVENT_STREAM,
+    messages={"stream": StreamItemView, "end": StreamEnd},
     for_tokens=True,
 )
 async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQuery) -> Content:
@@ -94,7 +98,15 @@ async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQue
     return Content(EVENT_STREAM, parts)
 
 
-@operation("runs.follow_list", "GET", "/runs/follow", scope="viewer", reach="runs", media=EVENT_STREAM)
+@operation(
+    "runs.follow_list",
+    "GET",
+    "/runs/follow",
+    scope="viewer",
+    reach="runs",
+    media=EVENT_STREAM,
+    messages={"run": Run, "list": ListedRuns, "gone": GoneRun},
+)
 async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
     """A list of runs, live, as server-sent events: the newest that fit, then every change.
 
