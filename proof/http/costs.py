@@ -21,6 +21,7 @@ from urllib.parse import quote
 import msgspec
 
 from outlive.engine import Engine
+from outlive.http.nesting import CONTAINERS_MAX
 from outlive.http.operation import EVENT_STREAM, OPERATIONS, Operation
 from proof.http import program
 from proof.http.hostile_documents import KINDS, document
@@ -28,7 +29,10 @@ from proof.http.place import add_store, new_store
 from proof.http.requests import WANTED, Wanted
 from proof.http.victim import server_of
 
-LENGTH = 64 * 1024
+LENGTH, LARGE_LENGTH = 64 * 1024, 2_000_000
+"""Of a hostile body. In the large one a cost shows that grows faster than the body."""
+SPARE = 1_000
+"""Maps and lists around the hostile part of a body."""
 QUERY_LENGTH = 12_000
 """The head of a request may have a few times as many."""
 ANY_SECONDS, BYTE_SECONDS = 0.15, 2e-6
@@ -42,7 +46,10 @@ _FLOW = program.FLOW.replace("proof_flow", "proof_costs").replace("triggers:", f
 
 
 def _many(part: bytes) -> Callable[[int], bytes]:
-    return lambda length: b"[" + part * (length // len(part)) + b"0]"
+    """A list of these, as long as it is to be, but with no more maps and lists than a body may hold."""
+    containers = 0 if b'"[' in part else part.count(b"[") + part.count(b"{")
+    most = (CONTAINERS_MAX - SPARE) // containers if containers else LARGE_LENGTH
+    return lambda length: b"[" + part * min(length // len(part), most) + b"0]"
 
 
 def _names(length: int) -> bytes:
@@ -208,11 +215,12 @@ def prove(names: list[str] | None = None, *, length: int = LENGTH, store: str = 
 def main() -> int:
     """Send the requests, and print what is too dear and what is dearest."""
     parser = argparse.ArgumentParser(prog="python -m proof.http.costs", description=__doc__)
-    parser.add_argument("--length", type=int, default=LENGTH, help="bytes of a hostile body")
+    parser.add_argument("--length", type=int, action="append", help="bytes of a hostile body; may be given again")
     add_store(parser)
     parser.add_argument("operations", nargs="*", help="only these")
     given = parser.parse_args()
-    costs = prove(given.operations, length=given.length, store=given.store)
+    lengths = given.length or (LENGTH, LARGE_LENGTH)
+    costs = [cost for length in lengths for cost in prove(given.operations, length=length, store=given.store)]
     bad = [each for each in costs if not each.is_fit]
     for each in bad:
         print(each)
