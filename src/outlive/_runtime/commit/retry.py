@@ -92,7 +92,8 @@ class CommitRetry:
                     known |= await self.read_back(changes, lost)
                 break
             pause = min(BACKOFF_MAX_SECONDS, pause * 2)
-        self.log_recovery([known[index][0] for index in range(len(changes)) if index not in gone])
+        if self.trouble:
+            self.log_recovery([known[index][0] for index in range(len(changes)) if index not in gone])
         return [known[index] for index in range(len(changes))]
 
     def _take_withdrawn(self, changes: Sequence[Change]) -> list[int]:
