@@ -4,6 +4,7 @@ What a test needs of the parts of an engine that runs, it asks for in `tests/eng
 how they are put together.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -40,6 +41,33 @@ def test_tests_use_no_private_names_of_others() -> None:
 
     advice = f"test what the room promises, give it a name without an underscore, or add a function to tests/{DOOR}"
     assert not found, f"{advice}:\n" + "\n".join(found)
+
+
+def uses_of_uvicorn(path: Path) -> set[str]:
+    """The names of uvicorn that a file uses, and of the modules that it loads."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Attribute(value=ast.Name(id="uvicorn"), attr=name):
+                found.add(name)
+            case ast.ImportFrom(module=str(module)) if module.split(".")[0] == "uvicorn":
+                found |= {f"{module}.{alias.name}" for alias in node.names}
+            case ast.alias(name=str(name)) | ast.Constant(value=str(name)) if re.fullmatch(r"uvicorn(\.\w+)*", name):
+                found.add(name)
+            case _:
+                pass
+    return found
+
+
+def test_the_package_uses_what_uvicorn_documents() -> None:
+    """In one file, which the mounted app does not need: the app had watched a flag of the server behind a handler of a
+    signal, and stopped the event loop of every application."""
+    package = ROOT / "src" / "outlive"
+    found = {
+        path.relative_to(package).as_posix(): uses for path in package.rglob("*.py") if (uses := uses_of_uvicorn(path))
+    }
+
+    assert found == {"http/server.py": {"uvicorn", "Config", "Server"}}
 
 
 def test_only_what_is_private_elsewhere_counts() -> None:
