@@ -178,6 +178,24 @@ async def test_a_page_of_items_ends_where_they_hold_much(engine: TestEngine) -> 
     assert [index for page in pages for index in page] == list(range(count))
 
 
+@outlive.workflow
+async def large_runs_talk() -> None:
+    """Emits much."""
+    for number in range(3 * STEPS):
+        outlive.emit("words", f"{number:02}" * (STEP_BYTES // 2))
+
+
+async def test_what_a_stream_holds_is_read_in_portions(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what its rows name, a few large items in each: a reader took the memory of hundreds of them. [S35 S51]"""
+    await (await engine.start(large_runs_talk, id="talk")).result()
+    portions = watched(engine, monkeypatch)
+    answer = await asyncio.wait_for(Caller(Api(engine)).get(f"{RUNS}/talk/streams/words"), 20)
+
+    assert answer.body.count(b"event: stream") == 3 * STEPS
+    assert max(portions) <= 4 * PORTION_BYTES
+    assert sum(portions) >= 3 * STEPS * STEP_BYTES
+
+
 @outlive.step
 async def large_lists() -> list[list[int]]:
     """Little text, and much when it is read."""

@@ -21,6 +21,7 @@ from outlive._model import Run, given
 from outlive._store.streams import CHUNKS_READ_MAX, StreamChunk
 from outlive.client.access import Access
 from outlive.client.followers import Bell, Followers
+from outlive.client.shown import PORTION_BYTES, stored_size
 from outlive.client.why import is_stopped
 from outlive.errors import RunParkedError, StoreUnavailableError, UnreadableError
 from outlive.errors.store import StoreMovedError
@@ -89,7 +90,8 @@ class StreamReader:
             while True:
                 bell.clear()
                 try:
-                    chunks = await self._access.store.read_stream(run_id, name, after=position)
+                    found = await self._access.store.read_stream(run_id, name, after=position)
+                    chunks = _portion_of(found, f"stream {name!r} of run {run_id}")
                     items = await self._open(run, name, chunks)
                 except StoreMovedError:
                     raise
@@ -106,7 +108,7 @@ class StreamReader:
                         yield StreamItem(place, value, source.call, source.attempt, source.epoch)
                 if is_over and not chunks:
                     return
-                if is_over or len(chunks) == CHUNKS_READ_MAX:
+                if is_over or len(found) == CHUNKS_READ_MAX or len(chunks) < len(found):
                     continue
                 # Looked at after the read: whatever happens from now on rings. What it said before it ended, or was
                 # parked, is read next.
@@ -198,3 +200,13 @@ def _shown(raw: msgspec.Raw, name: str, redaction: Redaction | None) -> Stored:
     if redaction is None:
         return raw
     return msgspec.json.encode(redaction.hide({name: msgspec.json.decode(raw)})[name])
+
+
+def _portion_of(chunks: list[StreamChunk], what: str) -> list[StreamChunk]:
+    """The first of them, as many as hold so much together; one in any case."""
+    size = 0
+    for count, chunk in enumerate(chunks):
+        size += sum(stored_size(payload) for _, payload in open_lines(chunk.body, what))
+        if count and size > PORTION_BYTES:
+            return chunks[:count]
+    return chunks
