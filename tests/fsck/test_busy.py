@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import outlive
+from outlive._store.contract import WorkerInfo
 from outlive.client.fsck import Checker
 from tests.engine.support import Place, in_time
 
@@ -20,6 +21,22 @@ async def busy_step(number: int) -> int:
 @outlive.workflow
 async def busy(number: int) -> int:
     return sum([await busy_step(number) for _ in range(STEPS)])
+
+
+EVENTS: dict[str, asyncio.Event] = {}
+
+
+@outlive.step
+async def busy_hold() -> None:
+    """Takes as long as the test wants."""
+    EVENTS["begun"].set()
+    await EVENTS["open"].wait()
+
+
+@outlive.workflow
+async def busy_waiting() -> None:
+    """In one step."""
+    await busy_hold()
 
 
 async def test_a_store_in_use_is_checked_without_a_false_alarm(place: Place) -> None:
@@ -39,6 +56,27 @@ async def test_a_store_in_use_is_checked_without_a_false_alarm(place: Place) -> 
         assert [STEPS * number for number in range(RUNS)] == await in_time(ends)
         await store.close()
     assert looked
+
+
+async def test_a_worker_that_began_after_the_workers_were_listed_is_no_stranger(place: Place) -> None:
+    """Its run is looked at with a list that is older than the worker; so the list is read again."""
+    EVENTS.update(begun=asyncio.Event(), open=asyncio.Event())
+    async with place.engine() as engine:
+        await engine.start(busy_waiting, id="held")
+        await in_time(EVENTS["begun"].wait())
+        store = place.store()
+        await store.open()
+        lists = [[], await store.list_workers()]
+
+        async def listed() -> list[WorkerInfo]:
+            return lists.pop(0)
+
+        store.list_workers = listed  # type: ignore[method-assign,assignment]
+        found = [problem async for problem in Checker(store).problems()]
+        await store.close()
+        EVENTS["open"].set()
+
+    assert (found, lists) == ([], [])
 
 
 async def test_a_long_journal_is_read_in_pages(place: Place) -> None:
