@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -198,3 +200,17 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
     options = ["--name", "two", "--grace", "3", "--lease-seconds", "7", "--no-exit-when-stalled"]
     assert [0, 0] == [worker(f"{app}:mine").exit_code, worker(f"{app}:mine", *options).exit_code]
     assert [("one", 1, 10, True), ("two", 3, 7, False)] == seen
+
+
+def test_a_command_whose_reader_has_read_enough_ends_well() -> None:
+    """As `outlive runs list | head -1` does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        found = subprocess.run(
+            [sys.executable, "-m", "outlive.cli", "config", "show"], stdout=writer, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writer)
+
+    assert (0, b"") == (found.returncode, found.stderr)

@@ -151,18 +151,22 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; Ctrl-C has one exit code, also while the command is imported or reads what it was given.
-        A file that cannot be read or written is one line."""
+        A file that cannot be read or written is one line, and a reader that has read enough ends the command well."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            if not _has_read_enough():
+                raise
+            sys.exit(0)
         except OSError as error:
-            if error.filename is None:  # A closed pipe, or a bug.
+            if error.filename is None:  # A bug.
                 raise
             raise UnusableFile(f"{error.filename} cannot be used: {error.strerror}") from error
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """The whole program; output that a full disk does not take is one line. A closed pipe is for click."""
+        """The whole program; output that a full disk does not take is one line."""
         try:
             return super().main(*args, **options)
         except OSError as error:
@@ -179,6 +183,17 @@ class LazyGroup(click.Group):
         for section, entries in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name.ljust(width), entry.promise) for name, entry in entries.items()])
+
+
+def _has_read_enough() -> bool:
+    """Whether the reader of standard output is gone, as `head -1` is after a line; another pipe may have closed."""
+    try:
+        os.write(sys.stdout.fileno(), b"\n")  # A flush does not raise twice.
+    except BrokenPipeError:
+        # Python writes once more what is left, when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
