@@ -442,15 +442,18 @@ export interface FailTask {
 export interface Failure {
   /** The class of what went wrong, with its module: `shop.errors.CardDeclined`. */
   type: string;
+  /** What the exception said. */
   message: string;
   /**
    * The class in which it reached the workflow, if that is another one: that of a step whose own class the workflow does
    * not know.
    */
   wrapper: string;
+  /** Its notes, as `add_note` adds them. */
   notes: string[];
   /** The public attributes of the exception, as plain JSON. */
   attributes: Record<string, unknown>;
+  /** What it was raised from. */
   cause: Failure | null;
   /** Empty in lists. */
   traceback: string;
@@ -1005,17 +1008,27 @@ export type RowView = [number, number, number, string];
 
 /** One run. */
 export interface Run {
+  /** Given by its caller, or made up. */
   id: string;
+  /** The name of its workflow. */
   workflow: string;
+  /** The version of its workflow, pinned when it was started. */
   version: number;
+  /** Where it is in its life. */
   status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
+  /** The run at the root of its tree; itself, if nothing has started it as a child. */
   root_id: string;
+  /** The run that has started it as a child; null for the root of a tree. */
   parent_id: string | null;
   /** Its place in its tree; 0 for the root. */
   number: number;
+  /** What it waits for. */
   waits: Wait[];
+  /** When it was started. */
   created_at: string;
+  /** When its row was last written. */
   updated_at: string;
+  /** When it ended; null while it is open. */
   finished_at: string | null;
   /** When a worker should look at it. */
   wake_at: string | null;
@@ -1027,6 +1040,7 @@ export interface Run {
   worker: string;
   /** Take-overs after an interruption since the last progress. */
   attempts: number;
+  /** Text by which it can be found. */
   tags: Record<string, string>;
   /** Why it is parked or was cancelled. */
   reason: string;
@@ -1527,7 +1541,9 @@ export interface Unhealthy {
 
 /** One thing that a run waits for. */
 export interface Wait {
+  /** What sort of thing it is. */
   kind: "approval" | "ask" | "child" | "limit" | "promise" | "retry" | "signal" | "timer";
+  /** Which one: the name of a signal, an ask or an approval, the call of a step, the id of a child or a promise. */
   name: string;
   /** When the wait ends by itself. */
   until: string | null;
@@ -1555,10 +1571,13 @@ export interface WhyView {
 
 /** A session of a worker, and its lease. */
 export interface Worker {
+  /** Its session: a worker that starts again has another one. */
   id: string;
+  /** Its name for people. */
   name: string;
   /** `gone`: it has ended, or its lease has run out; others take over what it owns. */
   status: "gone" | "live";
+  /** When its session began. */
   started_at: string;
   /** When its lease runs out if it is not renewed; null if it has no end. */
   expires_at: string | null;

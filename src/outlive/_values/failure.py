@@ -16,13 +16,16 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """The class of what went wrong, with its module: `shop.errors.CardDeclined`."""
     message: str = ""
+    """What the exception said."""
     wrapper: str = ""
     """The class in which it reached the workflow, if that is another one: that of a step whose own class the workflow
     does not know."""
     notes: list[str] = []
+    """Its notes, as `add_note` adds them."""
     attributes: dict[str, Any] = {}
     """The public attributes of the exception, as plain JSON."""
     cause: Failure | None = None
+    """What it was raised from."""
     traceback: str = ""
     """Empty in lists."""
 

@@ -35,7 +35,9 @@ class Wait(msgspec.Struct, frozen=True):
     """One thing that a run waits for."""
 
     kind: Literal["timer", "signal", "retry", "limit", "child", "approval", "promise", "ask"]
+    """What sort of thing it is."""
     name: str
+    """Which one: the name of a signal, an ask or an approval, the call of a step, the id of a child or a promise."""
     until: datetime | None = None
     """When the wait ends by itself."""
     detail: str = ""
@@ -68,17 +70,27 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One run."""
 
     id: str
+    """Given by its caller, or made up."""
     workflow: str
+    """The name of its workflow."""
     version: int
+    """The version of its workflow, pinned when it was started."""
     status: Status
+    """Where it is in its life."""
     root_id: str
+    """The run at the root of its tree; itself, if nothing has started it as a child."""
     parent_id: str | None
+    """The run that has started it as a child; None for the root of a tree."""
     number: int
     """Its place in its tree; 0 for the root."""
     waits: list[Wait]
+    """What it waits for."""
     created_at: datetime
+    """When it was started."""
     updated_at: datetime
+    """When its row was last written."""
     finished_at: datetime | None
+    """When it ended; None while it is open."""
     wake_at: datetime | None
     """When a worker should look at it."""
     timeout_at: datetime | None
@@ -90,6 +102,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     """Take-overs after an interruption since the last progress."""
     tags: dict[str, str]
+    """Text by which it can be found."""
     reason: str
     """Why it is parked or was cancelled."""
     error: Failure | None

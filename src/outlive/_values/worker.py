@@ -12,10 +12,13 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """A session of a worker, and its lease."""
 
     id: str
+    """Its session: a worker that starts again has another one."""
     name: str
+    """Its name for people."""
     status: Literal["live", "gone"]
     """`gone`: it has ended, or its lease has run out; others take over what it owns."""
     started_at: datetime
+    """When its session began."""
     expires_at: datetime | None
     """When its lease runs out if it is not renewed; None if it has no end."""
     expires_in: timedelta | None
