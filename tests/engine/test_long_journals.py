@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 
 import outlive
 from outlive._journal.event import SignalReceived
+from outlive._values.event import event_of
+from outlive.client import client
+from outlive.client.following import EVENTS_AT_ONCE
 from outlive.limits import Limits
 from tests.engine.support import Place, events_of, in_time, note, parks, until, waits
 
@@ -159,6 +163,30 @@ async def test_runs_with_code_of_the_engine_have_no_advice(place: Place, caplog:
         await in_time(batch.result())
         await asyncio.sleep(0)
         assert advice_in(caplog) == []
+
+
+async def test_the_loop_turns_while_a_long_history_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A web handler that shows it does not keep all others waiting."""
+    turn, seen = 0, list[int]()
+
+    def count() -> None:
+        nonlocal turn
+        turn += 1
+        asyncio.get_running_loop().call_soon(count) if turn < 100_000 else None
+
+    def note_turn(*args: Any) -> Any:
+        seen.append(turn)
+        return event_of(*args)
+
+    async with place.engine() as engine:
+        run = await engine.start(long_talk, EVENTS_AT_ONCE * 3)
+        await waits(run)
+        monkeypatch.setattr(client, "event_of", note_turn)
+        count()
+        history = await run.history()
+        turn = 100_000
+    assert len(history) == len(seen) > EVENTS_AT_ONCE * 3
+    assert max(Counter(seen).values()) <= EVENTS_AT_ONCE
 
 
 async def test_a_journal_at_its_limit_parks_the_run_with_what_to_do(place: Place) -> None:

@@ -213,7 +213,8 @@ class Client:
     async def history(self, run_id: str) -> builtins.list[Event]:
         """The journal of the tree that a run belongs to, as people may see it. See `Engine.history`."""
         run = await self.info(run_id)
-        return [event_of(it.position, it.event, run.root_id) for it in await self.journals.read(run, -1)]
+        portions = self.journals.portions(run, -1)
+        return [event_of(it.position, it.event, run.root_id) async for portion in portions for it in portion]
 
     async def export(self, run_id: str) -> str:
         """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
