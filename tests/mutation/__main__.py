@@ -95,8 +95,9 @@ def report(chosen: dict[str, list[Mutant]], notes: Notes) -> int:
                 fate = copy.try_mutant(mutant, tests, seconds=notes.seconds_of(tests))
                 if fate is Fate.SURVIVED:
                     more = notes.tests_of(ROOT, mutant, seconds_max=SECOND_LOOK_SECONDS_MAX)
-                    if tests := [test for test in more if test not in tests]:
-                        fate = copy.try_mutant(mutant, tests, seconds=notes.seconds_of(tests))
+                    if others := [test for test in more if test not in tests]:
+                        fate = copy.try_mutant(mutant, others, seconds=notes.seconds_of(others))
+                        tests += others
                 fates[room][fate] += 1
                 say(f"{number:4} {fate.value:12} {len(tests):4} tests  {mutant}")
     say("")
