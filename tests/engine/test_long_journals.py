@@ -16,7 +16,7 @@ import outlive
 from outlive._journal.event import SignalReceived
 from outlive._values.event import event_of
 from outlive.client import client
-from outlive.client.following import EVENTS_AT_ONCE
+from outlive.client.shown import EVENTS_AT_ONCE
 from outlive.limits import Limits
 from tests.engine.support import Place, events_of, in_time, note, parks, until, waits
 
