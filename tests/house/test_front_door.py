@@ -12,7 +12,7 @@ import outlive
 
 HEAVY = ("apsw", "asyncpg", "cryptography", "multiprocessing", "opentelemetry", "pydantic", "starlette", "yaml")
 FRAMEWORKS = ("agents", "django", "langchain_core", "langgraph", "openai", "pydantic_ai")
-NAMES_MAX = 42
+NAMES_MAX = 40
 NAMESPACES = {
     *("checkpoints", "codecs", "errors", "events", "flow", "http", "integrations", "limits"),
     *("machine", "middleware", "retention", "testing", "types"),
