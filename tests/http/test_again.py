@@ -169,6 +169,29 @@ async def test_a_request_for_many_runs_is_for_the_same_ones_again(api: Caller, e
     assert "waiting" == (await engine.view.run("p-3")).status
 
 
+async def test_a_purge_that_is_only_tried_is_done_when_it_is_sent_in_earnest(api: Caller, engine: TestEngine) -> None:
+    """A try makes no plan, with one key as without; and what is sent without a key looks for the runs of its moment."""
+    body = {"workflow": "api_order", "older_than": 1}
+
+    async def ended(name: str) -> None:
+        await engine.start(shop.api_order, 5, id=name)
+        await engine.settle()
+        await engine.skip(seconds=10)
+
+    await ended("o-1")
+    tried = await api.post("/api/v1/bulk/purge", {**body, "dry_run": True}, headers=KEY)
+    assert (1, 0) == (tried.data["found"], tried.data["deleted"])
+    assert 1 == await engine.count(workflow="api_order")
+    first = await api.post("/api/v1/bulk/purge", body)
+    await ended("o-2")
+    second = await api.post("/api/v1/bulk/purge", body)
+    await ended("o-3")
+    kept = await api.post("/api/v1/bulk/purge", body, headers=KEY)
+
+    assert [1, 1, 1] == [each.data["deleted"] for each in (first, second, kept)]
+    assert 0 == await engine.count(workflow="api_order")
+
+
 async def test_runs_are_purged_once(api: Caller, engine: TestEngine) -> None:
     """The answer says what went, also when it has gone already; more than fit into a plan are refused."""
     for name in ("o-1", "o-2"):
