@@ -51,6 +51,7 @@ ENGINE: dict[str, Verb] = {
     "list": lambda engine: engine.list(),
 }
 HANDLE: dict[str, Verb] = {
+    "until": lambda run: run.until("waiting"),
     "signal": lambda run: run.signal("go"),
     "approve": lambda run: run.approve("a", by="me"),
     "reject": lambda run: run.reject("a", by="me"),
