@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     from outlive.client.batch import Batch
     from outlive.client.handle import RunHandle
     from outlive.client.streams import StreamItem
+    from outlive.engine.any_engine import AnyEngine
     from outlive.engine.health import Health
 
 __all__ = [
     "REMOVED",
+    "AnyEngine",
     "Approval",
     "ApprovalNotice",
     "Ask",
@@ -78,6 +80,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnyEngine": "outlive.engine.any_engine",
     "Approval": "outlive._model.approval",
     "ApprovalNotice": "outlive._model.approval",
     "Ask": "outlive._define.asks",

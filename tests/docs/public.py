@@ -33,6 +33,8 @@ MADE = ("types.Recovery", "types.WorkerOptions")
 """What they make all the same."""
 NO_PAGES = ("integrations",)
 """A namespace without names of its own: each of its modules needs a framework, and has a guide."""
+DECLARED = "AnyEngine"
+"""What declares the verbs of an engine and of a connection."""
 NOT_NAMESPACES = ("sync", "view")
 """Properties of an engine that are the engine once more."""
 
@@ -48,7 +50,6 @@ INSIDE = {
     "Events": ("deliver", "now", "take", "webhooks"),
     "FixedWindow": ("charge", "earliest", "forgotten_at", "refund"),
     "Flow": ("plan_for", "register"),
-    "Flows": ("start_short",),
     "Imported": ("note",),
     "PartialResults": ("problems", "settles_for", "wanted"),
     "PartialTimeout": ("problems", "settles_for", "wanted"),
@@ -131,6 +132,8 @@ def reason_of(name: str) -> tuple[str, str]:
 
 def members_of(it: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties of a class, its own before those that it derives from a class without a name."""
+    if getattr(it, "_is_protocol", False) and it.__name__ == DECLARED:
+        return  # The page of an engine has them.
     seen = {name for each in source.ours(it) for name in INSIDE.get(each.__name__, ())}
     for each in reversed(source.ours(it)):
         if each is not it and is_public(each):
@@ -178,5 +181,5 @@ def given_by(it: type) -> Iterator[type]:
         found = names.get(name)
         if isinstance(found, type) and found.__module__.startswith("outlive."):
             yield found
-            heirs: list[type] = found.__subclasses__()
+            heirs: list[type] = [] if inspect.isabstract(found) else found.__subclasses__()
             yield from (names[heir.__name__] for heir in heirs if heir.__name__ in names)

@@ -32,7 +32,7 @@ from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.client.client import Client
-from outlive.client.handle import RunHandle
+from outlive.client.handle import StoredRun
 from outlive.testing.engine import TestEngine
 from outlive.testing.watched_store import WatchedStore
 
@@ -263,13 +263,13 @@ async def describe_now(engine: outlive.Engine) -> None:
 
 async def journal_of(thing: Any, run_id: str = "") -> list[AnyEvent]:
     """The journal of a run as it is stored: of a handle, or of an engine and an id."""
-    client, run_id = (thing._client, thing.id) if isinstance(thing, RunHandle) else (thing._verbs, run_id)
+    client, run_id = (thing._client, thing.id) if isinstance(thing, StoredRun) else (thing._verbs, run_id)
     events: list[AnyEvent] = await client.journal(run_id)
     return events
 
 
 async def row_of(thing: Any, run_id: str = "") -> Run:
     """The row of a run as it is stored: of a handle, or of an engine and an id."""
-    client, run_id = (thing._client, thing.id) if isinstance(thing, RunHandle) else (thing._verbs, run_id)
+    client, run_id = (thing._client, thing.id) if isinstance(thing, StoredRun) else (thing._verbs, run_id)
     row: Run = await client.info(run_id)
     return row

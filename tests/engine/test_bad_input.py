@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.errors import ConfigurationError, DefinitionError, UnserialisableError
-from outlive.errors.flow import FlowNotFoundError
+from outlive.errors import ArgumentTypeError, ConfigurationError, DefinitionError, UnserialisableError
 from outlive.errors.program import DuplicateDefinitionError, LocalDefinitionError, UnknownWorkflowError
 from outlive.limits import Limits
 from outlive.types import WorkerOptions
@@ -104,9 +103,9 @@ async def test_an_argument_of_another_type_is_refused(engine: outlive.Engine) ->
 async def test_arguments_that_do_not_fit_the_signature_are_refused(engine: outlive.Engine) -> None:
     """As Python does it, and at the start."""
     with pytest.raises(TypeError, match="too many positional"):
-        await engine.start(bad_nothing, 1, 2)  # type: ignore[arg-type]
+        await engine.start(bad_nothing, 1, 2)  # type: ignore[arg-type, call-arg]
     with pytest.raises(TypeError, match="missing a required argument"):
-        await engine.start(bad_nothing)  # type: ignore[arg-type]
+        await engine.start(bad_nothing)  # type: ignore[arg-type, call-arg]
     with pytest.raises(TypeError, match="unexpected keyword"):
         bad_nothing.bind(1, other=2)  # type: ignore[call-arg]
 
@@ -217,8 +216,8 @@ async def test_only_workflows_are_started(engine: outlive.Engine) -> None:
     for wrong in (take, some_function):
         with pytest.raises(TypeError, match="is not a workflow"):
             await engine.start(wrong, 1)  # type: ignore[arg-type]
-    with pytest.raises(FlowNotFoundError, match=r"engine\.start_by_name"):
-        await engine.start("bad_nothing", 1)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match=r"engine\.start_by_name: arguments=1"):
+        await engine.start("bad_nothing", 1)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="give all of them there"):
         await engine.start(bad_nothing.bind(1), 2)
 

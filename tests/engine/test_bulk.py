@@ -109,9 +109,9 @@ async def test_everything_by_mistake_is_refused(engine: TestEngine) -> None:
         with pytest.raises(InvalidArgumentError, match="say by a filter which runs"):
             await verb(limit=5)
         with pytest.raises(InvalidArgumentError, match="not both"):
-            await verb("o-1", workflow="bulk_order")  # type: ignore[call-overload]
+            await verb("o-1", workflow="bulk_order")
         with pytest.raises(TypeError, match="no filter 'worfklow'"):
-            await verb(worfklow="bulk_order")  # type: ignore[call-overload]
+            await verb(worfklow="bulk_order")  # type: ignore[call-arg]
     with pytest.raises(InvalidArgumentError, match="say by a filter which runs"):
         await engine.pause(limit=1)
 

@@ -82,7 +82,7 @@ VERBS: dict[str, tuple[Callable[[Any, Any], Any], Bad]] = {
     "start workflow": (lambda e, bad: e.start(bad), [door_step, plain, None]),
     "get run_id": (lambda e, bad: e.get(bad), TEXT),
     "get_batch batch_id": (lambda e, bad: e.batches.get(bad), TEXT),
-    "start_batch work": (lambda e, bad: e.start_batch(bad, [1]), [plain, "x", None]),
+    "start_batch work": (lambda e, bad: e.start_batch(bad, [1]), [plain, 5, None]),
     "start_batch rows": (lambda e, bad: e.start_batch(door_step, bad), [5, None, "abc"]),
     "start_batch concurrency": (lambda e, bad: e.start_batch(door_step, [1], concurrency=bad), WHOLE),
     "start_batch id": (lambda e, bad: e.start_batch(door_step, [1], id=bad), RUN_ID),

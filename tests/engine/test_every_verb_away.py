@@ -12,9 +12,9 @@ import outlive
 from outlive._model.promise import promise_id
 from outlive._store.audit import Action
 from outlive._store.contract import Store
-from outlive.client.batch import Batch
+from outlive.client.batch import StoredBatch
 from outlive.client.bulk_operations import BulkOperation
-from outlive.client.handle import RunHandle
+from outlive.client.handle import StoredRun
 from outlive.client.secret_token import new_token
 from outlive.errors import StoreUnavailableError
 from tests.engine.support import PATIENCE_SECONDS, Place
@@ -26,7 +26,7 @@ NAMESPACES = [
     *("approvals", "approvals.links", "asks", "audit", "batches", "bulk", "checkpoints", "dead_letters", "events"),
     *("flows", "keys", "promises", "queues", "quotas", "schedules", "tasks", "workers", "workflows"),
 ]
-INSIDE = {"bulk.apply", "bulk.page", "events.take", "events.deliver", "flows.document_of", "flows.start_short"}
+INSIDE = {"bulk.apply", "bulk.page", "events.take", "events.deliver", "flows.document_of"}
 """What workers use of these namespaces, and parts of other verbs."""
 WITHOUT = {"health"}
 """Says that the store is away, instead of raising it."""
@@ -223,7 +223,7 @@ def public_verbs(engine: outlive.Engine) -> set[str]:
         for name in path.split("."):
             thing = getattr(thing, name)
         found |= names(type(thing), f"{path}.")
-    return found | names(RunHandle, "run.") | names(Batch, "batch.") | names(BulkOperation, "operation.")
+    return found | names(StoredRun, "run.") | names(StoredBatch, "batch.") | names(BulkOperation, "operation.")
 
 
 async def outcome_of(engine: outlive.Engine, verb: Callable[[], Any]) -> Any:

@@ -18,7 +18,8 @@ import pytest
 
 import outlive
 from outlive.client.handle import RunHandle
-from outlive.engine.sync import Blocking, Bridge, Host, SyncEngine
+from outlive.engine.any_engine import SyncEngine
+from outlive.engine.sync import Blocking, Bridge, Host
 from outlive.errors import ConfigurationError, EngineClosedError, ResultTimeoutError, RunNotFoundError, StoreError
 from outlive.errors.program import NotDurableError, SyncOnLoopError
 from tests.engine.support import Place, in_time, note, stage
@@ -166,7 +167,7 @@ async def test_every_verb_is_there(engine: outlive.Engine) -> None:
         verbs = [name for name, _ in inspect.getmembers(cls, inspect.iscoroutinefunction) if name[0] != "_"]
         assert len(verbs) > 5
         for name in verbs:
-            assert getattr(blocking, name).__doc__ == getattr(cls, name).__doc__
+            assert getattr(blocking, name).__doc__ == inspect.getdoc(getattr(cls, name)) is not None
             assert name in dir(blocking)
     assert engine.sync.limits is engine.limits
     with pytest.raises(AttributeError):

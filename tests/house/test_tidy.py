@@ -65,7 +65,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "client/following.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "client/shown.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "client/batches.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
-    ("short", "engine/engine.py", "up to 1000 lines"): "one class: a method for each verb, nothing behind it",
+    ("short", "engine/any_engine.py", "up to 1200 lines"): "one table: each verb, and its line for sync code",
+    ("short", "engine/engine.py", "up to 800 lines"): "one class: its life, and a method for each verb",
     (
         "short",
         "_runtime/session/worker.py",
@@ -268,6 +269,10 @@ def short(source: Source) -> Breaches:
         yield count, f"up to {-(-count // LINES_STEP) * LINES_STEP} lines"
 
 
+DECLARED = {"AnyEngine", "RunHandle", "Batch"}
+"""Classes that say what their heirs carry out."""
+
+
 def documented(source: Source) -> Breaches:
     """Every module, and every public class and function, opens with a docstring whose first line is a promise
     in plain words."""
@@ -350,11 +355,17 @@ def public_definitions(node: ast.AST) -> Iterator[ast.ClassDef | ast.FunctionDef
                     continue
                 yield child
                 if isinstance(child, ast.ClassDef):
-                    yield from public_definitions(child)
+                    yield from (it for it in public_definitions(child) if not carries_out(child))
             case ast.stmt() | ast.excepthandler():
                 yield from public_definitions(child)
             case _:
                 continue
+
+
+def carries_out(node: ast.ClassDef) -> bool:
+    """Tell whether the methods of a class are declared, and documented, by a base of it."""
+    bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+    return not DECLARED.isdisjoint(name_of(base) for base in bases)
 
 
 def is_silent(decorator: ast.expr) -> bool:

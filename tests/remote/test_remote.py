@@ -33,7 +33,8 @@ from outlive.errors.run import InvalidRunIdError, TaskEndedError
 from outlive.flow import FlowError, FlowInputError
 from outlive.http import FixedKeys, Principal
 from outlive.http.server import new_server, serve
-from outlive.remote import Remote, RemoteRun
+from outlive.remote import Remote
+from outlive.remote.connection import Connection
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.transport import Answer
 from outlive.remote.values import query_of
@@ -162,13 +163,13 @@ async def test_filters_are_parameters_of_the_address() -> None:
 async def test_claim_that_wants_to_wait_for_nothing_asks_once(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server is not asked to wait either."""
     asked: list[Any] = []
-    honest = remote.operate
+    honest = Connection.operate
 
-    async def operate(name: str, **options: Any) -> Any:
+    async def operate(connection: Connection, name: str, **options: Any) -> Any:
         asked.append(options["body"]["wait"])
-        return await honest(name, **options)
+        return await honest(connection, name, **options)
 
-    monkeypatch.setattr(remote, "operate", operate)
+    monkeypatch.setattr(Connection, "operate", operate)
     assert await remote.tasks.claim("gpu", ["resize"]) is None
     assert asked == [0]
 
@@ -232,7 +233,7 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
     assert await bad.result() == {"total": 2, "succeeded": 1, "failed": 1}
     assert (await bad.retry_failed(id="labels-3")).id == "labels-3"
     empty = await remote.start_batch(label_parcel, [])
-    assert [item async for item in empty.items()] == await empty.results(timeout=30) == []
+    assert [item.value async for item in empty.items()] == await empty.results(timeout=30) == []
 
 
 gates: dict[int, asyncio.Event] = {}
@@ -299,9 +300,9 @@ async def test_a_message_creates_its_run(remote: Remote) -> None:
     assert await remote.ask("new-1", "price", 7, key="k", start=(answer_once,), timeout=30) == 8
     assert await remote.ask("new-1", "price", 7, key="k", start=("answer_once", {}), timeout=30) == 8
     await remote.signal("new-2", "weigh", start=("send_parcel", {"to": "ann"}), headers={"tenant": "a"})
-    assert await remote.result("new-2", timeout=30) == {"to": "ann", "grams": 120}
+    assert await remote.get("new-2").result(timeout=30) == {"to": "ann", "grams": 120}
     await remote.signal("new-3", "weigh", start=(send_parcel, "bob"))
-    assert await remote.result("new-3", timeout=30) == {"to": "bob", "grams": 120}
+    assert await remote.get("new-3").result(timeout=30) == {"to": "bob", "grams": 120}
     with pytest.raises(InvalidArgumentError, match="give start="):
         await remote.signal("new-3", "weigh", headers={"tenant": "a"})
 
@@ -369,7 +370,7 @@ async def test_the_library_of_flows_has_the_verbs_of_an_engine(remote: Remote) -
         await remote.operate("runs.document", run_id="no-flow")
 
 
-async def asked_for(run: RemoteRun[Any]) -> str:
+async def asked_for(run: outlive.types.RunHandle[Any]) -> str:
     """The name of the approval that a run asks for."""
     async for event in run.follow():
         if event.type == "ApprovalRequested":
@@ -393,7 +394,7 @@ async def test_what_a_run_emits_and_shows_is_read_along(remote: Remote) -> None:
 async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
     """By class, so that a program that handles them works with both."""
     with pytest.raises(RunNotFoundError, match="nowhere"):
-        await remote.why("nowhere")
+        await remote.get("nowhere").why()
     with pytest.raises(UnknownWorkflowError, match="send_parsel"):
         await remote.start("send_parsel", {"to": "ann"})
     with pytest.raises(InvalidArgumentError):
@@ -500,7 +501,7 @@ async def test_arguments_that_are_bound_by_name_arrive(remote: Remote) -> None:
 
     assert await run.result(timeout=timedelta(seconds=30)) == Parcel("ann", 7)
     assert (await run.info()).queue == "packing"
-    assert await remote.result("packed", timeout=30) == {"to": "dock", "grams": 8}
+    assert await remote.get("packed").result(timeout=30) == {"to": "dock", "grams": 8}
     with pytest.raises(TypeError, match=r"start has no such option"):
         await remote.start(pack_parcel, grams=7)  # type: ignore[call-overload]
 

@@ -16,7 +16,9 @@ from outlive.errors import ConfigurationError, InvalidArgumentError, RunFailedEr
 from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import NotEnded, ResultView
 from outlive.remote import Remote
+from outlive.remote.connection import Connection
 from outlive.remote.operating import LOOK_SECONDS
+from outlive.remote.transport import Transport
 from tests.remote.test_remote import promise_parcel, served
 from tests.remote.test_servers import drained
 
@@ -25,10 +27,11 @@ class Asked:
     """A connection whose server is the test: it has the answers, and notes the requests."""
 
     def __init__(self, *answers: Any) -> None:
-        self.remote = outlive.connect("http://127.0.0.1:9")
+        connection = Connection(Transport("http://127.0.0.1:9", key=None, timeout=30))
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self._answers = list(answers)
-        self.remote.operate = self._operate  # type: ignore[method-assign, assignment]
+        connection.operate = self._operate  # type: ignore[method-assign, assignment]
+        self.remote = Remote(connection)
 
     async def _operate(self, operation: str, **parts: Any) -> Any:
         self.requests.append((operation, parts))
@@ -136,8 +139,8 @@ async def test_result_of_a_run_that_is_parked_is_not_waited_for() -> None:
     paused = Asked(parked, SimpleNamespace(is_stopped=False), ended("o", 7))
 
     with pytest.raises(RunParkedError, match="the code has changed"):
-        await stopped.remote.result("o")
-    assert await paused.remote.result("o") == 7
+        await stopped.remote.get("o").result()
+    assert await paused.remote.get("o").result() == 7
 
 
 async def test_end_without_a_result_is_raised() -> None:
@@ -145,9 +148,9 @@ async def test_end_without_a_result_is_raised() -> None:
     late, continued = [replace(ended("o"), status=status, reason="1 h") for status in ("timed_out", "continued")]
 
     with pytest.raises(RunTimedOutError, match="1 h"):
-        await Asked(late).remote.result("o")
+        await Asked(late).remote.get("o").result()
     with pytest.raises(RunFailedError, match="ended as continued"):
-        await Asked(continued).remote.result("o")
+        await Asked(continued).remote.get("o").result()
 
 
 async def test_check_of_the_audit_log_is_that_of_the_server() -> None:

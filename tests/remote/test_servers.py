@@ -87,7 +87,7 @@ VERBS: dict[str, Verb] = {
     "start": lambda remote: remote.start("order"),
     "signal": lambda remote: remote.signal("order-7", "paid"),
     "list": lambda remote: remote.list(),
-    "result": lambda remote: remote.result("order-7", timeout=1),
+    "result": lambda remote: remote.get("order-7").result(timeout=1),
     "stream": first_item,
 }
 

@@ -1,149 +1,147 @@
-"""A connection has the verbs of an engine, or says why not: found by looking at both."""
+"""An engine and a connection have the same verbs: their names, parameters and results are those that are declared."""
 
 from __future__ import annotations
 
 import inspect
-import typing
-from typing import Any
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 
-from outlive.client.approvals import Approvals
-from outlive.client.asks import Asks
-from outlive.client.audit_log import AuditLog
-from outlive.client.batch import Batch
-from outlive.client.batches import Batches
-from outlive.client.bulk_operations import BulkOperation, BulkOperations
-from outlive.client.dead_letters import DeadLetters
+from outlive import connect
+from outlive._define.flow.document import Document
+from outlive._define.flow.flow import Flow
+from outlive.client import contract
+from outlive.client.batch import Batch, StoredBatch
 from outlive.client.decision_links import Links
-from outlive.client.definitions import Workflows
-from outlive.client.events.verbs import Events
-from outlive.client.flows.verbs import Flows
-from outlive.client.handle import RunHandle
-from outlive.client.keys import Keys
-from outlive.client.promises import Promises
-from outlive.client.queues import Queues
-from outlive.client.schedules.verbs import Schedules
-from outlive.client.tasks import Tasks
-from outlive.client.workers import Workers
-from outlive.engine import Engine
-from outlive.remote import Remote, RemoteBatch, RemoteRun, connect
-from outlive.remote.operating import RemoteBulkOperation
-from outlive.remote.sync import SyncRemote, SyncRemoteRun
+from outlive.client.handle import RunHandle, StoredRun
+from outlive.engine import Engine, any_engine
+from outlive.engine.any_engine import AnyEngine, SyncEngine
+from outlive.engine.sync import SyncRunHandle
+from outlive.remote.batch import RemoteBatch
+from outlive.remote.engine import Remote
+from outlive.remote.run import RemoteRun
+from outlive.remote.talking import RemoteLinks
 
-ELSEWHERE: dict[type, dict[str, str]] = {
-    Engine: {
-        "asgi": "it is the server",
-        "lifespan": "it is the server",
-        "configured": "a connection has no configuration",
-        "view": "the operations of the API are made of it",
-        "export": "a copy has nothing hidden: it needs the store",
-        "import_run": "it writes a journal: it needs the store",
-        "checkpoints": "for programs that keep their own state in the store",
-        "quotas": "an operator of the store sets them: `outlive namespaces`",
-    },
-    RunHandle: {"export": "as of the engine"},
-    Batch: {},
-    BulkOperations: dict.fromkeys(("apply", "page", "progress"), "for the engine itself"),
-    BulkOperation: {},
-    Queues: {},
-    Workers: {},
-    Schedules: {},
-    Tasks: {},
-    Approvals: {"links": "an attribute there"},
-    Promises: {},
-    Asks: {},
-    DeadLetters: {},
-    Batches: {},
-    Workflows: {},
-    Links: {"show": "a page for people: GET /decide/{token}"},
-    Flows: {"find": "for the engine itself", "start_short": "for the engine itself"},
-    Keys: {"find": "for the server itself"},
-    AuditLog: dict.fromkeys(("acting", "append", "has_done", "record"), "the server writes the log"),
-    Events: dict.fromkeys(("deliver", "now", "take", "webhooks"), "for workers and the server itself"),
+ONLY_AN_ENGINE = {
+    "asgi": "it is the server",
+    "lifespan": "it is the server",
+    "configured": "a connection has no configuration",
+    "view": "the operations of the API are made of it",
+    "export": "a copy has nothing hidden: it needs the store",
+    "import_run": "it writes a journal: it needs the store",
+    "checkpoints": "for programs that keep their own state in the store",
+    "quotas": "an operator of the store sets them: `outlive namespaces`",
 }
-"""Verbs that need the store, and why."""
-NOT_TAKEN = {
-    "connection": "a transaction of the caller is one of the store",
-    "debounce": "the workflow is not here",
-    "throttle": "the workflow is not here",
-    "unknown": "only names them",
-    "archive": "it would be written where the server is",
-    "redacted": "a server gives nothing else",
+ONLY_A_CONNECTION = {
+    "operate": "every operation of the API by its name",
+    "follow": "the same for operations that send messages one by one",
 }
-"""Arguments that need the store, and why."""
-HERE = connect("http://127.0.0.1:9")
-PAIRS: list[tuple[type, Any]] = [
-    (Engine, Remote),
-    (RunHandle, RemoteRun),
-    (Batch, RemoteBatch),
-    (BulkOperations, type(HERE.bulk)),
-    (BulkOperation, RemoteBulkOperation),
-    (Queues, type(HERE.queues)),
-    (Workers, type(HERE.workers)),
-    (Schedules, type(HERE.schedules)),
-    (Tasks, type(HERE.tasks)),
-    (Approvals, type(HERE.approvals)),
-    (Links, type(HERE.approvals.links)),
-    (Promises, type(HERE.promises)),
-    (Asks, type(HERE.asks)),
-    (DeadLetters, type(HERE.dead_letters)),
-    (Batches, type(HERE.batches)),
-    (Workflows, type(HERE.workflows)),
-    (Flows, type(HERE.flows)),
-    (Keys, type(HERE.keys)),
-    (AuditLog, type(HERE.audit)),
-    (Events, type(HERE.events)),
-]
+FOR_THE_ENGINE_ITSELF = {
+    "AuditLog": {"acting", "append", "has_done", "record"},
+    "BulkOperations": {"apply", "page", "progress"},
+    "Events": {"deliver", "now", "take", "webhooks"},
+    "Flows": {"find"},
+    "Keys": {"find"},
+    "Links": {"show"},
+}
+"""What a namespace of an engine has besides its verbs: for workers, for servers, or with a workflow as its result."""
 
 
-def verbs_of(kind: type) -> dict[str, Any]:
-    """Its public verbs and what it has verbs in, by name."""
-    return {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+NAMES = vars(any_engine) | vars(contract) | {"Document": Document, "Flow": Flow, "Path": Path}
+"""What annotations name that are read by type checkers only."""
 
 
-def arguments_of(verb: Any) -> set[str]:
-    """The names of its arguments, also those that a typed dictionary has; `**` if it takes any."""
-    found: set[str] = set()
-    for each in inspect.signature(verb).parameters.values():
-        if each.kind is not each.VAR_KEYWORD:
-            found.add(each.name)
-            continue
-        hint = typing.get_type_hints(verb, localns={"Remote": Remote}).get(each.name)
-        options = typing.get_args(hint)
-        found |= set(typing.get_type_hints(options[0])) if options else {"**" if hint is Any else each.name}
+def names_in(kind: type) -> set[str]:
+    """The public methods and properties of a class."""
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def resolved(kind: type, name: str) -> tuple[Any, ...]:
+    """The parameters and the result of a method, with its types."""
+    method = inspect.getattr_static(kind, name)
+    hints = get_type_hints(method, localns=NAMES)
+    given = [(it.name, it.kind, it.default) for it in inspect.signature(method).parameters.values()]
+    return given, hints
+
+
+def spaces() -> Iterator[tuple[str, type]]:
+    """The namespaces that are declared, each with its verbs."""
+    for name in sorted(names_in(AnyEngine)):
+        member = inspect.getattr_static(AnyEngine, name)
+        if isinstance(member, property) and name not in ("loop", "sync"):
+            yield name, get_type_hints(member.fget, localns=NAMES)["return"]
+
+
+def made_of(kind: type, space: str) -> type:
+    """The class of a namespace of an engine or a connection."""
+    getter = inspect.getattr_static(kind, space).fget
+    found: type = get_type_hints(getter, localns=vars(inspect.getmodule(getter)))["return"]
     return found
 
 
-@pytest.mark.parametrize(("ours", "remote"), PAIRS, ids=lambda it: it.__name__)
-def test_a_connection_has_every_verb_of_an_engine(ours: type, remote: type) -> None:
-    """Or the table says why not; and what the table says is so."""
-    there = verbs_of(remote).keys() | (vars(HERE).keys() if remote is Remote else set())
-    missing = verbs_of(ours).keys() - there
+CASES: list[tuple[type, type]] = [
+    (AnyEngine, Engine),
+    (AnyEngine, Remote),
+    *[(verbs, made_of(kind, space)) for space, verbs in spaces() for kind in (Engine, Remote)],
+    (contract.LinkVerbs, Links),
+    (contract.LinkVerbs, RemoteLinks),
+    (RunHandle, StoredRun),
+    (RunHandle, RemoteRun),
+    (Batch, StoredBatch),
+    (Batch, RemoteBatch),
+]
 
-    assert missing == ELSEWHERE[ours].keys()
 
-
-@pytest.mark.parametrize(("ours", "remote"), PAIRS, ids=lambda it: it.__name__)
-def test_a_verb_of_a_connection_takes_what_that_of_an_engine_does(ours: type, remote: type) -> None:
-    """By the same names."""
-    theirs = verbs_of(remote)
-    lacking = {
-        name: missing
-        for name, verb in verbs_of(ours).items()
-        if inspect.isfunction(verb) and name in theirs
-        if "**" not in (taken := arguments_of(theirs[name]))
-        if (missing := arguments_of(verb) - taken - NOT_TAKEN.keys())
+@pytest.mark.parametrize(("declared", "ours"), CASES, ids=lambda it: it.__name__)
+def test_a_verb_takes_and_gives_what_is_declared(declared: type, ours: type) -> None:
+    """By the same names, in the same order, with the same defaults and types."""
+    names = {name for name in names_in(declared) if inspect.isfunction(inspect.getattr_static(declared, name))}
+    different = {
+        name: (resolved(declared, name), resolved(ours, name))
+        for name in names
+        if resolved(declared, name) != resolved(ours, name)
     }
 
-    assert lacking == {}
+    assert names
+    assert different == {}
 
 
-@pytest.mark.parametrize(("verbs", "sync"), [(Remote, SyncRemote), (RemoteRun, SyncRemoteRun)])
-def test_type_checkers_know_every_verb_of_sync_code(verbs: type, sync: type) -> None:
-    """A verb without a line in `remote/sync.py` would be of any type."""
+@pytest.mark.parametrize(("declared", "ours"), CASES, ids=lambda it: it.__name__)
+def test_there_are_no_other_verbs(declared: type, ours: type) -> None:
+    """Or a table says why."""
+    only = {"Engine": ONLY_AN_ENGINE.keys(), "Remote": ONLY_A_CONNECTION.keys(), **FOR_THE_ENGINE_ITSELF}
+
+    assert names_in(ours) - names_in(declared) == only.get(ours.__name__, set())
+
+
+def test_a_connection_has_every_namespace() -> None:
+    """Each with a class of its own."""
+    kinds = {space: made_of(Remote, space) for space, _ in spaces()}
+
+    assert len(kinds) == len(set(kinds.values())) == 15
+    assert all(isinstance(getattr(connect("http://127.0.0.1:9"), space), kind) for space, kind in kinds.items())
+
+
+def typed_in(sync: type) -> set[str]:
+    """The names that a type checker knows of a class for sync code."""
     source = inspect.getsource(sync)
-    known = {name for name in verbs_of(verbs) if f" {name} = " in source or f"def {name}(" in source}
-    awaited = {name for name, verb in verbs_of(verbs).items() if inspect.isfunction(verb)}
+    return set(re.findall(r"^ +(?:def )?(\w+)(?: = Verb\(|\(|: [A-Z])", source, re.MULTILINE))
 
-    assert awaited - known <= {"start_batch", "get_batch", "follow"}
+
+@pytest.mark.parametrize(
+    ("declared", "sync"),
+    [
+        (AnyEngine, SyncEngine),
+        (RunHandle, SyncRunHandle),
+        *[(verbs, getattr(any_engine, "Sync" + space.title().replace("_", ""))) for space, verbs in spaces()],
+        (contract.LinkVerbs, any_engine.SyncLinks),
+        (Batch, any_engine.SyncBatch),
+    ],
+    ids=lambda it: it.__name__,
+)
+def test_type_checkers_know_every_verb_of_sync_code(declared: type, sync: type) -> None:
+    """A verb that has no line there would be of any type."""
+    assert names_in(declared) - {"loop", "sync"} <= typed_in(sync)

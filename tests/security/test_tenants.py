@@ -170,7 +170,7 @@ async def test_a_start_that_failed_leaves_its_place(tmp_path: Path) -> None:
     async with TestEngine(namespace="acme") as engine:
         await engine.quotas.set(open_runs=1)
         with pytest.raises(TypeError):
-            await engine.start(tenant_waits, 1, 2, 3)  # type: ignore[arg-type]
+            await engine.start(tenant_waits, 1, 2, 3)  # type: ignore[arg-type, call-arg]
         await engine.start(tenant_waits, id="run-1")
         with pytest.raises(QuotaExceededError):
             await engine.start(tenant_waits, id="run-2")

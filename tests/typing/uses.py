@@ -162,17 +162,17 @@ async def starts(engine: outlive.Engine) -> None:
     run = await engine.start(checkout, Order("o-1"), id="run-1", timeout=5, tags={"shop": "north"})
     assert_type(run, outlive.types.RunHandle[Hold])
     await engine.start(checkout, Order("o-1"), 3)
-    await engine.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    await engine.start(checkout)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    await engine.start(checkout, Order("o-1"), 3, 4)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await engine.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    await engine.start(checkout)  # type: ignore[arg-type, call-arg]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    await engine.start(checkout, Order("o-1"), 3, 4)  # type: ignore[arg-type, call-arg]  # pyright: ignore[reportArgumentType]
     assert_type(await engine.start(refund.bind(order_id="o-1")), outlive.types.RunHandle[str])
     refund.bind(order_id=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     assert_type(
         await engine.start(journey, Order("o-1")), outlive.types.RunHandle[outlive.machine.MachineResult[Place, Order]]
     )
-    await engine.start(journey, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    await engine.start(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    engine.sync.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await engine.start(journey, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    await engine.start(5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    engine.sync.start(checkout, "o-1")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 async def batches(engine: outlive.Engine) -> None:
@@ -181,7 +181,7 @@ async def batches(engine: outlive.Engine) -> None:
         if item.error is None:
             assert_type(item.result, Hold)
         assert_type(item.value, Hold | BaseException)
-    await engine.start_batch(reserve, [1])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await engine.start_batch(reserve, [1])  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 async def decisions(engine: outlive.Engine) -> outlive.types.Approval[Any]:

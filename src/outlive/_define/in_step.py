@@ -66,10 +66,10 @@ class Verbs(Protocol):
     def start(self) -> Callable[..., Coroutine[Any, Any, Any]]:
         """See `Engine.start`."""
 
-    async def cancel(self, run_id: str, *, reason: str = "") -> None:
+    async def cancel(self, run_id: str, *, reason: str = "") -> Any:
         """See `Engine.cancel`."""
 
-    async def retry(self, run_id: str, *, reason: str = "") -> None:
+    async def retry(self, run_id: str, *, reason: str = "") -> Any:
         """See `Engine.retry`."""
 
     async def fork(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
-from outlive.cli.edge import Group, ask, by_option, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, ask, by_option, json_option, knows_who, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.paint import span
 from outlive.cli.values import json_of
@@ -116,7 +116,9 @@ def _decide(
     filled = None if form is None else json_of("--form", form)
 
     async def decide(engine: Engine) -> Any:
-        return await verb(engine, run_id, name, by=by, form=filled, comment=comment, request=request)
+        return await verb(
+            engine, run_id, name, by=None if knows_who(url) else by, form=filled, comment=comment, request=request
+        )
 
     decision = ask(url, decide)
     was = "approved" if decision.approved else "rejected"

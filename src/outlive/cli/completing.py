@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from outlive._store.contract import Store
-    from outlive.cli.server import Server
+    from outlive.remote import Remote
 
 OFFERED_MAX = 50
 ANSWER_SECONDS_MAX = 2.0
@@ -47,8 +47,8 @@ def run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
         found = await store.list_runs(RunFilter(id_prefix=incomplete, roots_only=True), limit=OFFERED_MAX)
         return [(run.id, f"{run.workflow} {run.status.value}") for run in found]
 
-    async def served(server: Server) -> list[Offer]:
-        found = await server.view.runs(id_prefix=incomplete or None, roots_only=True, limit=OFFERED_MAX)
+    async def served(server: Remote) -> list[Offer]:
+        found = await server.list(id_prefix=incomplete or None, roots_only=True, limit=OFFERED_MAX)
         return [(run.id, f"{run.workflow} {run.status}") for run in found]
 
     return _offered(ctx, stored, served)
@@ -60,7 +60,7 @@ def queue_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     async def stored(store: Store) -> list[Offer]:
         return [(name, "") for name in sorted(await store.list_queues()) if name.startswith(incomplete)]
 
-    async def served(server: Server) -> list[Offer]:
+    async def served(server: Remote) -> list[Offer]:
         found = [info.name for info in await server.queues.list()]
         return [(name, "") for name in found if name.startswith(incomplete)]
 
@@ -70,7 +70,7 @@ def queue_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 def _offered(
     ctx: click.Context,
     stored: Callable[[Store], Awaitable[list[Offer]]],
-    served: Callable[[Server], Awaitable[list[Offer]]],
+    served: Callable[[Remote], Awaitable[list[Offer]]],
 ) -> list[CompletionItem]:
     import asyncio
 
@@ -84,7 +84,7 @@ def _offered(
             return []
         async with asyncio.timeout(ANSWER_SECONDS_MAX):
             if url.startswith(HTTP):
-                from outlive.cli.server import open_server
+                from outlive.cli.edge import open_server
 
                 async with open_server(url) as server:
                     return await served(server)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from outlive.config.reading import ServerCheck
     from outlive.config.settings import Settings
     from outlive.engine import Engine
+    from outlive.remote import Remote
 
 T = TypeVar("T")
 
@@ -46,6 +47,9 @@ SERVER = "outlive.server"
 """Where a command keeps the address of a server that a person has named."""
 SERVER_VARIABLE = "OUTLIVE_SERVER"
 HTTP = ("http://", "https://")
+UNAUTHENTICATED = 401
+SERVER_SECONDS = 10.0
+"""How long a server may be away before a person hears of it."""
 
 
 def store_flag(*, help: str, is_needed: bool = False) -> Callable[[Any], Any]:  # noqa: A002 (as click has it)
@@ -262,11 +266,33 @@ def open_store(url: str) -> AbstractAsyncContextManager[Store]:
 def open_engine(url: str) -> AbstractAsyncContextManager[Engine]:
     """The verbs of an engine on a store that is there, or behind a server. It runs nothing itself."""
     if url.startswith(HTTP):
-        from outlive.cli.server import open_server
-
         # It has those verbs of an engine that commands with `place_option` use.
         return cast("AbstractAsyncContextManager[Engine]", open_server(url))
     return new_engine(place_of(url))
+
+
+@asynccontextmanager
+async def open_server(url: str) -> AsyncIterator[Remote]:
+    """A connection to a server by its address; the key is in OUTLIVE_KEY."""
+    from outlive.errors import OutliveError, ServerError
+    from outlive.remote import connect
+
+    async with connect(url, timeout=SERVER_SECONDS) as remote:
+        try:
+            yield remote
+        except ServerError as error:
+            if error.status == UNAUTHENTICATED:
+                error.add_note("a command takes it from OUTLIVE_KEY")
+            raise
+        except OutliveError as error:
+            # The message says what to do, as on a store; the note of a server says what to request.
+            error.__notes__ = []
+            raise
+
+
+def knows_who(url: str) -> bool:
+    """Whether it is known without a flag who acts: a server knows the owner of a key."""
+    return url.startswith(HTTP) and bool(os.environ.get("OUTLIVE_KEY"))
 
 
 @asynccontextmanager

@@ -113,7 +113,7 @@ def list_(
         return
     wanted: dict[str, Any] = {**filters_of(filters), "limit": limit, "after": after, "roots_only": not has_children}
     wanted["order"] = "created_at" if oldest_first else "-created_at"
-    page = ask(url, lambda engine: engine.view.runs(**wanted))
+    page = ask(url, lambda engine: engine.list(**wanted))
     if as_json:
         print_json({"runs": [plain_run(run) for run in page], "next": page.next})
         return

@@ -141,7 +141,7 @@ async def _find(engine: Engine, choice: Choice, act: Act) -> list[Run]:
     from outlive.client.bulk import acted_on
 
     wanted = {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
-    found = await engine.view.runs(**wanted, order="created_at", limit=min(choice.limit, 1_000), after=None)
+    found = await engine.list(**wanted, order="created_at", limit=min(choice.limit, 1_000), after=None)
     return acted_on(found, is_for_trees=act.is_for_trees)
 
 

@@ -74,7 +74,7 @@ def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool)
 
 async def _look(engine: Engine, run_id: str) -> Seen:
     handle = engine.get(run_id)
-    return Seen(await engine.view.run(run_id), as_typed(await handle.why()), await handle.history())
+    return Seen(await engine.info(run_id), as_typed(await handle.why()), await handle.history())
 
 
 # -- What the journal says of this run ---------------------------------------------------------------------------------

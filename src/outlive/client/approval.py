@@ -24,7 +24,7 @@ from outlive._model.approval import Approval, Decision
 from outlive._store.contract import Delivery, Message, MessageKind
 from outlive._values.approval import ApprovalRequest
 from outlive.client.access import Access
-from outlive.client.acting import doing
+from outlive.client.acting import ACTING, doing
 from outlive.client.audit import Audit, Key, approval_of
 from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_decision
@@ -59,7 +59,7 @@ class Decider:
         name: str,
         *,
         approved: bool,
-        by: str,
+        by: str | None,
         form: Any,
         comment: str,
         request: str | None,
@@ -70,7 +70,8 @@ class Decider:
         With a nonce: for that tree, and for no other that has taken the id.
         """
         where = "engine.approvals.approve" if approved else "engine.approvals.reject"
-        by = given.text(where, "by", by, like="ann")
+        acting = ACTING.get()
+        by = given.text(where, "by", acting.name if by is None and acting is not None else by, like="ann")
         comment = given.text(where, "comment", comment, like="fine", least=0, most=given.TEXT_CHARACTERS_MAX)
         name = given.text(where, "name", name, like="refund")
         if request is not None:

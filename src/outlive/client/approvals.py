@@ -65,14 +65,22 @@ class Approvals:
         return Page(found, next=runs.next, previous=runs.previous)
 
     async def approve(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+        self,
+        run_id: str,
+        name: str,
+        *,
+        by: str | None = None,
+        form: Any = None,
+        comment: str = "",
+        request: str | None = None,
     ) -> Approval[Any]:
         """Approve what a run asks for; the decision is durable when this returns.
 
         The first decision is the only one: a later one gets it back, with `is_first` False.
 
         Args:
-            by: who decides; for the audit.
+            by: who decides. It may be left out where it is known who acts: in `engine.audit.acting(...)`, and through
+                a server with a key, whose owner decides.
             form: what they filled in, as plain values or as the form's own type.
             request: the id of the request (`ApprovalRequest.id`); the oldest open one of this name unless given.
 
@@ -84,7 +92,14 @@ class Approvals:
         )
 
     async def reject(
-        self, run_id: str, name: str, *, by: str, form: Any = None, comment: str = "", request: str | None = None
+        self,
+        run_id: str,
+        name: str,
+        *,
+        by: str | None = None,
+        form: Any = None,
+        comment: str = "",
+        request: str | None = None,
     ) -> Approval[Any]:
         """Reject what a run asks for. As `approve`, and the form may be left out."""
         return await self._decider.decide(

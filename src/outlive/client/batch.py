@@ -8,6 +8,7 @@ are under way and at no others, so it needs as much memory for a million items a
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -229,30 +230,32 @@ def item_error(
     return failed_error(f"of {work} for item {index}", failure, known)
 
 
-class Batch(Generic[R]):
+class Batch(ABC, Generic[R]):
     """Many items, each run on its own and each with an outcome of its own."""
 
-    def __init__(self, run: RunHandle[Any], reader: Reader, retry: Retry) -> None:
-        """`retry` starts a batch of the rows of another one that have not succeeded."""
+    def __init__(self, run: RunHandle[Any]) -> None:
         self.id = run.id
-        self._retry = retry
         self.run = run
         """The run that looks after the batch: `why()`, `info()`, `published()`."""
-        self._reader = reader
 
     async def status(self) -> Status:
         """Where the batch is in its life."""
         return await self.run.status()
 
-    async def info(self) -> BatchInfo:
-        """How many rows there are, how many have ended, and how."""
-        found = await self._reader.info_of(await self._reader.row(self.id))
-        return msgspec.structs.replace(found, why=await self.run.why())
-
     async def cancel(self, *, reason: str = "") -> None:
         """Ask the batch to stop; the request is durable when this returns. Items that have ended keep their outcome."""
         await self.run.cancel(reason=reason)
 
+    @abstractmethod
+    async def info(self) -> BatchInfo:
+        """How many rows there are, how many have ended, and how."""
+
+    @abstractmethod
+    async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
+        """Items that have failed so far, in the order of the rows, each with its error as it is shown to people. It
+        does not wait, and needs no code of the batch."""
+
+    @abstractmethod
     async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
         """Start another batch, when this one has ended: of its rows that have not succeeded, in their order, each with
         all attempts again. Those that were never begun are among them. The code need not be in this process.
@@ -264,8 +267,8 @@ class Batch(Generic[R]):
             RunNotRetriableError: this batch has not ended, or every item has succeeded. RunExistsError: the id belongs
             to something else.
         """
-        return await self._retry(self.id, id)
 
+    @abstractmethod
     async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
         """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`.
 
@@ -274,6 +277,59 @@ class Batch(Generic[R]):
             RunParkedError: it cannot end before the run that it names is resumed.
             ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
         """
+
+    async def results(self, timeout: given.Span | None = None) -> list[R | BaseException]:
+        """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
+
+        Raises:
+            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
+            RunParkedError: it cannot end before the run that it names is resumed.
+            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
+        """
+        return [item.value async for item in self.outcomes(timeout)]
+
+    @abstractmethod
+    def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[BatchItem[R]]:
+        """Wait for the end: every item with its outcome in the order of the rows, a few hundred in memory at a time.
+
+        Raises:
+            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
+            RunParkedError: it cannot end before the run that it names is resumed.
+            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
+        """
+
+    @abstractmethod
+    def items(self) -> AsyncIterator[BatchItem[R]]:
+        """Every item with its outcome, as they finish; those that have finished before come first.
+
+        Raises:
+            RunFailedError: after the last one, if the batch failed, or was cancelled (`RunCancelledError`).
+            RunParkedError: nothing more comes before the run that it names is resumed.
+        """
+
+    def __repr__(self) -> str:
+        return f"<batch {self.id}>"
+
+
+class StoredBatch(Batch[R]):
+    """A batch in the store of an engine."""
+
+    def __init__(self, run: RunHandle[Any], reader: Reader, retry: Retry) -> None:
+        """`retry` starts a batch of the rows of another one that have not succeeded."""
+        super().__init__(run)
+        self._reader, self._retry = reader, retry
+
+    async def info(self) -> BatchInfo:
+        found = await self._reader.info_of(await self._reader.row(self.id))
+        return msgspec.structs.replace(found, why=await self.run.why())
+
+    async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
+        return await self._reader.failures(self.id, limit=given.whole("batch.failures", "limit", limit))
+
+    async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
+        return await self._retry(self.id, id)
+
+    async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
         counted: dict[str, int] = msgspec.structs.asdict(await self._end(timeout))
         return counted
 
@@ -311,30 +367,7 @@ class Batch(Generic[R]):
                         chunks.close(run.id)
             await pause()
 
-    async def results(self, timeout: given.Span | None = None) -> list[R | BaseException]:
-        """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
-
-        Raises:
-            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
-            RunParkedError: it cannot end before the run that it names is resumed.
-            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
-        """
-        await self._end(timeout)
-        plan = await self._reader.plan_of(await self._reader.row(self.id))
-        results: list[R | BaseException] = []
-        for number in range(1, len(plan.chunks) + 1):
-            page = await self._reader.read(plan, chunk_id(self.id, number), after=len(results) - 1)
-            results += [item.value for item in page]
-        return results
-
     async def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[BatchItem[R]]:
-        """Wait for the end: every item with its outcome in the order of the rows, a few hundred in memory at a time.
-
-        Raises:
-            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
-            RunParkedError: it cannot end before the run that it names is resumed.
-            ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
-        """
         await self._end(timeout)
         plan = await self._reader.plan_of(await self._reader.row(self.id))
         seen = -1
@@ -343,24 +376,10 @@ class Batch(Generic[R]):
                 yield item
                 seen = item.index
 
-    async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
-        """Items that have failed so far, in the order of the rows, each with its error as it is shown to people. It
-        does not wait, and needs no code of the batch."""
-        return await self._reader.failures(self.id, limit=given.whole("batch.failures", "limit", limit))
-
     async def items(self) -> AsyncIterator[BatchItem[R]]:
-        """Every item with its outcome, as they finish; those that have finished before come first.
-
-        Raises:
-            RunFailedError: after the last one, if the batch failed, or was cancelled (`RunCancelledError`).
-            RunParkedError: nothing more comes before the run that it names is resumed.
-        """
         async for item, _ in self._reader.as_they_finish(self.id, self._reader.read):
             yield item
         await self.run.result()
-
-    def __repr__(self) -> str:
-        return f"<batch {self.id}>"
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Sized
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
@@ -24,14 +24,15 @@ from outlive._model.queue import Place, queue_cell, queue_in
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._store.contract import Store
 from outlive._values.batch import BatchInfo
-from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, Reader
+from outlive.client.batch import CHUNK_ITEMS_MAX, Batch, Reader, StoredBatch
 from outlive.client.client import Client
 from outlive.client.definitions import checked_input
 from outlive.client.finding import Filters, Page, Statuses
-from outlive.client.handle import RunHandle
-from outlive.client.placing import Wanted
+from outlive.client.handle import StoredRun
+from outlive.client.placing import Wanted, wanted_place
+from outlive.client.start_options import PlaceOptions
 from outlive.client.starting import ANOTHER_ID
-from outlive.errors import ArgumentTypeError, ConfigurationError, RunExistsError
+from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError, RunExistsError
 from outlive.errors.run import RunNotRetriableError
 
 WHERE = "engine.start_batch"
@@ -96,6 +97,17 @@ class Batches:
         return await self._starter.retry(known_run_id("engine.batches.retry", batch_id, name="batch_id"), id)
 
 
+class BatchOptions(PlaceOptions, total=False):
+    """What the start of a batch takes. An item under way holds one slot of its queue."""
+
+    concurrency: int
+    id: str | None
+    tags: Mapping[str, str] | None
+    headers: Mapping[str, str] | None
+    tolerate: Tolerance | None
+    connection: Any
+
+
 class BatchStarter:
     """Starts batches."""
 
@@ -103,20 +115,41 @@ class BatchStarter:
         self._client = client
         self.reader = Reader(client)
 
+    async def begin(
+        self, work: Any, rows: Rows, *, version: int | None = None, **options: Unpack[BatchOptions]
+    ) -> Batch[Any]:
+        """Start a batch of a step or a workflow, or of a workflow by its name. See `AnyEngine.start_batch`."""
+        said: dict[str, Any] = dict(options)
+        said["wanted"] = wanted_place(said.pop("queue", None), said.pop("key", None), said.pop("priority", None))
+        if not isinstance(work, str):
+            if version is not None:
+                raise InvalidArgumentError(WHERE, "version", version, "leave it out: the workflow itself has one")
+            return await self.start(work, rows, **said)
+        if said.pop("connection", None) is not None:
+            wanted = "give the workflow itself: a batch that is started by name has a transaction of its own"
+            raise InvalidArgumentError(WHERE, "connection", "...", wanted)
+        if not isinstance(rows, Sequence):
+            rows = (
+                [row async for row in rows]
+                if isinstance(rows, AsyncIterable)
+                else list(given.many(WHERE, "rows", rows))
+            )
+        return await self.start_by_name(work, rows, version=version, **said)
+
     async def start(
         self,
         work: Callable[[Any], Coroutine[object, None, Any]],
         rows: Rows,
         *,
-        concurrency: int,
-        id: str | None,
-        tags: dict[str, str] | None,
-        headers: dict[str, str] | None,
-        tolerate: Tolerance | None,
-        connection: Any,
-        wanted: Wanted | None,
+        concurrency: int = 20,
+        id: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        tolerate: Tolerance | None = None,
+        connection: Any = None,
+        wanted: Wanted | None = None,
     ) -> Batch[Any]:
-        """Start a batch. See `Engine.start_batch`."""
+        """Start a batch. See `AnyEngine.start_batch`."""
         # All of it before the rows are read, which can be done once only.
         item = _item_of(work)
         lanes = given.whole(WHERE, "concurrency", concurrency)
@@ -149,8 +182,8 @@ class BatchStarter:
         version: int | None = None,
         concurrency: int = 20,
         id: str | None = None,
-        tags: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
+        tags: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         tolerate: Tolerance | None = None,
         wanted: Wanted | None = None,
     ) -> Batch[Any]:
@@ -220,7 +253,7 @@ class BatchStarter:
 
     def get(self, run_id: str) -> Batch[Any]:
         """A batch by its id."""
-        return Batch(RunHandle(self._client, run_id), self.reader, self.retry)
+        return StoredBatch(StoredRun(self._client, run_id), self.reader, self.retry)
 
     async def retry(self, batch_id: str, id: str | None) -> Batch[Any]:
         """A batch of the rows of another one that have not succeeded. See `Batch.retry_failed`."""

@@ -29,8 +29,14 @@ from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, TreeFilters, acted_on, side_by_side
 from outlive.client.client import Client
 from outlive.client.finding import Page, filter_of
-from outlive.client.handle import RunHandle
-from outlive.errors import EngineClosedError, InvalidArgumentError, OutliveError, RunNotFoundError, StoreError
+from outlive.client.handle import RunHandle, StoredRun
+from outlive.errors import (
+    EngineClosedError,
+    InvalidArgumentError,
+    OutliveError,
+    RunNotFoundError,
+    StoreError,
+)
 
 WHERE = "engine.bulk.start"
 RUNS_MAX = 1_000_000
@@ -73,15 +79,15 @@ class BulkProgress(msgspec.Struct, frozen=True, kw_only=True):
 class BulkOperation:
     """One verb for many runs, going on or ended."""
 
-    def __init__(self, operations: BulkOperations, run: RunHandle[Any]) -> None:
+    def __init__(self, run: RunHandle[Any], progress: Callable[[str], Awaitable[BulkProgress]]) -> None:
         self.id = run.id
         self.run = run
         """The run that does it: `why()`, `info()`, `history()`."""
-        self._operations = operations
+        self._progress = progress
 
     async def progress(self) -> BulkProgress:
         """How far it has come, and which runs have refused."""
-        return await self._operations.progress(self.id)
+        return await self._progress(self.id)
 
     async def result(self, timeout: given.Span | None = None) -> BulkProgress:
         """Wait for its end.
@@ -165,7 +171,7 @@ class BulkOperations:
 
     def get(self, operation_id: str) -> BulkOperation:
         """An operation by its id; whether there is such an operation shows when it is used."""
-        return BulkOperation(self, RunHandle(self._client, check_run_id(operation_id)))
+        return BulkOperation(StoredRun(self._client, check_run_id(operation_id)), self.progress)
 
     async def list(self, *, limit: int = 20, after: str | None = None) -> Page[BulkProgress]:
         """Operations, the newest first, each with how far it has come."""

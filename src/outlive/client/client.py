@@ -437,12 +437,12 @@ class Client:
 
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> builtins.list[RunOutcome] | None:
+    ) -> builtins.list[RunOutcome]:
         """Ask a run, or those that fit, to stop. See `Engine.cancel`."""
         reason = _reason("engine.cancel", reason)
         if run_id is not None and not filters:
             await self._cancel(run_id, reason=reason)
-            return None
+            return []
         verb, statuses = partial(self._cancel, reason=reason), (*OPEN, RunStatus.PARKED)
         return await self._each("engine.cancel", run_id, verb, statuses, filters, is_for_trees=False)
 
@@ -502,7 +502,7 @@ class Client:
         workflow: str | None = None,
         all: bool = False,
         **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome] | None:
+    ) -> builtins.list[RunOutcome]:
         """Let a run, a workflow, everything, or the runs that fit go on. See `Engine.resume`."""
         where, verb = "engine.resume", self._pauser.resume_run
         if filters and not all:
@@ -515,7 +515,7 @@ class Client:
             return []
         assert run_id is not None
         await verb(run_id)
-        return None
+        return []
 
     async def pause(
         self,
@@ -526,7 +526,7 @@ class Client:
         by: str = "",
         reason: str = "",
         **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome] | None:
+    ) -> builtins.list[RunOutcome]:
         """Let a run, a workflow, everything, or the runs that fit begin nothing more. See `Engine.pause`."""
         where = "engine.pause"
         reason = _reason(where, reason)
@@ -540,17 +540,17 @@ class Client:
             return []
         assert run_id is not None
         await verb(run_id)
-        return None
+        return []
 
     async def retry(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> builtins.list[RunOutcome] | None:
+    ) -> builtins.list[RunOutcome]:
         """Let a run that has ended, or those that fit, go on. See `Engine.retry`."""
         where = "engine.retry"
         verb = partial(self._retrier.retry, reason=_reason(where, reason))
         if run_id is not None and not filters:
             await verb(run_id)
-            return None
+            return []
         return await self._each(where, run_id, verb, ENDED_BADLY, filters)
 
     def _resumption(self, root: Run) -> Message:

@@ -127,7 +127,7 @@ async def graph_of_run(
 
 async def _graph_of_flow_run(client: Client, run: Run, read_journal: ReadJournal, beside: Beside) -> FlowGraph | None:
     try:
-        document, text = await Flows(client).document_of(run)
+        document, text = await Flows(client).document_of(run_of(run))
     except FlowDamagedError:  # It was started from a file, and is in no library.
         return None
     found = await beside(partial(graph_of_document, document, text))

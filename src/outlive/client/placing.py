@@ -54,11 +54,11 @@ _NOTHING = (None,) * 6
 
 
 def wanted_place(
-    queue: Queue | str | None,
-    key: str | None,
-    priority: int | None,
-    delay: given.Span | None,
-    start_at: datetime | None,
+    queue: Queue | str | None = None,
+    key: str | None = None,
+    priority: int | None = None,
+    delay: given.Span | None = None,
+    start_at: datetime | None = None,
     begin_within: given.Span | None = None,
 ) -> Wanted | None:
     """What a start says of its place; None if it says nothing."""

@@ -11,9 +11,8 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from contextvars import Context
-from datetime import datetime
 from functools import partial
-from typing import Any, Literal, Protocol, TypedDict, get_args
+from typing import Any, Protocol, get_args
 
 import msgspec
 
@@ -33,6 +32,7 @@ from outlive.client.acting import ACTING, check_starts, own_tags
 from outlive.client.birth import birth, created, rebirth, timeout_from
 from outlive.client.closing import closing_change, is_unbegun, renamed
 from outlive.client.placing import Placer, Wanted, beginning_at, put
+from outlive.client.start_options import OnConflict
 from outlive.client.timed_store import PLACE, unknown
 from outlive.errors import (
     ConfigurationError,
@@ -45,28 +45,11 @@ from outlive.errors import (
     WrongArgumentsError,
 )
 
-OnConflict = Literal["attach", "attach_open", "reject", "replace"]
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
 UNSAID = Wanted()
 STARTS_PER_TURN_MAX = 100
 """Starts that are prepared in one turn of the event loop; what runs already goes on between two turns."""
-
-
-class StartOptions(TypedDict, total=False):
-    """What the start of a flow, and a start through a server, take as `engine.start` does."""
-
-    id: str | None
-    on_conflict: OnConflict
-    timeout: given.Span | None
-    tags: Mapping[str, str] | None
-    headers: Mapping[str, str] | None
-    queue: Queue | str | None
-    key: str | None
-    priority: int | None
-    delay: given.Span | None
-    start_at: datetime | None
-    begin_within: given.Span | None
 
 
 class Ids(Protocol):

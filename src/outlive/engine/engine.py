@@ -13,27 +13,23 @@ import os
 import socket
 import threading
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Never, Self, TypeVar, TypeVarTuple, Unpack, cast, overload
+from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 from msgspec import UNSET
 
 from outlive._define.in_step import CURRENT_STEP
 from outlive._define.live_resources import LiveResources, check_given
-from outlive._define.map import Tolerance
 from outlive._define.middleware import around_workflow, hooks_of
 from outlive._define.registry import REGISTRY, Registry
 from outlive._define.resources import Resource
-from outlive._define.workflow import Startable, refuse_unknown
+from outlive._define.workflow import Startable
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
 from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Retry, given, known_run_id
-from outlive._model.burst import Debounce, Throttle, gathering
 from outlive._model.policy import check_retry
-from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
 from outlive._model.under_way import StepUnderWay
 from outlive._model.worker import WorkerOptions, worker_options
@@ -52,13 +48,13 @@ from outlive._values.count import Count
 from outlive._values.event import Event
 from outlive._values.outcome import RunOutcome
 from outlive._values.purge import Purge
-from outlive._values.run import Run, run_of
+from outlive._values.run import Run
 from outlive.client.access import STORE_WAIT_SECONDS, check_loop
 from outlive.client.approvals import Approvals
 from outlive.client.asks import AskOptions, Asks
 from outlive.client.audit_log import AuditLog
 from outlive.client.batch import Batch
-from outlive.client.batches import Batches, BatchStarter
+from outlive.client.batches import Batches, BatchOptions, BatchStarter
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.bulk_operations import BulkOperations
 from outlive.client.checkpoints import CheckpointStore
@@ -69,25 +65,24 @@ from outlive.client.events.verbs import Events
 from outlive.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
-from outlive.client.handle import RunHandle
+from outlive.client.handle import RunHandle, StoredRun
 from outlive.client.keys import Keys
-from outlive.client.placing import wanted_place
 from outlive.client.promises import Promises
 from outlive.client.queues import Queues, only_queue
 from outlive.client.quotas import QuotaGuard, Quotas
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import Schedules
-from outlive.client.starting import OnConflict
+from outlive.client.start_options import OwnStartOptions, StartOptions, start_arguments
 from outlive.client.tasks import Tasks
 from outlive.client.waiters import Waiters
 from outlive.client.workers import Workers
+from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.configured import Configured
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.services import declare_code, load_flows, start_services, watch_store
 from outlive.engine.serving import Served
-from outlive.engine.sync import SyncEngine
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import EngineForkedError, NotDurableError
@@ -98,7 +93,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class Engine(Served, Configured):
+class Engine(Served, Configured, AnyEngine):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -385,71 +380,29 @@ class Engine(Served, Configured):
 
     # -- Starting --------------------------------------------------------------------------------------------
 
+    @overload
+    async def start(
+        self, workflow: Startable[*Ts, R], *args: *Ts, **options: Unpack[OwnStartOptions]
+    ) -> RunHandle[R]: ...
+    @overload
     async def start(
         self,
-        workflow: Startable[*Ts, R],
-        *args: *Ts,
-        id: str | None = None,
-        on_conflict: OnConflict = "attach",
-        timeout: given.Span | None = None,
-        tags: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
-        connection: Any = None,
-        queue: Queue | str | None = None,
-        key: str | None = None,
-        priority: int | None = None,
-        delay: given.Span | None = None,
-        start_at: datetime | None = None,
-        begin_within: given.Span | None = None,
-        debounce: Debounce | None = None,
-        throttle: Throttle | None = None,
-        **unknown: Never,
-    ) -> RunHandle[R]:
-        """Start a run; it is durable when this returns.
-
-        Args:
-            workflow: a workflow; or the name of a flow of the library, which is short for `engine.flows.start`.
-            id: the same id again is the same run; made up unless given.
-            on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
-                does so if it has not ended, and else starts a new one, `reject` raises `RunExistsError`, `replace`
-                cancels it and starts a new one. A run whose id is taken like this stays as `<id>~old1`.
-            timeout: seconds that the run may take as a whole, from when a worker begins it.
-            tags: text for searching.
-            headers: text for the run and all that it starts, in `current_run().headers` and `current_step().headers`.
-            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
-                on it: the run is created in that transaction, and nothing of it runs before you commit.
-            queue: where it waits for its turn, that of the workflow unless given; "default" for no queue.
-            key: keys of a queue have their turns one after the other, and at most `per_key` runs each at once.
-            priority: the higher one goes first, among runs with the same key, in a queue with priorities.
-            delay: seconds from now at which it is to begin, and gets in line if it has a queue.
-            start_at: the instant instead.
-            begin_within: seconds from when it is due within which a worker must begin it. Else it fails with
-                `NotBegunError`, and no code of it runs.
-            debounce: starts of this workflow with the same key that come one soon after the other are one run, with the
-                arguments of the last.
-            throttle: starts with the same key within a while are the run that the first of them has started.
-        """
-        refuse_unknown(workflow, unknown)
+        workflow: str,
+        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        version: int | None = None,
+        **options: Unpack[StartOptions],
+    ) -> RunHandle[Any]: ...
+    async def start(  # type: ignore[misc]  # No *Ts is compared.
+        self, workflow: Any, *args: Any, version: int | None = None, **options: Unpack[OwnStartOptions]
+    ) -> RunHandle[Any]:
         client = self._verbs
-        if type(named := cast("object", workflow)) is str:
-            refused = {"connection": connection, "debounce": debounce, "throttle": throttle}
-            options = {"id": id, "on_conflict": on_conflict, "timeout": timeout, "tags": tags, "headers": headers}
-            place = {"queue": queue, "key": key, "priority": priority, "delay": delay, "start_at": start_at}
-            place["begin_within"] = begin_within
-            return await Flows(client).start_short(named, args, refused, **options, **place)
-        run_id = await client.start(
-            workflow,
-            args,
-            id=id,
-            on_conflict=on_conflict,
-            timeout=timeout,
-            tags=tags,
-            headers=headers,
-            connection=connection,
-            place=wanted_place(queue, key, priority, delay, start_at, begin_within),
-            gather=None if debounce is None and throttle is None else gathering("engine.start", debounce, throttle),
-        )
-        return RunHandle(client, run_id)
+        said: dict[str, Any] = {**options}
+        if type(workflow) is str:
+            return await self.start_by_name(workflow, *args, version=version, **said)
+        if version is not None:
+            said["version"] = version
+        return StoredRun(client, await client.start(workflow, args, **start_arguments(workflow, said)))
 
     async def start_by_name(
         self,
@@ -457,123 +410,46 @@ class Engine(Served, Configured):
         arguments: Mapping[str, Any] | Sequence[Any] | None = None,
         *,
         version: int | None = None,
-        id: str | None = None,
-        on_conflict: OnConflict = "attach",
-        timeout: given.Span | None = None,
-        tags: dict[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        queue: Queue | str | None = None,
-        key: str | None = None,
-        priority: int | None = None,
-        delay: given.Span | None = None,
-        start_at: datetime | None = None,
-        begin_within: given.Span | None = None,
+        **options: Unpack[StartOptions],
     ) -> RunHandle[Any]:
-        """Start a run of a workflow whose code this program does not have; it is durable when this returns.
-
-        The arguments are checked against the schema that workers have described. No worker has to be up.
-
-        Args:
-            arguments: plain JSON values by name, `{"id": 7}`, or in a list.
-            version: the newest one unless given.
-            id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as for
-                `start`.
-
-        Raises:
-            UnknownWorkflowError: no worker has described it; names that are near are in the message.
-            InvalidArgumentError: the arguments do not fit.
-        """
-        client = self._verbs
-        run_id = await client.start_by_name(
-            workflow,
-            arguments,
-            version=version,
-            id=id,
-            on_conflict=on_conflict,
-            timeout=timeout,
-            tags=tags,
-            headers=headers,
-            place=wanted_place(queue, key, priority, delay, start_at, begin_within),
-        )
-        return RunHandle(client, run_id)
+        client, said = self._verbs, start_arguments(workflow, {**options}, by_name=True)
+        return StoredRun(client, await client.start_by_name(workflow, arguments, version=version, **said))
 
     def get(self, run_id: str) -> RunHandle[Any]:
-        """A handle of a run; whether there is such a run shows when it is used."""
-        return RunHandle(self._verbs, known_run_id("engine.get", run_id))
+        return StoredRun(self._verbs, known_run_id("engine.get", run_id))
 
+    @overload
     async def start_batch(
         self,
         work: Callable[[T], Coroutine[object, None, R]],
         rows: Iterable[T] | AsyncIterable[T],
+        **options: Unpack[BatchOptions],
+    ) -> Batch[R]: ...
+    @overload
+    async def start_batch(
+        self,
+        work: str,
+        rows: Iterable[Any] | AsyncIterable[Any],
         *,
-        concurrency: int = 20,
-        id: str | None = None,
-        tags: dict[str, str] | None = None,
-        headers: dict[str, str] | None = None,
-        tolerate: Tolerance | None = None,
-        connection: Any = None,
-        queue: Queue | str | None = None,
-        key: str | None = None,
-        priority: int | None = None,
-    ) -> Batch[R]:
-        """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
-
-        Args:
-            work: takes one argument, the row.
-            rows: any iterable, sync or async; read once, a few hundred at a time.
-            concurrency: how many items are under way at once, in all workers together.
-            id: the same id again is the same batch, and its rows are not read again; made up unless given.
-            headers: as of `start`; all items have them.
-            tolerate: how many items may fail before the batch does; all of them unless given.
-            connection: as of `start`: the batch exists if and only if you commit.
-            queue: where items wait for their turn; that of the workflow unless given, and `"default"` for none. An item
-                under way holds one slot.
-            key, priority: as of `start`; the same for all items.
-
-        Raises:
-            RunExistsError: the id is that of something else. InvalidArgumentError: this place cannot be had.
-        """
-        return await BatchStarter(self._verbs).start(
-            work,
-            rows,
-            concurrency=concurrency,
-            id=id,
-            tags=tags,
-            headers=headers,
-            tolerate=tolerate,
-            connection=connection,
-            wanted=wanted_place(queue, key, priority, None, None),
-        )
+        version: int | None = None,
+        **options: Unpack[BatchOptions],
+    ) -> Batch[Any]: ...
+    async def start_batch(
+        self, work: Any, rows: Any, *, version: int | None = None, **options: Unpack[BatchOptions]
+    ) -> Batch[Any]:
+        return await BatchStarter(self._verbs).begin(work, rows, version=version, **options)
 
     # -- Finding ---------------------------------------------------------------------------------------------
 
     async def list(
         self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
     ) -> Page[Run]:
-        """A page of the runs that fit, newest first; it is a list.
-
-        Args:
-            order: `created_at` for oldest first.
-            limit: how many runs a page holds, up to 1,000.
-            after: `page.next` or `page.previous` of another page with the same filters and order.
-            status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
-                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
-                an ask or an approval, or the id of another run; "@timer" finds what a timer will wake.
-        """
-        page = await self._verbs.list(order=order, limit=limit, after=after, **filters)
-        return Page([run_of(row, with_traceback=False) for row in page], next=page.next, previous=page.previous)
+        return await self.view.runs(order=order, limit=limit, after=after, **filters)
 
     async def info(self, run_id: str) -> Run:
-        """A run as it is now. See `types.Run`.
-
-        Raises:
-            RunNotFoundError: no run has this id.
-        """
         return await self.get(run_id).info()
 
     async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
-        """How many runs fit, with the filters of `list`. Counting ends at `limit`: then `count.at_least` is true, and
-        `str(count)` ends with a plus: `10,000+`."""
         return await self._verbs.count(limit=limit, **filters)
 
     # -- What users send to runs -----------------------------------------------------------------------------
@@ -586,22 +462,9 @@ class Engine(Served, Configured):
         *,
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> None:
-        """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
-
-        Args:
-            key: the same key again, for this run and name, is the same signal.
-            start: `(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)`
-                if its code is not here, as for `start_by_name`.
-            headers: of the run that it starts, as of `start`.
-            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
-                on it: the signal is sent if and only if you commit.
-
-        Raises:
-            RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
-        """
         await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers, connection=connection)
 
     @overload
@@ -613,51 +476,15 @@ class Engine(Served, Configured):
     async def ask(
         self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
     ) -> Any:
-        """Ask a run something (`outlive.asks`), and wait for its answer, which it gives exactly once.
-
-        Args:
-            options: `key`, `start`, `headers`, `timeout`; see `AskOptions`.
-            reply: the type of the answer; without, it comes as plain values.
-
-        Raises:
-            AskFailedError, AskRefusedError, AskTimeoutError, RunNotFoundError, RunParkedError, InboxFullError.
-        """
         return await self._verbs.ask(run_id, name, body, reply=reply, **options)
 
     # -- What operators do to runs ---------------------------------------------------------------------------
 
-    @overload
-    async def cancel(self, run_id: str, *, reason: str = "") -> None: ...
-    @overload
-    async def cancel(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> builtins.list[RunOutcome] | None:
-        """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
-
-        Its `finally` blocks run. A workflow that catches the `CancelledError` and returns has succeeded. A run that no
-        worker has taken up yet ends at once, and its code never runs. Asking twice is asking once.
-
-        Args:
-            filters: instead of an id, which runs: see `retry`; those that have not ended unless `status` says so.
-
-        Raises:
-            RunNotFoundError, RunFinishedError.
-        """
+    ) -> builtins.list[RunOutcome]:
         return await self._verbs.cancel(run_id, reason=reason, **filters)
 
-    @overload
-    async def pause(self, run_id: str, *, by: str = "", reason: str = "") -> None: ...
-    @overload
-    async def pause(
-        self,
-        *,
-        workflow: str | None = None,
-        all: bool = False,
-        by: str = "",
-        reason: str = "",
-        **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome]: ...
     async def pause(
         self,
         run_id: str | None = None,
@@ -667,34 +494,12 @@ class Engine(Served, Configured):
         by: str = "",
         reason: str = "",
         **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome] | None:
-        """Let a run with its tree, all runs of a workflow, or everything begin nothing more; durable when this returns.
-
-        Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and those
-        who wait for the result wait on. A run of a paused workflow may be started, and waits. Workers of
-        other processes are rung for the pause of a workflow, and know of it within their `poll_seconds` at the latest.
-
-        Args:
-            workflow: its name; runs of it inside the trees of others are not paused.
-            all: everything in this store.
-            by, reason: for `why`.
-            filters: pause those runs, of a workflow or of any, that fit now, one by one: see `retry`. Only `queue` is
-                that queue itself: see `queues.pause`.
-
-        Raises:
-            RunNotFoundError, RunFinishedError. RunParkedError: it is parked for another reason.
-        """
+    ) -> builtins.list[RunOutcome]:
         if (queue := only_queue(run_id, workflow, filters)) is not None and not all:
             await self.queues.pause(queue, by=by, reason=reason)
             return []
         return await self._verbs.pause(run_id, workflow=workflow, all=all, by=by, reason=reason, **filters)
 
-    @overload
-    async def resume(self, run_id: str) -> None: ...
-    @overload
-    async def resume(
-        self, *, workflow: str | None = None, all: bool = False, **filters: Unpack[BulkFilters]
-    ) -> builtins.list[RunOutcome]: ...
     async def resume(
         self,
         run_id: str | None = None,
@@ -702,46 +507,15 @@ class Engine(Served, Configured):
         workflow: str | None = None,
         all: bool = False,
         **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome] | None:
-        """Let a parked run go on, for example with new code; or what was paused.
-
-        Args:
-            workflow, all: as they were paused. A run that was paused by itself stays paused.
-            filters: resume the parked runs that fit, one by one: see `retry`. Only `queue` is that queue itself.
-
-        Raises:
-            RunNotFoundError, RunNotParkedError.
-        """
+    ) -> builtins.list[RunOutcome]:
         if (queue := only_queue(run_id, workflow, filters)) is not None and not all:
             await self.queues.resume(queue)
             return []
         return await self._verbs.resume(run_id, workflow=workflow, all=all, **filters)
 
-    @overload
-    async def retry(self, run_id: str, *, reason: str = "") -> None: ...
-    @overload
-    async def retry(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
     async def retry(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> builtins.list[RunOutcome] | None:
-        """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.
-
-        The same run goes on: its id, its completed steps and its history stay. The step that failed is called again
-        with all its attempts; a deadline begins again, and timers are as far away as they were. A replay of the code
-        finds what failed; without the code here, a live worker that has it does this, and the caller waits for it. A
-        run of a tree is retried with its whole tree.
-
-        Args:
-            reason: for the history.
-            filters: instead of an id, which runs, as `list` takes them: the oldest first, at most `limit` (100) of
-                them; with `dry_run=True` nothing is done. The answer has one outcome for each: its `id`, the `status`
-                that it had, whether it is `done`, and else the `error`; one that refuses does not stop the others.
-
-        Raises:
-            RunNotFoundError. RunNotRetriableError: it has not ended or has succeeded, its saga was rolled back, no step
-            failed and the code would raise the same again, or neither this process nor a live worker has the code;
-            nothing was changed.
-        """
+    ) -> builtins.list[RunOutcome]:
         return await self._verbs.retry(run_id, reason=reason, **filters)
 
     async def fork(
@@ -755,61 +529,22 @@ class Engine(Served, Configured):
         id: str | None = None,
         reason: str = "",
     ) -> RunHandle[Any]:
-        """Start a new run with the history of another one up to some point, edited; durable when this returns.
-
-        The other run stays as it is, whether it is open or has ended. Completed steps of the copied history are not
-        called again. What an edit changes is done again: from the first one on, a step counts as completed only if the
-        code still asks for it with the same arguments. Without the code here, a live worker that has it does this, and
-        the caller waits for it; `set` and `input` are plain values then.
-
-        Args:
-            at: the call that is not copied, nor anything behind it: the name of a step, its call as `history` has it
-                ("charge#2"), or the number of an event; without, all but the end of the run is copied.
-            set: results of steps, by name or call, of the types that the steps return.
-            input: other arguments of the workflow: a tuple, or a mapping by name.
-            version: another version of the workflow.
-            id: of the new run; made up unless given.
-            reason: for the history.
-
-        Raises:
-            RunNotFoundError, RunExistsError. RunNotForkableError: there is no such call, the code contradicts the
-            history, or neither this process nor a live worker has it; nothing was written.
-        """
         client = self._verbs
         new_id = await client.fork(run_id, at=at, set=set, input=input, version=version, id=id, reason=reason)
-        return RunHandle(client, new_id)
+        return StoredRun(client, new_id)
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
-        """Let a parked run go on without calling a step that is in flight; the request is durable when this returns.
-
-        If there is no such step, or `result` does not fit it, the run is parked again and the reason says so. An undo
-        that is skipped counts as done.
-
-        Args:
-            call: which step, as `history` calls it; may be left out if only one is in flight.
-            result: what the step is to have returned; without, the workflow gets `StepSkippedError`.
-
-        Raises:
-            RunNotFoundError, RunNotParkedError, RunFinishedError, UnserialisableError, InboxFullError.
-        """
         await self._verbs.skip_step(run_id, call, result=result)
 
     # -- Looking at runs, and taking them to another store ---------------------------------------------------
 
     async def history(self, run_id: str) -> builtins.list[Event]:
-        """The journal of the tree that a run belongs to, verified, oldest first. See `types.Event`.
-
-        Payloads are plain JSON, without the fields in `redact`, which are also blacked out in failures and reasons.
-        """
         return await self._verbs.history(run_id)
 
     async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
-        """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
         return await self._verbs.steps(run_id, arguments=arguments)
 
     async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
-        """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
-        live worker has their definition. `before`, the id of the last run of a page, gives the next one."""
         return await self._verbs.recovery(limit=limit, before=before)
 
     async def export(self, run_id: str) -> str:
@@ -835,9 +570,7 @@ class Engine(Served, Configured):
         """
         client = self._verbs
         scratch = store_for("memory:", clock=self._clock.now, is_test_clock=True)
-        return RunHandle(client, await client.import_run(text, id=id, scratch=scratch))
-
-    # -- The engine itself -----------------------------------------------------------------------------------
+        return StoredRun(client, await client.import_run(text, id=id, scratch=scratch))
 
     async def purge(
         self,
@@ -846,25 +579,11 @@ class Engine(Served, Configured):
         archive: str | os.PathLike[str] | None = None,
         **filters: Unpack[WorkflowFilters],
     ) -> Purge:
-        """Delete runs that have ended, with their children, their history and everything else of them; for good.
-
-        A run that an open run needs stays: the one that started it detached, one that it started so, one that waits for
-        it. The ids of deleted runs are free: a start with one of them starts a new run.
-
-        Args:
-            older_than: only runs that ended so long ago; an hour unless given. A shorter time is for runs of which you
-                know that no caller starts them once more, waits for them, or sends a message to them twice.
-            archive: a folder, or an fsspec URL, to write them to before; see `read_archive`.
-            filters: which runs, as `list` takes them: the oldest first, at most `limit` (1,000) of them; with
-                `dry_run=True` nothing is done. At least one.
-
-        Raises:
-            ArchiveError: the archive cannot be written; what was to be in it was not deleted.
-        """
         return await self._verbs.purge(older_than=older_than, archive=archive, **filters)
 
+    # -- The engine itself -----------------------------------------------------------------------------------
+
     async def health(self) -> Health:
-        """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""
         store = await health_of(self._verbs.access.store)
         worker = None if self._sessions is None else self._sessions.health
         return Health(store=store, worker=worker, resources=await self._resources.health())

@@ -18,28 +18,16 @@ import asyncio
 import concurrent.futures
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
-from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
 
-from outlive._define.workflow import Startable
 from outlive._interrupts import run_to_end
 from outlive._model import given
-from outlive._model.burst import Debounce, Throttle
-from outlive._model.queue import Queue
 from outlive._replay.ask import current_execution
-from outlive.client.approvals import Approvals
-from outlive.client.asks import Asks
-from outlive.client.client import Client
-from outlive.client.finding import Finder
 from outlive.client.following import JournalEntry
 from outlive.client.handle import RunHandle
-from outlive.client.promises import Promises
-from outlive.client.purging import Purging
-from outlive.client.starting import OnConflict
-from outlive.engine.health import Health
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import NotDurableError, SyncOnLoopError
 
@@ -143,7 +131,7 @@ class Blocking:
         def call(*args: Any, **kwargs: Any) -> Any:
             return self._bridge.call(found, *args, **kwargs)
 
-        call.__name__, call.__doc__ = name, found.__doc__
+        call.__name__, call.__doc__ = name, inspect.getdoc(found)
         return call
 
     def __dir__(self) -> list[str]:
@@ -209,23 +197,6 @@ class SyncRunHandle(Blocking, Generic[R]):
         skip_step = Verb(RunHandle.skip_step)
 
 
-class SyncApprovals(Blocking):
-    """`engine.approvals.list` for sync code."""
-
-    if TYPE_CHECKING:
-        list = Verb(Approvals.list)
-        approve = Verb(Approvals.approve)
-        reject = Verb(Approvals.reject)
-
-
-class SyncPromises(Blocking):
-    """`engine.promises` for sync code."""
-
-    if TYPE_CHECKING:
-        resolve = Verb(Promises.resolve)
-        fail = Verb(Promises.fail)
-
-
 class BlockingEngine(Blocking):
     """What an engine and a connection have in common for sync code.
 
@@ -250,93 +221,6 @@ class BlockingEngine(Blocking):
         host, self._host = self._host, None
         if host is not None:
             host.stop()
-
-
-class SyncEngine(BlockingEngine):
-    """An engine for sync code: the same verbs without `await`, from any thread but that of the engine's loop."""
-
-    if TYPE_CHECKING:
-
-        def start(
-            self,
-            workflow: Startable[*Ts, R],
-            *args: *Ts,
-            id: str | None = None,
-            on_conflict: OnConflict = "attach",
-            timeout: given.Span | None = None,
-            tags: dict[str, str] | None = None,
-            headers: dict[str, str] | None = None,
-            connection: Any = None,
-            queue: Queue | str | None = None,
-            key: str | None = None,
-            priority: int | None = None,
-            delay: given.Span | None = None,
-            start_at: datetime | None = None,
-            begin_within: given.Span | None = None,
-            debounce: Debounce | None = None,
-            throttle: Throttle | None = None,
-        ) -> SyncRunHandle[R]:
-            """See `Engine`."""
-
-        def get(self, run_id: str) -> SyncRunHandle[Any]:
-            """See `Engine`."""
-
-        def fork(
-            self,
-            run_id: str,
-            *,
-            at: str | int | None = None,
-            set: Mapping[str, Any] | None = None,
-            input: tuple[Any, ...] | Mapping[str, Any] | None = None,
-            version: int | None = None,
-            id: str | None = None,
-            reason: str = "",
-        ) -> SyncRunHandle[Any]:
-            """See `Engine`."""
-
-        def import_run(self, text: str, *, id: str | None = None) -> SyncRunHandle[Any]:
-            """See `Engine`."""
-
-        approvals: SyncApprovals
-        promises: SyncPromises
-
-        def health(self) -> Health:
-            """See `Engine`."""
-
-        signal = Verb(Client.signal)
-        ask = Verb(Asks._ask)
-        cancel = Verb(Client.cancel)
-        pause = Verb(Client.pause)
-        resume = Verb(Client.resume)
-        retry = Verb(Client.retry)
-        skip_step = Verb(Client.skip_step)
-        steps = Verb(Client.steps)
-        history = Verb(Client.history)
-        export = Verb(Client.export)
-        purge = Verb(Purging.purge)
-        recovery = Verb(Client.recovery)
-        list = Verb(Finder.list)
-        count = Verb(Finder.count)
-
-        def start_by_name(
-            self,
-            workflow: str,
-            arguments: Mapping[str, Any] | Sequence[Any] | None = None,
-            *,
-            version: int | None = None,
-            id: str | None = None,
-            on_conflict: OnConflict = "attach",
-            timeout: given.Span | None = None,
-            tags: dict[str, str] | None = None,
-            headers: Mapping[str, str] | None = None,
-            queue: Queue | str | None = None,
-            key: str | None = None,
-            priority: int | None = None,
-            delay: given.Span | None = None,
-            start_at: datetime | None = None,
-            begin_within: given.Span | None = None,
-        ) -> SyncRunHandle[Any]:
-            """See `Engine`."""
 
 
 class Host:

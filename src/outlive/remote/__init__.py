@@ -13,7 +13,8 @@ import os
 
 from outlive._model import given
 from outlive.remote.batch import RemoteBatch
-from outlive.remote.connection import Remote
+from outlive.remote.connection import Connection
+from outlive.remote.engine import Remote
 from outlive.remote.run import RemoteRun
 from outlive.remote.transport import Transport
 
@@ -28,4 +29,4 @@ def connect(url: str, *, key: str | None = None, timeout: given.Span = 30.0) -> 
         key: the API key; that in the environment variable OUTLIVE_KEY unless given.
         timeout: seconds that a request may take, with all tries. Waiting for a result takes as long as it is asked for.
     """
-    return Remote(Transport(url, key=key or os.environ.get("OUTLIVE_KEY") or None, timeout=timeout))
+    return Remote(Connection(Transport(url, key=key or os.environ.get("OUTLIVE_KEY") or None, timeout=timeout)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,53 +12,40 @@ from outlive._model import given
 from outlive._replay.command import WorkflowSpec
 from outlive._values.batch import BatchInfo, BatchItem, ItemFailure
 from outlive._values.failure import Failure, stored_failure
-from outlive._values.run import Status
-from outlive.client.batch import item_error
+from outlive.client.batch import Batch, item_error
 from outlive.client.finding import Page, Statuses
+from outlive.client.handle import RunHandle
 from outlive.errors import RunParkedError
 from outlive.http.operations.batches import ItemView
-from outlive.remote.contract import Connection
+from outlive.remote.connection import Connection
+from outlive.remote.run import NewRun
 from outlive.remote.values import only_given, query_of
 
+R = TypeVar("R")
 PAGE = 1_000
 
 
-class RemoteBatch:
-    """A batch and its items."""
+class RemoteBatch(Batch[R]):
+    """A batch that a server has. Without the code of its workflow here, results are plain JSON."""
 
-    def __init__(self, remote: Connection, batch_id: str, spec: WorkflowSpec | None = None) -> None:
-        """`spec` is of the workflow that is run for each row: results are of its type; without, they are plain JSON."""
-        self._remote, self._spec = remote, spec
+    def __init__(
+        self, run: RunHandle[Any], connection: Connection, new_run: NewRun, spec: WorkflowSpec | None = None
+    ) -> None:
+        super().__init__(run)
+        self._connection, self._new_run, self._spec = connection, new_run, spec
         self._work: BatchInfo | None = None
-        self.id = batch_id
 
     async def info(self) -> BatchInfo:
-        """How many items there are, how many have ended and how, and what it waits for."""
-        found: BatchInfo = await self._remote.operate("batches.get", batch_id=self.id)
+        found: BatchInfo = await self._connection.operate("batches.get", batch_id=self.id)
         return found
 
-    async def status(self) -> Status:
-        """Where the batch is in its life."""
-        return (await self.info()).status
-
-    async def cancel(self, *, reason: str = "") -> None:
-        """Ask the batch to stop. Items that have ended keep their outcome."""
-        await self._remote.operate("runs.cancel", body={"reason": reason}, run_id=self.id)
-
     async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
-        """Wait for the end: how many items there were (`total`), and how many `succeeded` and `failed`."""
-        counted: dict[str, int] = await self._remote.result(self.id, timeout)
+        counted: dict[str, int] = await self.run.result(timeout)
         return counted
 
-    async def items(self) -> AsyncIterator[BatchItem[Any]]:
-        """What became of each row, as they finish; those that have finished before come first.
-
-        Raises:
-            RunFailedError: after the last one, if the batch failed, or was cancelled (`RunCancelledError`).
-            RunParkedError: nothing more comes before the run that it names is resumed.
-        """
+    async def items(self) -> AsyncIterator[BatchItem[R]]:
         seen_to, seen = -1, set[int]()
-        async for message in self._remote.follow("batches.follow", {}, batch_id=self.id):
+        async for message in self._connection.follow("batches.follow", {}, batch_id=self.id):
             if message.name == "item":
                 item = msgspec.convert(message.data, ItemView)
                 if item.index <= seen_to or item.index in seen:
@@ -70,29 +57,14 @@ class RemoteBatch:
                 yield await self._item(item)
             elif message.data["parked"] is not None:
                 raise RunParkedError(message.data["parked"], message.data["reason"])
-        await self._remote.result(self.id)
+        await self.run.result()
 
-    async def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[BatchItem[Any]]:
-        """Wait for the end: what became of each row, in the order of the rows.
-
-        Raises:
-            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
-            RunParkedError: it is parked. ResultTimeoutError: it has not ended within `timeout` seconds; it goes on.
-        """
-        await self._remote.result(self.id, timeout)
+    async def outcomes(self, timeout: given.Span | None = None) -> AsyncIterator[BatchItem[R]]:
+        await self.run.result(timeout)
         async for item in self._ended():
             yield await self._item(item)
 
-    async def results(self, timeout: given.Span | None = None) -> list[Any]:
-        """Wait for the end: the results in the order of the rows; for an item that failed, its exception.
-
-        Raises:
-            RunFailedError: more items failed than were tolerated, or the batch was cancelled (`RunCancelledError`).
-        """
-        return [item.value async for item in self.outcomes(timeout)]
-
     async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
-        """Items that have failed so far, in the order of the rows, each with its error as it is shown to people."""
         given.whole("batch.failures", "limit", limit)
         found: list[ItemFailure] = []
         async for item in self._ended(status="failed"):
@@ -106,14 +78,14 @@ class RemoteBatch:
         """The items that have ended, in the order of the rows."""
         after: int | None = -1
         while after is not None:
-            page = await self._remote.operate(
+            page = await self._connection.operate(
                 "batches.items", query={"after": after, "limit": PAGE, **query}, batch_id=self.id
             )
             for item in page.items:
                 yield item
             after = page.next
 
-    async def _item(self, item: ItemView) -> BatchItem[Any]:
+    async def _item(self, item: ItemView) -> BatchItem[R]:
         if item.error is not None:
             return BatchItem(item.index, await self._error_of(item.index, item.error))
         if self._spec is None:
@@ -133,20 +105,16 @@ class RemoteBatch:
             is_step=self._work.kind == "step",
         )
 
-    async def retry_failed(self, *, id: str | None = None) -> RemoteBatch:
-        """A new batch of the rows that have not succeeded in this one."""
-        found = await self._remote.operate("batches.retry", body={"id": id}, batch_id=self.id)
-        return RemoteBatch(self._remote, found.id, self._spec)
-
-    def __repr__(self) -> str:
-        return f"<RemoteBatch {self.id}>"
+    async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
+        found = await self._connection.operate("batches.retry", body={"id": id}, batch_id=self.id)
+        return RemoteBatch(self._new_run(found.id), self._connection, self._new_run, self._spec)
 
 
 class RemoteBatches:
     """`engine.batches`."""
 
-    def __init__(self, remote: Connection) -> None:
-        self._remote = remote
+    def __init__(self, connection: Connection, new_run: NewRun) -> None:
+        self._connection, self._new_run = connection, new_run
 
     async def list(
         self,
@@ -161,13 +129,14 @@ class RemoteBatches:
         """See `Batches.list`."""
         filters = {"status": status, "tags": tags, "since": since, "until": until}
         query = query_of(only_given({**filters, "limit": limit, "after": after}))
-        found = await self._remote.operate("batches.list", query=query)
+        found = await self._connection.operate("batches.list", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
-    def get(self, batch_id: str) -> RemoteBatch:
-        """See `Batches.get`."""
-        return RemoteBatch(self._remote, batch_id)
+    def get(self, batch_id: str) -> Batch[Any]:
+        """See `Batches`."""
+        return RemoteBatch(self._new_run(batch_id), self._connection, self._new_run)
 
-    async def retry(self, batch_id: str, *, id: str | None = None) -> RemoteBatch:
-        """See `Batches.retry`."""
-        return await self.get(batch_id).retry_failed(id=id)
+    async def retry(self, batch_id: str, *, id: str | None = None) -> Batch[Any]:
+        """See `Batches`."""
+        found = await self._connection.operate("batches.retry", body={"id": id}, batch_id=batch_id)
+        return self.get(found.id)

@@ -1,45 +1,43 @@
-"""An engine behind an HTTP API, and its runs: the same verbs, which return when what they did is durable there."""
+"""An engine behind an HTTP API: the verbs of `AnyEngine`, which return when what they did is durable there."""
 
 from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from functools import partial
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
 
-import msgspec
 from msgspec import UNSET
 
-from outlive._define.map import Tolerance
 from outlive._define.workflow import Startable, Workflow, bound
-from outlive._journal.plain import encode_plain, plain_json
-from outlive._model import given
-from outlive._model.queue import Queue
+from outlive._journal.plain import plain_json
+from outlive._model import given, known_run_id
 from outlive._model.retention import KEEP_SECONDS_MIN
 from outlive._model.under_way import StepUnderWay
-from outlive._runtime.clock import SystemClock
+from outlive._replay.command import WorkflowSpec
 from outlive._values.count import Count
 from outlive._values.event import Event
 from outlive._values.outcome import RunOutcome
 from outlive._values.purge import Purge
 from outlive._values.run import Run
 from outlive.client.asks import AskOptions
+from outlive.client.batch import Batch
+from outlive.client.batches import BatchOptions
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.finding import COUNT_MAX, Filters, Order, Page
+from outlive.client.handle import RunHandle
 from outlive.client.message_start import NamedStart
 from outlive.client.recovery import Incomplete
-from outlive.client.starting import StartOptions
+from outlive.client.start_options import OwnStartOptions, StartOptions
+from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.health import Health
-from outlive.errors import ArgumentTypeError, InvalidArgumentError, ResultTimeoutError, RunParkedError
-from outlive.http.wire.runs import (
-    NotEnded,
-    ResultView,
-)
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.remote.batch import RemoteBatch, RemoteBatches
+from outlive.remote.connection import Connection
 from outlive.remote.flows import RemoteFlows
-from outlive.remote.following import Message, follow
+from outlive.remote.following import Message
 from outlive.remote.operating import (
     RemoteAudit,
     RemoteBulk,
@@ -50,63 +48,51 @@ from outlive.remote.operating import (
     RemoteWorkers,
     RemoteWorkflows,
 )
-from outlive.remote.refusal import raise_refusal
-from outlive.remote.requests import Requests
-from outlive.remote.run import RemoteRun
-from outlive.remote.talking import RemoteApprovals, RemoteAsks, RemoteDeadLetters, RemotePromises
+from outlive.remote.run import WAIT_SECONDS, RemoteRun
+from outlive.remote.talking import RemoteApprovals, RemoteAsks, RemoteDeadLetters, RemotePromises, answered
 from outlive.remote.tasks import RemoteTasks
-from outlive.remote.transport import Transport
 from outlive.remote.values import (
-    answer_of,
+    batch_fields,
     named_start,
     only_given,
-    operation_of,
     plain_filters,
     query_of,
-    queue_of,
-    result_of,
+    refuse_of_store,
     seconds_of,
     start_fields,
     start_of,
-    target_of,
 )
 
 R = TypeVar("R")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-WAIT_SECONDS = 20.0
-"""How long the server is asked to wait for an end before it is asked again."""
 
+class Remote(AnyEngine):
+    """Talks to one server. An async context manager; `sync` is the same for code without an event loop."""
 
-class RemoteVerbs:
-    """Talks to one server. An async context manager."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self._clock = SystemClock()
-        self._requests = Requests(transport)
-        self.queues, self.schedules, self.events = RemoteQueues(self), RemoteSchedules(self), RemoteEvents(self)
-        self.audit, self.keys, self.flows = RemoteAudit(self), RemoteKeys(self), RemoteFlows(self)
-        self.tasks, self.bulk, self.batches = RemoteTasks(self), RemoteBulk(self), RemoteBatches(self)
-        self.approvals, self.promises, self.asks = RemoteApprovals(self), RemotePromises(self), RemoteAsks(self)
-        self.dead_letters, self.workflows = RemoteDeadLetters(self), RemoteWorkflows(self)
-        self.workers = RemoteWorkers(self)
-        self.url = transport.origin
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._sync = SyncEngine(self)
+        self.url = connection.url
 
     async def __aenter__(self) -> Self:
-        self._requests.open()
+        self._connection.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._requests.close()
+        self._connection.close()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that entered it; None while it is closed."""
-        return self._requests.loop
+        return self._connection.loop
+
+    @property
+    def sync(self) -> SyncEngine:
+        """The same verbs without `await`: `with outlive.connect(...).sync as engine:`."""
+        return self._sync
 
     async def operate(
         self,
@@ -126,32 +112,20 @@ class RemoteVerbs:
             patience: seconds that the server is asked to wait before it answers.
             path: the names in the path.
         """
-        operation = operation_of("engine.operate", operation_name)
-        if operation.media == "text/event-stream":
-            wanted = f"it sends messages one by one: use engine.follow({operation_name!r}, ...)"
-            raise InvalidArgumentError("engine.operate", "operation_name", operation_name, wanted)
-        sent = None if body is None else encode_plain(f"engine.operate({operation_name!r})", body)
-        target = target_of(operation, path)
-        send = partial(self._transport.send, operation.method, target, query=query, body=sent, key=self._clock.new_id())
-        answer = await self._requests.answer(
-            send, self._transport.timeout + patience, may_change=operation.method != "GET"
-        )
-        if answer.status >= 400:
-            raise_refusal(answer)
-        return answer_of(operation, answer)
+        return await self._connection.operate(operation_name, query=query, body=body, patience=patience, **path)
 
-    async def follow(
+    def follow(
         self, operation_name: str, query: Mapping[str, object] | None = None, /, **path: str
     ) -> AsyncIterator[Message]:
         """The messages of an operation that sends them one by one, until it is over."""
-        target = target_of(operation_of("engine.follow", operation_name), path)
-        async for message in follow(self._transport, target, query or {}, in_thread=self._requests.in_thread):
-            yield message
+        return self._connection.follow(operation_name, query, **path)
 
     # -- Starting --------------------------------------------------------------------------------------------
 
     @overload
-    async def start(self, workflow: Startable[*Ts, R], *args: *Ts, **options: Unpack[StartOptions]) -> RemoteRun[R]: ...
+    async def start(
+        self, workflow: Startable[*Ts, R], *args: *Ts, **options: Unpack[OwnStartOptions]
+    ) -> RunHandle[R]: ...
     @overload
     async def start(
         self,
@@ -160,25 +134,17 @@ class RemoteVerbs:
         *,
         version: int | None = None,
         **options: Unpack[StartOptions],
-    ) -> RemoteRun[Any]: ...
-    async def start(self, workflow: Any, *args: Any, **options: Any) -> RemoteRun[Any]:  # type: ignore[misc]  # No *Ts is compared.
-        """Start a run; it is durable when this returns.
-
-        Args:
-            workflow: its function with its arguments, if this program has it; else its name, and the arguments by name
-                or in a list.
-            version: of a workflow that is given by its name; the newest unless given.
-            options: id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as
-                `Engine.start`.
-        """
+    ) -> RunHandle[Any]: ...
+    async def start(  # type: ignore[misc]  # No *Ts is compared.
+        self, workflow: Any, *args: Any, version: int | None = None, **options: Unpack[OwnStartOptions]
+    ) -> RunHandle[Any]:
+        said: dict[str, Any] = {**options}
         if isinstance(workflow, str):
-            return await self.start_by_name(workflow, *args, **options)
+            return await self.start_by_name(workflow, *args, version=version, **said)
+        if version is not None:
+            said["version"] = version
         named = named_start("engine.start", workflow, args)
-        run = await self._start(named, options)
-        codec = bound(workflow, args).workflow.spec.signature.result
-        return RemoteRun(
-            self, run.id, lambda found: codec.decode(msgspec.json.encode(found), f"the result of run {run.id}")
-        )
+        return await self._start(named, said, bound(workflow, args).workflow.spec)
 
     async def start_by_name(
         self,
@@ -187,130 +153,80 @@ class RemoteVerbs:
         *,
         version: int | None = None,
         **options: Unpack[StartOptions],
-    ) -> RemoteRun[Any]:
-        """Start a run by the name of its workflow. See `Engine.start_by_name`."""
+    ) -> RunHandle[Any]:
         plain = None if arguments is None else plain_json("engine.start_by_name", arguments)
         if not isinstance(plain, dict | list | None):
             wanted = f'give the arguments of {workflow} by name, for example {{"id": 7}}, or in a list'
             raise ArgumentTypeError("engine.start_by_name", "arguments", arguments, wanted)
         return await self._start(NamedStart(workflow, plain, version), options)
 
-    async def _start(self, named: NamedStart, options: Mapping[str, Any]) -> RemoteRun[Any]:
+    async def _start(
+        self, named: NamedStart, options: Mapping[str, Any], spec: WorkflowSpec | None = None
+    ) -> RunHandle[Any]:
         body = only_given(named._asdict() | start_fields(named.workflow, options))
-        return RemoteRun(self, (await self.operate("runs.start", body=body)).id)
+        return self._run((await self._connection.operate("runs.start", body=body)).id, spec)
 
-    def get(self, run_id: str) -> RemoteRun[Any]:
-        """A handle of a run; whether there is such a run shows when it is used."""
-        return RemoteRun(self, run_id)
+    def _run(self, run_id: str, spec: WorkflowSpec | None = None) -> RunHandle[Any]:
+        return RemoteRun(self, self._connection, run_id, spec=spec)
 
+    def get(self, run_id: str) -> RunHandle[Any]:
+        return self._run(known_run_id("engine.get", run_id))
+
+    @overload
     async def start_batch(
         self,
-        work: str | Workflow[..., Any],
-        rows: Iterable[Any],
+        work: Callable[[T], Coroutine[object, None, R]],
+        rows: Iterable[T] | AsyncIterable[T],
+        **options: Unpack[BatchOptions],
+    ) -> Batch[R]: ...
+    @overload
+    async def start_batch(
+        self,
+        work: str,
+        rows: Iterable[Any] | AsyncIterable[Any],
         *,
         version: int | None = None,
-        concurrency: int = 20,
-        id: str | None = None,
-        tolerate: Tolerance | None = None,
-        tags: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        queue: Queue | str | None = None,
-        key: str | None = None,
-        priority: int | None = None,
-    ) -> RemoteBatch:
-        """Run a workflow for each row, so many at once. See `Engine.start_batch`; the rows go in one request."""
+        **options: Unpack[BatchOptions],
+    ) -> Batch[Any]: ...
+    async def start_batch(
+        self, work: Any, rows: Any, *, version: int | None = None, **options: Unpack[BatchOptions]
+    ) -> Batch[Any]:
         where = "engine.start_batch"
         spec = None
         if not isinstance(work, str):
             spec = given.instance(where, "work", work, Workflow, like="order, or its name").spec
+            if version is not None:
+                raise InvalidArgumentError(where, "version", version, "leave it out: the workflow itself has one")
+        found = (
+            [row async for row in rows] if isinstance(rows, AsyncIterable) else list(given.many(where, "rows", rows))
+        )
         body = {
             "workflow": work if spec is None else spec.name,
-            "rows": plain_json(where, list(given.many(where, "rows", rows))),
+            "rows": plain_json(where, found),
             "version": version if spec is None else spec.version,
-            "concurrency": concurrency,
-            "id": id,
-            "failures_max": None if tolerate is None else tolerate.failures,
-            "failures_ratio": None if tolerate is None else tolerate.ratio,
-            "tags": tags,
-            "headers": headers,
-            "queue": queue_of(queue),
-            "key": key,
-            "priority": priority,
+            **batch_fields(where, options),
         }
-        return RemoteBatch(self, (await self.operate("batches.start", body=only_given(body))).id, spec)
+        started = await self._connection.operate("batches.start", body=only_given(body))
+        return RemoteBatch(self._run(started.id), self._connection, self._run, spec)
 
-    # -- Looking ---------------------------------------------------------------------------------------------
+    # -- Finding ---------------------------------------------------------------------------------------------
 
     async def list(
         self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
     ) -> Page[Run]:
-        """A page of the runs that fit, newest first. The filters are those of `Engine.list`."""
         query = query_of(filters) | {"order": order, "limit": limit, "after": after}
-        found = await self.operate("runs.list", query=query)
+        found = await self._connection.operate("runs.list", query=query)
         return Page(found.items, next=found.next, previous=found.previous)
 
-    async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
-        """How many runs fit."""
-        found: Count = await self.operate("runs.count", query=query_of(filters) | {"limit": limit})
-        return found
-
     async def info(self, run_id: str) -> Run:
-        """A run as its row says it."""
-        found: Run = await self.operate("runs.get", run_id=run_id)
+        return await self.get(run_id).info()
+
+    async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
+        query = query_of(filters) | {"limit": limit}
+        found: Count = await self._connection.operate("runs.count", query=query)
         return found
 
-    async def why(self, run_id: str) -> str:
-        """What a run waits for, or how it ended, in one sentence."""
-        found: str = (await self.operate("runs.why", run_id=run_id)).why
-        return found
-
-    async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
-        """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
-        found: builtins.list[StepUnderWay] = (
-            await self.operate(
-                "runs.steps", query={"arguments": given.flag("run.steps", "arguments", arguments)}, run_id=run_id
-            )
-        ).items
-        return found
-
-    async def history(self, run_id: str) -> builtins.list[Event]:
-        """The journal of the tree that a run belongs to, without what is redacted."""
-        events: builtins.list[Event] = []
-        after: int | None = -1
-        while after is not None:
-            found = await self.operate("runs.history", query={"after": after}, run_id=run_id)
-            events += found.items
-            after = found.next
-        return events
-
-    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
-        """Runs that do not move and why, the newest first; `before` is the id of the last one of the page before."""
-        found = await self.operate("runs.list_stuck", query={"limit": limit, "before": before})
-        items: builtins.list[Incomplete] = found.items
-        return items
-
-    async def health(self) -> Health:
-        """How the engine of the server is."""
-        found = await self.operate("health.get")
-        return Health(found.store, found.worker, found.resources)
-
-    async def result(self, run_id: str, timeout: given.Span | None = None) -> Any:
-        """Wait for the result of a run, as plain JSON. See `RemoteRun.result`."""
-        loop, timeout = asyncio.get_running_loop(), seconds_of("run.result", "timeout", timeout)
-        deadline = None if timeout is None else loop.time() + timeout
-        while True:
-            wait = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, max(0.0, deadline - loop.time()))
-            found = await self.operate("runs.result", query={"wait": wait}, run_id=run_id, patience=wait)
-            if isinstance(found, ResultView):
-                return result_of(found)
-            assert isinstance(found, NotEnded)
-            if found.status == "parked" and (await self.info(run_id)).is_stopped:
-                raise RunParkedError(run_id, found.why)
-            if deadline is not None and loop.time() >= deadline:
-                assert timeout is not None
-                raise ResultTimeoutError(run_id, timeout, found.why)
-
-    # -- Talking ---------------------------------------------------------------------------------------------
+    # -- What users send to runs -----------------------------------------------------------------------------
 
     async def signal(
         self,
@@ -321,17 +237,12 @@ class RemoteVerbs:
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: Mapping[str, str] | None = None,
+        connection: Any = None,
     ) -> None:
-        """Send a signal to a run; it is durable when this returns.
-
-        Args:
-            start: `(workflow, *args)`, or `("name", arguments)` if this program does not have it: create the run in the
-                same transaction if there is none.
-            headers: of the run that it starts.
-        """
+        refuse_of_store("engine.signal", connection=connection)
         started = start_of("engine.signal", start, headers)
         body = only_given({"payload": plain_json("engine.signal", payload), "key": key, "start": started})
-        await self.operate("runs.signal", body=body, run_id=run_id, name=name)
+        await self._connection.operate("runs.signal", body=body, run_id=run_id, name=name)
 
     @overload
     async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
@@ -342,65 +253,23 @@ class RemoteVerbs:
     async def ask(
         self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
     ) -> Any:
-        """Ask a run something, and wait for its answer, which it gives exactly once. `start` as for `signal`.
-
-        Args:
-            options: `key`, `start`, `headers`, `timeout`; see `Engine.ask`.
-            reply: the type of the answer; without, it comes as plain JSON.
-        """
         timeout = seconds_of("engine.ask", "timeout", options.get("timeout"))
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         wait = WAIT_SECONDS if timeout is None else min(WAIT_SECONDS, timeout)
         start = start_of("engine.ask", options.get("start"), options.get("headers"))
         said = {"body": plain_json("engine.ask", body), "key": options.get("key"), "wait": wait, "start": start}
-        found = await self.operate("runs.ask", body=only_given(said), run_id=run_id, name=name, patience=wait)
-        return await self.asks._answered(run_id, name, found, deadline, timeout, reply)
+        found = await self._connection.operate(
+            "runs.ask", body=only_given(said), run_id=run_id, name=name, patience=wait
+        )
+        return await answered(self._connection, run_id, name, found, deadline, timeout, reply)
 
-    # -- Operating -------------------------------------------------------------------------------------------
+    # -- What operators do to runs ---------------------------------------------------------------------------
 
-    @overload
-    async def cancel(self, run_id: str, *, reason: str = "") -> None: ...
-    @overload
-    async def cancel(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> builtins.list[RunOutcome] | None:
-        """Ask a run, or those that fit, to stop."""
+    ) -> builtins.list[RunOutcome]:
         return await self._act("cancel", run_id, reason, filters)
 
-    @overload
-    async def retry(self, run_id: str, *, reason: str = "") -> None: ...
-    @overload
-    async def retry(self, *, reason: str = "", **filters: Unpack[TreeFilters]) -> builtins.list[RunOutcome]: ...
-    async def retry(
-        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
-    ) -> builtins.list[RunOutcome] | None:
-        """Let a run, or those that fit, go on at what failed."""
-        return await self._act("retry", run_id, reason, filters)
-
-    async def _act(
-        self, verb: str, run_id: str | None, reason: str, filters: Mapping[str, Any]
-    ) -> builtins.list[RunOutcome] | None:
-        if run_id is not None:
-            await self.operate(f"runs.{verb}", body={"reason": reason}, run_id=run_id)
-            return None
-        outcomes: builtins.list[RunOutcome] = (
-            await self.operate(f"bulk.{verb}", body=only_given({**plain_filters(filters), "reason": reason}))
-        ).items
-        return outcomes
-
-    @overload
-    async def pause(self, run_id: str, *, by: str = "", reason: str = "") -> None: ...
-    @overload
-    async def pause(
-        self,
-        *,
-        workflow: str | None = None,
-        all: bool = False,
-        by: str = "",
-        reason: str = "",
-        **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome]: ...
     async def pause(
         self,
         run_id: str | None = None,
@@ -410,19 +279,9 @@ class RemoteVerbs:
         by: str = "",
         reason: str = "",
         **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome] | None:
-        """Let a run begin nothing more; or all runs of a workflow or of a queue, everything, or the runs that fit.
-
-        The server knows by the key who does it. See `Engine.pause`.
-        """
+    ) -> builtins.list[RunOutcome]:
         return await self._gate("pause", run_id, workflow, filters, {"reason": reason}, everything=all)
 
-    @overload
-    async def resume(self, run_id: str) -> None: ...
-    @overload
-    async def resume(
-        self, *, workflow: str | None = None, all: bool = False, **filters: Unpack[BulkFilters]
-    ) -> builtins.list[RunOutcome]: ...
     async def resume(
         self,
         run_id: str | None = None,
@@ -430,8 +289,7 @@ class RemoteVerbs:
         workflow: str | None = None,
         all: bool = False,
         **filters: Unpack[BulkFilters],
-    ) -> builtins.list[RunOutcome] | None:
-        """Let a run go on that is parked or paused; or a workflow, a queue, everything, or the parked runs that fit."""
+    ) -> builtins.list[RunOutcome]:
         return await self._gate("resume", run_id, workflow, filters, None, everything=all)
 
     async def _gate(
@@ -443,7 +301,7 @@ class RemoteVerbs:
         body: dict[str, Any] | None,
         *,
         everything: bool,
-    ) -> builtins.list[RunOutcome] | None:
+    ) -> builtins.list[RunOutcome]:
         given_filters = only_given(filters)
         is_queue = given_filters.keys() == {"queue"} and workflow is None
         is_bulk = bool(given_filters) and not is_queue
@@ -453,26 +311,34 @@ class RemoteVerbs:
         if is_bulk:
             chosen = plain_filters(given_filters) | (body or {})
             outcomes: builtins.list[RunOutcome] = (
-                await self.operate(f"bulk.{verb}", body=only_given({**chosen, "workflow": workflow}))
+                await self._connection.operate(f"bulk.{verb}", body=only_given({**chosen, "workflow": workflow}))
             ).items
             return outcomes
         if run_id is not None:
-            await self.operate(f"runs.{verb}", body=body, run_id=run_id)
-            return None
+            await self._connection.operate(f"runs.{verb}", body=body, run_id=run_id)
+            return []
         if workflow is not None:
-            await self.operate(f"workflows.{verb}", body=body, name=workflow)
+            await self._connection.operate(f"workflows.{verb}", body=body, name=workflow)
         elif is_queue:
-            await self.operate(f"queues.{verb}", body=body, name=given_filters["queue"])
+            await self._connection.operate(f"queues.{verb}", body=body, name=given_filters["queue"])
         else:
-            await self.operate(f"store.{verb}", body=body)
+            await self._connection.operate(f"store.{verb}", body=body)
         return []
 
-    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
-        """Let a parked run go on without a step that is in flight."""
-        body = only_given({"call": call}) | (
-            {} if result is UNSET else {"result": plain_json("engine.skip_step", result)}
-        )
-        await self.operate("runs.skip_step", body=body, run_id=run_id)
+    async def retry(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
+    ) -> builtins.list[RunOutcome]:
+        return await self._act("retry", run_id, reason, filters)
+
+    async def _act(
+        self, verb: str, run_id: str | None, reason: str, filters: Mapping[str, Any]
+    ) -> builtins.list[RunOutcome]:
+        if run_id is not None:
+            await self._connection.operate(f"runs.{verb}", body={"reason": reason}, run_id=run_id)
+            return []
+        body = only_given({**plain_filters(filters), "reason": reason})
+        outcomes: builtins.list[RunOutcome] = (await self._connection.operate(f"bulk.{verb}", body=body)).items
+        return outcomes
 
     async def fork(
         self,
@@ -484,18 +350,117 @@ class RemoteVerbs:
         version: int | None = None,
         id: str | None = None,
         reason: str = "",
-    ) -> RemoteRun[Any]:
-        """Start a new run with the history of another one up to some point, edited. See `Engine.fork`."""
+    ) -> RunHandle[Any]:
         options = {"at": at, "set": set, "input": input, "version": version, "id": id, "reason": reason}
         body = only_given(plain_json("engine.fork", options))
-        return RemoteRun(self, (await self.operate("runs.fork", body=body, run_id=run_id)).id)
+        return self._run((await self._connection.operate("runs.fork", body=body, run_id=run_id)).id)
 
-    async def purge(self, *, older_than: given.Span = KEEP_SECONDS_MIN, **filters: Unpack[WorkflowFilters]) -> Purge:
-        """Delete runs that have ended, for good. See `Engine.purge`; archives are written where the store is."""
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
+        body = only_given({"call": call})
+        body |= {} if result is UNSET else {"result": plain_json("engine.skip_step", result)}
+        await self._connection.operate("runs.skip_step", body=body, run_id=run_id)
+
+    # -- Looking at runs -----------------------------------------------------------------------------------------
+
+    async def history(self, run_id: str) -> builtins.list[Event]:
+        events: builtins.list[Event] = []
+        after: int | None = -1
+        while after is not None:
+            found = await self._connection.operate("runs.history", query={"after": after}, run_id=run_id)
+            events += found.items
+            after = found.next
+        return events
+
+    async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
+        query = {"arguments": given.flag("run.steps", "arguments", arguments)}
+        found: builtins.list[StepUnderWay] = (
+            await self._connection.operate("runs.steps", query=query, run_id=run_id)
+        ).items
+        return found
+
+    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
+        found = await self._connection.operate("runs.list_stuck", query={"limit": limit, "before": before})
+        items: builtins.list[Incomplete] = found.items
+        return items
+
+    async def purge(
+        self,
+        *,
+        older_than: given.Span = KEEP_SECONDS_MIN,
+        archive: str | os.PathLike[str] | None = None,
+        **filters: Unpack[WorkflowFilters],
+    ) -> Purge:
+        refuse_of_store("engine.purge", archive=archive)
         seconds = seconds_of("engine.purge", "older_than", older_than)
         body = only_given({**plain_filters(filters), "older_than": seconds})
-        found: Purge = await self.operate("bulk.purge", body=body)
+        found: Purge = await self._connection.operate("bulk.purge", body=body)
         return found
+
+    async def health(self) -> Health:
+        found = await self._connection.operate("health.get")
+        return Health(found.store, found.worker, found.resources)
+
+    # -- Namespaces ------------------------------------------------------------------------------------------
+
+    @property
+    def approvals(self) -> RemoteApprovals:
+        return RemoteApprovals(self._connection)
+
+    @property
+    def promises(self) -> RemotePromises:
+        return RemotePromises(self._connection)
+
+    @property
+    def asks(self) -> RemoteAsks:
+        return RemoteAsks(self._connection)
+
+    @property
+    def dead_letters(self) -> RemoteDeadLetters:
+        return RemoteDeadLetters(self._connection)
+
+    @property
+    def batches(self) -> RemoteBatches:
+        return RemoteBatches(self._connection, self._run)
+
+    @property
+    def workflows(self) -> RemoteWorkflows:
+        return RemoteWorkflows(self._connection)
+
+    @property
+    def keys(self) -> RemoteKeys:
+        return RemoteKeys(self._connection)
+
+    @property
+    def audit(self) -> RemoteAudit:
+        return RemoteAudit(self._connection)
+
+    @property
+    def schedules(self) -> RemoteSchedules:
+        return RemoteSchedules(self._connection, self._run)
+
+    @property
+    def bulk(self) -> RemoteBulk:
+        return RemoteBulk(self._connection, self._run)
+
+    @property
+    def tasks(self) -> RemoteTasks:
+        return RemoteTasks(self._connection)
+
+    @property
+    def queues(self) -> RemoteQueues:
+        return RemoteQueues(self._connection)
+
+    @property
+    def workers(self) -> RemoteWorkers:
+        return RemoteWorkers(self._connection)
+
+    @property
+    def events(self) -> RemoteEvents:
+        return RemoteEvents(self._connection)
+
+    @property
+    def flows(self) -> RemoteFlows:
+        return RemoteFlows(self._connection, self._run)
 
     def __repr__(self) -> str:
         return f"<Remote {self.url}>"

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
-from outlive._define.flow.document import Document
 from outlive._journal.plain import plain_json
-from outlive._model import Run
 from outlive._values.flow import FlowInfo, FlowRevision
+from outlive._values.run import Run
 from outlive.client.flows.reading import document_given, read_document
 from outlive.client.flows.verbs import StoredFlow
+from outlive.client.handle import RunHandle
+from outlive.client.start_options import StartOptions
 from outlive.http.operations.flows import DocumentView
-from outlive.remote.contract import Connection
-from outlive.remote.values import only_given
+from outlive.remote.connection import Connection
+from outlive.remote.run import NewRun
+from outlive.remote.values import only_given, start_fields
+
+if TYPE_CHECKING:
+    from outlive._define.flow.document import Document
+    from outlive._define.flow.flow import Flow
 
 PURGE_AT_ONCE = 1_000
 
@@ -27,18 +33,22 @@ PURGE_AT_ONCE = 1_000
 class RemoteFlows:
     """`engine.flows`. The server knows by the key who does it, so `by` is not sent."""
 
-    def __init__(self, remote: Connection) -> None:
-        self._remote = remote
+    def __init__(self, connection: Connection, new_run: NewRun) -> None:
+        self._connection, self._new_run = connection, new_run
 
     # -- Changing what is published --------------------------------------------------------------------------
 
-    async def apply(self, document: Any, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+    async def apply(
+        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
+    ) -> FlowInfo:
         """See `Flows.apply`."""
         text = document_given("engine.flows.apply", document).text
         body = only_given({"document": text, "note": note, "expected": expected})
         return await self._info("flows.apply", body=body)
 
-    async def save_draft(self, document: Any, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+    async def save_draft(
+        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
+    ) -> FlowInfo:
         """See `Flows.save_draft`."""
         text = document_given("engine.flows.save_draft", document, checks=False).text
         body = only_given({"document": text, "note": note, "expected": expected})
@@ -79,13 +89,13 @@ class RemoteFlows:
     ) -> None:
         """See `Flows.delete`. Ended runs go with `runs=True` a thousand in a request."""
         query = {"force": force, "note": note, "expected": expected}
-        await self._remote.operate("flows.delete", query=query, name=name)
+        await self._connection.operate("flows.delete", query=query, name=name)
         purge = {"workflow": name, "older_than": 0, "limit": PURGE_AT_ONCE}
-        while runs and (await self._remote.operate("bulk.purge", body=purge)).deleted:
+        while runs and (await self._connection.operate("bulk.purge", body=purge)).deleted:
             pass
 
     async def _info(self, operation: str, **options: Any) -> FlowInfo:
-        found: FlowInfo = await self._remote.operate(operation, **options)
+        found: FlowInfo = await self._connection.operate(operation, **options)
         return found
 
     async def _change(self, operation: str, name: str, **body: Any) -> FlowInfo:
@@ -101,21 +111,19 @@ class RemoteFlows:
         vars: Mapping[str, Any] | None = None,  # noqa: A002  # As documents call them.
         overrides: Mapping[str, Any] | None = None,
         revision: int | None = None,
-        **options: Any,
-    ) -> Any:
-        """A handle of the run. See `Flows.start`; the options are id, timeout, tags, queue, key, priority, delay,
-        start_at and begin_within."""
+        **options: Unpack[StartOptions],
+    ) -> RunHandle[Any]:
+        """See `Flows`."""
         data = plain_json("engine.flows.start", {"input": input, "vars": vars, "overrides": overrides})
-        placed = {option: _seconds(value) for option, value in options.items()}
-        body = only_given({**data, "revision": revision, **placed})
-        found = await self._remote.operate("flows.start", body=body, name=name)
-        return self._remote.get(found.id)
+        body = only_given({**data, "revision": revision, **start_fields(name, options)})
+        found = await self._connection.operate("flows.start", body=body, name=name)
+        return self._new_run(found.id)
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
     async def list(self) -> builtins.list[FlowInfo]:
         """See `Flows.list`."""
-        items: builtins.list[FlowInfo] = (await self._remote.operate("flows.list")).items
+        items: builtins.list[FlowInfo] = (await self._connection.operate("flows.list")).items
         return items
 
     async def info(self, name: str) -> FlowInfo:
@@ -125,11 +133,11 @@ class RemoteFlows:
     async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:
         """See `Flows.get`."""
         query = only_given({"revision": revision, "draft": "true" if draft else None})
-        return _stored_of(await self._remote.operate("flows.document", query=query, name=name))
+        return _stored_of(await self._connection.operate("flows.document", query=query, name=name))
 
     async def history(self, name: str) -> builtins.list[FlowRevision]:
         """See `Flows.history`."""
-        items: builtins.list[FlowRevision] = (await self._remote.operate("flows.history", name=name)).items
+        items: builtins.list[FlowRevision] = (await self._connection.operate("flows.history", name=name)).items
         return items
 
     async def document_of(self, run: Run) -> tuple[Document, str]:
@@ -138,12 +146,8 @@ class RemoteFlows:
         Raises:
             FlowNotFoundError: the run is none of a flow, or was started from a file.
         """
-        stored = _stored_of(await self._remote.operate("runs.document", run_id=run.id))
+        stored = _stored_of(await self._connection.operate("runs.document", run_id=run.id))
         return stored.document, stored.text
-
-
-def _seconds(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 # -- From the wire -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from outlive._journal.plain import plain_json
 from outlive._model import given
 from outlive._values.task import Task, TaskNotice
 from outlive.client.tasks import LEASE_SECONDS, WAIT_SECONDS_MAX
-from outlive.remote.contract import Connection
+from outlive.remote.connection import Connection
 from outlive.remote.values import only_given
 
 WAIT_SECONDS = 20.0
@@ -20,8 +20,8 @@ WAIT_SECONDS = 20.0
 class RemoteTasks:
     """`engine.tasks`, for keys with the scope `worker`."""
 
-    def __init__(self, remote: Connection) -> None:
-        self._remote = remote
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     async def claim(
         self,
@@ -39,7 +39,7 @@ class RemoteTasks:
         wanted = {"queue": queue, "steps": names, "worker": worker, "lease_seconds": lease_seconds}
         while True:
             seconds = max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
-            found = await self._remote.operate("tasks.claim", body={**wanted, "wait": seconds}, patience=seconds)
+            found = await self._connection.operate("tasks.claim", body={**wanted, "wait": seconds}, patience=seconds)
             task: Task | None = found.task
             if task is not None:
                 return task
@@ -57,13 +57,13 @@ class RemoteTasks:
         """See `Tasks.heartbeat`."""
         said = plain_json("engine.tasks.heartbeat", progress)
         body = only_given({"lease": lease, "progress": said, "lease_seconds": lease_seconds})
-        found: TaskNotice = await self._remote.operate("tasks.heartbeat", body=body, task_id=task_id)
+        found: TaskNotice = await self._connection.operate("tasks.heartbeat", body=body, task_id=task_id)
         return found
 
     async def complete(self, task_id: str, lease: str, output: Any = None) -> None:
         """See `Tasks.complete`."""
         body = {"lease": lease, "output": plain_json("engine.tasks.complete", output)}
-        await self._remote.operate("tasks.complete", body=body, task_id=task_id)
+        await self._connection.operate("tasks.complete", body=body, task_id=task_id)
 
     async def fail(
         self,
@@ -79,4 +79,4 @@ class RemoteTasks:
         """See `Tasks.fail`."""
         said = {"message": message, "type": type, "retryable": retryable, "traceback": traceback}
         body = only_given({"lease": lease, "retry_after": retry_after, **said})
-        await self._remote.operate("tasks.fail", body=body, task_id=task_id)
+        await self._connection.operate("tasks.fail", body=body, task_id=task_id)

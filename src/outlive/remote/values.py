@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict, get_type_hints
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from outlive._define.map import Tolerance
 from outlive._define.workflow import Bound, bound, refuse_unknown
+from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.plain import plain_json
 from outlive._journal.value import codec_for
 from outlive._model import RunStatus, given
@@ -18,13 +20,15 @@ from outlive._model.id import check_run_id
 from outlive._model.queue import Queue
 from outlive._model.under_way import timed_out
 from outlive._values.failure import stored_failure
+from outlive.client.batches import BatchOptions
 from outlive.client.message_start import NamedStart
-from outlive.client.starting import StartOptions
+from outlive.client.start_options import OwnStartOptions, StartOptions
 from outlive.errors import (
     InvalidArgumentError,
     RunCancelledError,
     RunFailedError,
     RunTimedOutError,
+    StepFailedError,
     WrongArgumentsError,
 )
 from outlive.http.operation import OPERATIONS, Operation
@@ -32,19 +36,9 @@ from outlive.http.wire.runs import ResultView
 from outlive.remote.refusal import raise_foreign
 from outlive.remote.transport import Answer
 
+OF_STORE = OwnStartOptions.__annotations__.keys() - StartOptions.__annotations__.keys()
 PATH_CHARACTERS_MAX = 2_000
 """Of a name in a path: the server knows how long each may be."""
-
-
-class DecideOptions(TypedDict, total=False):
-    """What a decision may say. See `Engine.approvals.approve`."""
-
-    by: str | None
-    """Who decides: the owner of the key, whose name need not be given. Another person only where the server needs no
-    key."""
-    form: Any
-    comment: str
-    request: str | None
 
 
 def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,9 +47,11 @@ def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         ArgumentTypeError: there is no such option.
     """
-    known = get_type_hints(StartOptions)
-    refuse_unknown(workflow, {name: value for name, value in options.items() if name not in known})
     where, found = "engine.start", dict(options)
+    refuse_unknown(
+        workflow, {name: value for name, value in found.items() if name not in OwnStartOptions.__annotations__}
+    )
+    refuse_of_store(where, **{name: found.pop(name) for name in OF_STORE & found.keys()})
     if found.get("id") is not None:
         found["id"] = check_run_id(found["id"])
     found["timeout"] = seconds_of(where, "timeout", found.get("timeout"))
@@ -65,12 +61,40 @@ def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
+def batch_fields(where: str, options: BatchOptions) -> dict[str, Any]:
+    """The options of a batch as they are sent."""
+    found: dict[str, Any] = dict(options)
+    refuse_of_store(where, connection=found.pop("connection", None))
+    tolerate: Tolerance | None = found.pop("tolerate", None)
+    if tolerate is not None:
+        found |= {"failures_max": tolerate.failures, "failures_ratio": tolerate.ratio}
+    found["queue"] = queue_of(found.get("queue"))
+    return found
+
+
+def refuse_of_store(where: str, **options: Any) -> None:
+    """See that nothing is given that needs the store itself.
+
+    Raises:
+        InvalidArgumentError: something is.
+    """
+    for name, value in options.items():
+        if value is not None:
+            wanted = "leave it out: it needs the store, and this is a connection to a server"
+            raise InvalidArgumentError(where, name, value, wanted)
+
+
 def seconds_of(where: str, name: str, value: given.Span | None) -> float | None:
     """A span of time as it is sent."""
     return None if value is None else given.seconds(where, name, value, or_zero=True)
 
 
 def queue_of(queue: Queue | str | None) -> str | None:
+    """The name of a queue, if there is one."""
+    return None if queue is None else name_of(queue)
+
+
+def name_of(queue: Queue | str) -> str:
     """The name of a queue."""
     return queue.name if isinstance(queue, Queue) else queue
 
@@ -191,8 +215,11 @@ def typed(kind: Any, value: Any, what: str) -> Any:
     return value if kind is Any else codec_for(kind).decode(msgspec.json.encode(value), what)
 
 
-def result_of(ended: ResultView) -> Any:
+def result_of(ended: ResultView, registered: tuple[type[BaseException], ...] = ()) -> Any:
     """The result of a run that has ended.
+
+    Args:
+        registered: the classes of errors that its workflow names, if its code is here.
 
     Raises:
         RunFailedError: it has none.
@@ -206,6 +233,7 @@ def result_of(ended: ResultView) -> Any:
             raise RunTimedOutError(ended.id, timed_out(ended.reason))
         case _ if ended.error is not None:
             failure = stored_failure(ended.error)
-            raise RunFailedError(ended.id, f"failed: {failure.type}: {failure.message}", failure)
+            cause = exception_of(failure, registered=(*registered, *OWN_ERRORS, StepFailedError))
+            raise RunFailedError(ended.id, f"failed: {failure.type}: {failure.message}", failure) from cause
         case _:
             raise RunFailedError(ended.id, f"ended as {ended.status}")

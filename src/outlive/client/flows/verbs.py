@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from outlive._model import Run, RunFilter, RunStatus, given
+from outlive._model import RunFilter, RunStatus, given
 from outlive._model.instant import instant_of
 from outlive._model.pause import Pause
 from outlive._values.flow import FlowDraft, FlowInfo, FlowRevision
-from outlive._values.run import Run as ShownRun
+from outlive._values.run import Run
 from outlive.client.beside import Beside, at_once
 from outlive.client.client import Client
 from outlive.client.flows.library import Library
 from outlive.client.flows.records import FlowEntry, StoredDraft, StoredRevision, hash_of
-from outlive.client.handle import RunHandle
-from outlive.client.placing import wanted_place
-from outlive.client.starting import StartOptions
-from outlive.errors import InvalidArgumentError
+from outlive.client.handle import RunHandle, StoredRun
+from outlive.client.start_options import StartOptions, start_arguments
 from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundError
 
 if TYPE_CHECKING:
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 RUNS_SHOWN_MAX = 5
 PURGE_AT_ONCE = 1_000
-
-
-_PLACE = ("queue", "key", "priority", "delay", "start_at", "begin_within")
 
 
 class StoredFlow(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,22 +255,10 @@ class Flows:
         """
         flow = await self.find(name, revision=revision)
         named = {key: value for key, value in (("vars", vars), ("overrides", overrides)) if value}
-        place = {option: options.pop(option, None) for option in _PLACE}  # type: ignore[misc]
+        said = start_arguments(name, {**options}, by_name=True)
         arguments = await self._beside(partial(flow.spec.signature.encode, (input,), named))
-        run_id = await self._client.start_flow(flow, arguments, place=wanted_place(**place), **options)
-        return RunHandle(self._client, run_id)
-
-    async def start_short(
-        self, name: str, args: tuple[Any, ...], refused: Mapping[str, Any], **options: Any
-    ) -> RunHandle[Any]:
-        """What `engine.start` does with the name of a flow, and the options that it cannot have then."""
-        for option, value in refused.items():
-            if value is not None:
-                wanted = "a start of a flow by its name does not take it; give what engine.flows.find(name) returns"
-                raise InvalidArgumentError("engine.start", option, value, wanted)
-        if len(args) > 1:
-            raise InvalidArgumentError("engine.start", "args", args, "a flow takes one argument, its input")
-        return await self.start(name, *args, **options)
+        run_id = await self._client.start_flow(flow, arguments, **said)
+        return StoredRun(self._client, run_id)
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
@@ -311,7 +294,7 @@ class Flows:
         entry = await self._library.entry(name)
         return [_revision(it) for it in (await self._library.revisions(name, entry))[::-1]]
 
-    async def document_of(self, run: Run | ShownRun) -> tuple[Document, str]:
+    async def document_of(self, run: Run) -> tuple[Document, str]:
         """The document that a run is pinned to, and its text.
 
         Raises:

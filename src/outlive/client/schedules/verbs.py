@@ -34,7 +34,7 @@ from outlive._store.contract import PAGE_SIZE_MAX, Outcome
 from outlive._store.schedules import ScheduleChange, ScheduleRow
 from outlive._values.schedule import ScheduleInfo
 from outlive.client.client import Client
-from outlive.client.handle import RunHandle
+from outlive.client.handle import RunHandle, StoredRun
 from outlive.client.schedules.deciding import first_look, observe
 from outlive.client.schedules.declaring import renewed
 from outlive.client.schedules.info import damaged_info, info_of
@@ -195,7 +195,7 @@ class Schedules:
                 blocking = await change_schedule(self._access.store, name, start, nonce=self._client.nonce)
             if not blocking:
                 self._access.ring()
-                return RunHandle(self._client, run_id)
+                return StoredRun(self._client, run_id)
             for other in blocking:
                 await terminate(self._access, other, reason=f"schedule {name} was triggered")
 

@@ -126,7 +126,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
             tags=body.tags,
             headers=call.run_headers(body.headers),
             tolerate=None if said == (None, None) else Tolerance(*said),
-            wanted=wanted_place(body.queue, body.key, body.priority, None, None),
+            wanted=wanted_place(body.queue, body.key, body.priority),
         )
     except e.RunExistsError as error:
         if call.principal.bounds.is_open:

@@ -22,6 +22,7 @@ from outlive._values.purge import Purge
 from outlive.client.bulk import side_by_side
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
+from outlive.errors.known import ERRORS
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id, narrowed_tags
 from outlive.http.wire.bulk import (
@@ -191,8 +192,7 @@ async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[An
 
 def _shown(it: RunOutcome) -> RunOutcome:
     """An outcome without what an error says of this server and its store."""
-    kind = getattr(e, it.error, Exception) if it.error else e.OutliveError
-    is_ours = issubclass(kind, e.OutliveError) and not issubclass(kind, e.StoreError)
+    is_ours = it.error in ERRORS and not issubclass(ERRORS[it.error], e.StoreError)
     return it if is_ours else msgspec.structs.replace(it, message="")
 
 

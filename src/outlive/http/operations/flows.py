@@ -161,7 +161,7 @@ async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView
 )
 async def run_document(call: Call, run_id: str) -> DocumentView:
     """The document of the flow that a run was started with, whatever was published since."""
-    run = await call.view.row(run_id)
+    run = await call.view.run(run_id)
     try:
         document, text = await call.flows.document_of(run)
     except FlowDamagedError:

@@ -35,7 +35,8 @@ from outlive._model.worker import WorkerOptions
 from outlive.engine.url import is_server, shown
 
 if TYPE_CHECKING:
-    from outlive.engine.sync import SyncEngine, SyncRunHandle
+    from outlive.engine.any_engine import SyncEngine
+    from outlive.engine.sync import SyncRunHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")

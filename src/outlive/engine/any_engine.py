@@ -1,0 +1,1017 @@
+"""`AnyEngine`: what an engine and a connection are to a program. Each verb is declared here, and here only.
+
+A program that takes an `AnyEngine` works with either. `Engine` carries the verbs out in its store, and
+`outlive.connect` through a server; `engine.sync` has them without `await`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+from collections.abc import AsyncIterable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, TypeVarTuple, Unpack, overload
+
+from msgspec import UNSET
+
+from outlive._define.bulk import BulkVerb
+from outlive._define.workflow import Startable, Workflow
+from outlive._model import given
+from outlive._model.queue import Queue
+from outlive._model.retention import KEEP_SECONDS_MIN
+from outlive._model.schedule import Schedule
+from outlive._model.under_way import StepUnderWay
+from outlive._values.batch import BatchInfo, BatchItem
+from outlive._values.count import Count
+from outlive._values.event import Event
+from outlive._values.flow import FlowInfo, FlowRevision
+from outlive._values.outcome import RunOutcome
+from outlive._values.purge import Purge
+from outlive._values.run import Run
+from outlive._values.schedule import ScheduleInfo
+from outlive.client.asks import AskOptions
+from outlive.client.batch import Batch
+from outlive.client.batches import BatchOptions
+from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive.client.bulk_operations import BulkOperation, BulkProgress
+from outlive.client.contract import (
+    ApprovalVerbs,
+    AskVerbs,
+    AuditVerbs,
+    DeadLetterVerbs,
+    EventVerbs,
+    KeyVerbs,
+    LinkVerbs,
+    PromiseVerbs,
+    QueueVerbs,
+    RunVerbs,
+    TaskVerbs,
+    WorkerVerbs,
+    WorkflowVerbs,
+)
+from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
+from outlive.client.flows.verbs import StoredFlow
+from outlive.client.handle import RunHandle
+from outlive.client.recovery import Incomplete
+from outlive.client.schedules.verbs import BackfillOverlap, TriggerOverlap
+from outlive.client.start_options import OwnStartOptions, StartOptions
+from outlive.engine.health import Health
+from outlive.engine.sync import Blocking, BlockingEngine, SyncRunHandle, Verb
+
+if TYPE_CHECKING:
+    from outlive._define.flow.document import Document
+    from outlive._define.flow.flow import Flow
+
+R = TypeVar("R")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class BatchVerbs(Protocol):
+    """`engine.batches`."""
+
+    async def list(
+        self,
+        *,
+        limit: int = 20,
+        after: str | None = None,
+        status: Statuses | None = None,
+        tags: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Page[BatchInfo]:
+        """See `Batches`."""
+
+    def get(self, batch_id: str) -> Batch[Any]:
+        """See `Batches`."""
+
+    async def retry(self, batch_id: str, *, id: str | None = None) -> Batch[Any]:
+        """See `Batches`."""
+
+
+class ScheduleVerbs(Protocol):
+    """`engine.schedules`."""
+
+    async def list(self, *, after: str = "", limit: int = 100) -> builtins.list[ScheduleInfo]:
+        """See `Schedules`."""
+
+    async def get(self, name: str) -> ScheduleInfo:
+        """See `Schedules`."""
+
+    async def set(
+        self, name: str, schedule: Schedule, workflow: Workflow[..., Any] | str | None = None
+    ) -> ScheduleInfo:
+        """See `Schedules`."""
+
+    async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
+        """See `Schedules`."""
+
+    async def resume(self, name: str) -> None:
+        """See `Schedules`."""
+
+    async def trigger(
+        self, name: str, *, overlap: TriggerOverlap | None = None, id: str | None = None
+    ) -> RunHandle[Any]:
+        """See `Schedules`."""
+
+    async def backfill(
+        self, name: str, start: datetime, end: datetime, *, overlap: BackfillOverlap | None = None
+    ) -> int:
+        """See `Schedules`."""
+
+    async def delete(self, name: str) -> None:
+        """See `Schedules`."""
+
+
+class BulkVerbs(Protocol):
+    """`engine.bulk`."""
+
+    async def start(
+        self,
+        verb: BulkVerb,
+        *,
+        id: str | None = None,
+        by: str = "",
+        reason: str = "",
+        older_than: given.Span = KEEP_SECONDS_MIN,
+        **filters: Unpack[TreeFilters],
+    ) -> BulkOperation:
+        """See `BulkOperations`."""
+
+    def get(self, operation_id: str) -> BulkOperation:
+        """See `BulkOperations`."""
+
+    async def list(self, *, limit: int = 20, after: str | None = None) -> Page[BulkProgress]:
+        """See `BulkOperations`."""
+
+
+class FlowVerbs(Protocol):
+    """`engine.flows`."""
+
+    async def apply(
+        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
+    ) -> FlowInfo:
+        """See `Flows`."""
+
+    async def save_draft(
+        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
+    ) -> FlowInfo:
+        """See `Flows`."""
+
+    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+        """See `Flows`."""
+
+    async def discard_draft(self, name: str) -> FlowInfo:
+        """See `Flows`."""
+
+    async def rollback(
+        self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
+    ) -> FlowInfo:
+        """See `Flows`."""
+
+    async def enable(self, name: str) -> FlowInfo:
+        """See `Flows`."""
+
+    async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
+        """See `Flows`."""
+
+    async def delete(
+        self,
+        name: str,
+        *,
+        force: bool = False,
+        runs: bool = False,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> None:
+        """See `Flows`."""
+
+    async def start(
+        self,
+        name: str,
+        input: Any = None,
+        *,
+        vars: Mapping[str, Any] | None = None,  # noqa: A002  # As documents call them.
+        overrides: Mapping[str, Any] | None = None,
+        revision: int | None = None,
+        **options: Unpack[StartOptions],
+    ) -> RunHandle[Any]:
+        """See `Flows`."""
+
+    async def list(self) -> builtins.list[FlowInfo]:
+        """See `Flows`."""
+
+    async def info(self, name: str) -> FlowInfo:
+        """See `Flows`."""
+
+    async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:
+        """See `Flows`."""
+
+    async def history(self, name: str) -> builtins.list[FlowRevision]:
+        """See `Flows`."""
+
+    async def document_of(self, run: Run) -> tuple[Document, str]:
+        """See `Flows`."""
+
+
+class AnyEngine(RunVerbs, Protocol):
+    """An engine, or a connection to one: a program that takes it works with either."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that entered it; None while it is not entered."""
+
+    # -- Starting -----------------------------------------------------------------------------------------------
+
+    @overload
+    async def start(
+        self, workflow: Startable[*Ts, R], *args: *Ts, **options: Unpack[OwnStartOptions]
+    ) -> RunHandle[R]: ...
+    @overload
+    async def start(
+        self,
+        workflow: str,
+        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        version: int | None = None,
+        **options: Unpack[StartOptions],
+    ) -> RunHandle[Any]: ...
+    async def start(  # type: ignore[misc]  # No *Ts is compared.
+        self, workflow: Any, *args: Any, version: int | None = None, **options: Unpack[OwnStartOptions]
+    ) -> RunHandle[Any]:
+        """Start a run; it is durable when this returns.
+
+        Args:
+            workflow: a workflow, with its arguments. Else the name of one that this program does not have, as for
+                `start_by_name`.
+            args: the arguments of the workflow; those that it takes by name are bound before: `workflow.bind(...)`.
+            version: of a workflow that is given by its name; the newest unless given.
+            id: the same id again is the same run; made up unless given.
+            on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
+                does so if it has not ended, and else starts a new one, `reject` raises `RunExistsError`, `replace`
+                cancels it and starts a new one. A run whose id is taken like this stays as `<id>~old1`.
+            timeout: how long the run may take as a whole, from when a worker begins it.
+            tags: text for searching.
+            headers: text for the run and all that it starts, in `current_run().headers` and `current_step().headers`.
+            queue: where it waits for its turn, that of the workflow unless given; "default" for no queue.
+            key: keys of a queue have their turns one after the other, and at most `per_key` runs each at once.
+            priority: the higher one goes first, among runs with the same key, in a queue with priorities.
+            delay: how long from now it is to begin, and gets in line if it has a queue.
+            start_at: the instant instead.
+            begin_within: how long after it is due a worker may begin it. Else it fails with `NotBegunError`, and no
+                code of it runs.
+            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
+                on it: the run is created in that transaction, and nothing of it runs before you commit. It is for a
+                workflow that is in this program, on an engine, and so are the two below.
+            debounce: starts of this workflow with the same key that come one soon after the other are one run, with the
+                arguments of the last.
+            throttle: starts with the same key within a while are the run that the first of them has started.
+        """
+
+    async def start_by_name(
+        self,
+        workflow: str,
+        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        version: int | None = None,
+        **options: Unpack[StartOptions],
+    ) -> RunHandle[Any]:
+        """Start a run of a workflow whose code this program does not have; it is durable when this returns.
+
+        The arguments are checked against the schema that workers have described. No worker has to be up.
+
+        Args:
+            arguments: plain JSON values by name, `{"id": 7}`, or in a list.
+            version: the newest one unless given.
+            id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as for
+                `start`.
+
+        Raises:
+            UnknownWorkflowError: no worker has described it; names that are near are in the message.
+            InvalidArgumentError: the arguments do not fit.
+        """
+
+    def get(self, run_id: str) -> RunHandle[Any]:
+        """A handle of a run; whether there is such a run shows when it is used."""
+
+    @overload
+    async def start_batch(
+        self,
+        work: Callable[[T], Coroutine[object, None, R]],
+        rows: Iterable[T] | AsyncIterable[T],
+        **options: Unpack[BatchOptions],
+    ) -> Batch[R]: ...
+    @overload
+    async def start_batch(
+        self,
+        work: str,
+        rows: Iterable[Any] | AsyncIterable[Any],
+        *,
+        version: int | None = None,
+        **options: Unpack[BatchOptions],
+    ) -> Batch[Any]: ...
+    async def start_batch(
+        self, work: Any, rows: Any, *, version: int | None = None, **options: Unpack[BatchOptions]
+    ) -> Batch[Any]:
+        """Call a step or a workflow for each of many rows, each durable on its own; durable when this returns.
+
+        Args:
+            work: takes one argument, the row; or the name of a workflow that this program does not have. A connection
+                takes workflows only.
+            rows: any iterable, sync or async; read once, a few hundred at a time. A connection sends all of them in one
+                request.
+            version: of a workflow that is given by its name; the newest unless given.
+            concurrency: how many items are under way at once, in all workers together; 20 unless given.
+            id: the same id again is the same batch, and its rows are not read again; made up unless given.
+            tags: text for searching.
+            headers: as of `start`; all items have them.
+            tolerate: how many items may fail before the batch does; all of them unless given.
+            queue: where items wait for their turn; that of the workflow unless given, and `"default"` for none. An item
+                under way holds one slot.
+            key, priority: as of `start`; the same for all items.
+            connection: as of `start`: the batch exists if and only if you commit.
+
+        Raises:
+            RunExistsError: the id is that of something else. InvalidArgumentError: this place cannot be had.
+        """
+
+    # -- Finding ------------------------------------------------------------------------------------------------
+
+    async def list(
+        self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
+    ) -> Page[Run]:
+        """A page of the runs that fit, newest first; it is a list.
+
+        Args:
+            order: `created_at` for oldest first.
+            limit: how many runs a page holds, up to 1,000.
+            after: `page.next` or `page.previous` of another page with the same filters and order.
+            status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
+                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
+                an ask or an approval, or the id of another run; "@timer" finds what a timer will wake.
+        """
+
+    async def info(self, run_id: str) -> Run:
+        """A run as it is now. See `types.Run`.
+
+        Raises:
+            RunNotFoundError: no run has this id.
+        """
+
+    async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
+        """How many runs fit, with the filters of `list`. Counting ends at `limit`: then `count.at_least` is true, and
+        `str(count)` ends with a plus: `10,000+`."""
+
+    # -- What users send to runs --------------------------------------------------------------------------------
+
+    async def signal(
+        self,
+        run_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        start: tuple[Any, ...] | None = None,
+        headers: Mapping[str, str] | None = None,
+        connection: Any = None,
+    ) -> None:
+        """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
+
+        Args:
+            key: the same key again, for this run and name, is the same signal.
+            start: `(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)`
+                if its code is not here, as for `start_by_name`.
+            headers: of the run that it starts, as of `start`.
+            connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
+                on it: the signal is sent if and only if you commit.
+
+        Raises:
+            RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
+        """
+
+    @overload
+    async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
+    @overload
+    async def ask(
+        self, run_id: str, name: str, body: Any = None, *, reply: type[T], **options: Unpack[AskOptions]
+    ) -> T: ...
+    async def ask(
+        self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
+    ) -> Any:
+        """Ask a run something (`outlive.asks`), and wait for its answer, which it gives exactly once.
+
+        Args:
+            options: `key`, `start`, `headers`, `timeout`; see `AskOptions`.
+            reply: the type of the answer; without, it comes as plain values.
+
+        Raises:
+            AskFailedError, AskRefusedError, AskTimeoutError, RunNotFoundError, RunParkedError, InboxFullError.
+        """
+
+    # -- What operators do to runs ------------------------------------------------------------------------------
+
+    async def cancel(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
+    ) -> builtins.list[RunOutcome]:
+        """Ask a run to stop: durable when this returns; reaches its steps and children, wherever they run.
+
+        Its `finally` blocks run. A workflow that catches the `CancelledError` and returns has succeeded. A run that no
+        worker has taken up yet ends at once, and its code never runs. Asking twice is asking once.
+
+        Args:
+            filters: instead of an id, which runs: see `retry`; those that have not ended unless `status` says so.
+
+        Raises:
+            RunNotFoundError, RunFinishedError.
+        """
+
+    async def pause(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        by: str = "",
+        reason: str = "",
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome]:
+        """Let a run with its tree, all runs of a workflow, or everything begin nothing more; durable when this returns.
+
+        Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and those
+        who wait for the result wait on. A run of a paused workflow may be started, and waits. Workers of
+        other processes are rung for the pause of a workflow, and know of it within their `poll_seconds` at the latest.
+
+        Args:
+            workflow: its name; runs of it inside the trees of others are not paused.
+            all: everything in this store.
+            by, reason: for `why`.
+            filters: pause those runs, of a workflow or of any, that fit now, one by one: see `retry`. Only `queue` is
+                that queue itself: see `queues.pause`.
+
+        Raises:
+            RunNotFoundError, RunFinishedError. RunParkedError: it is parked for another reason.
+        """
+
+    async def resume(
+        self,
+        run_id: str | None = None,
+        *,
+        workflow: str | None = None,
+        all: bool = False,
+        **filters: Unpack[BulkFilters],
+    ) -> builtins.list[RunOutcome]:
+        """Let a parked run go on, for example with new code; or what was paused.
+
+        Args:
+            workflow, all: as they were paused. A run that was paused by itself stays paused.
+            filters: resume the parked runs that fit, one by one: see `retry`. Only `queue` is that queue itself.
+
+        Raises:
+            RunNotFoundError, RunNotParkedError.
+        """
+
+    async def retry(
+        self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
+    ) -> builtins.list[RunOutcome]:
+        """Let a run that has failed, timed out or was cancelled go on at what failed; durable when this returns.
+
+        The same run goes on: its id, its completed steps and its history stay. The step that failed is called again
+        with all its attempts; a deadline begins again, and timers are as far away as they were. A replay of the code
+        finds what failed; without the code here, a live worker that has it does this, and the caller waits for it. A
+        run of a tree is retried with its whole tree.
+
+        Args:
+            reason: for the history.
+            filters: instead of an id, which runs, as `list` takes them: the oldest first, at most `limit` (100) of
+                them; with `dry_run=True` nothing is done. The answer has one outcome for each: its `id`, the `status`
+                that it had, whether it is `done`, and else the `error`; one that refuses does not stop the others.
+
+        Raises:
+            RunNotFoundError. RunNotRetriableError: it has not ended or has succeeded, its saga was rolled back, no step
+            failed and the code would raise the same again, or neither this process nor a live worker has the code;
+            nothing was changed.
+        """
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: str | int | None = None,
+        set: Mapping[str, Any] | None = None,
+        input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+        version: int | None = None,
+        id: str | None = None,
+        reason: str = "",
+    ) -> RunHandle[Any]:
+        """Start a new run with the history of another one up to some point, edited; durable when this returns.
+
+        The other run stays as it is, whether it is open or has ended. Completed steps of the copied history are not
+        called again. What an edit changes is done again: from the first one on, a step counts as completed only if the
+        code still asks for it with the same arguments. Without the code here, a live worker that has it does this, and
+        the caller waits for it; `set` and `input` are plain values then.
+
+        Args:
+            at: the call that is not copied, nor anything behind it: the name of a step, its call as `history` has it
+                ("charge#2"), or the number of an event; without, all but the end of the run is copied.
+            set: results of steps, by name or call, of the types that the steps return.
+            input: other arguments of the workflow: a tuple, or a mapping by name.
+            version: another version of the workflow.
+            id: of the new run; made up unless given.
+            reason: for the history.
+
+        Raises:
+            RunNotFoundError, RunExistsError. RunNotForkableError: there is no such call, the code contradicts the
+            history, or neither this process nor a live worker has it; nothing was written.
+        """
+
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
+        """Let a parked run go on without calling a step that is in flight; the request is durable when this returns.
+
+        If there is no such step, or `result` does not fit it, the run is parked again and the reason says so. An undo
+        that is skipped counts as done.
+
+        Args:
+            call: which step, as `history` calls it; may be left out if only one is in flight.
+            result: what the step is to have returned; without, the workflow gets `StepSkippedError`.
+
+        Raises:
+            RunNotFoundError, RunNotParkedError, RunFinishedError, UnserialisableError, InboxFullError.
+        """
+
+    # -- Looking at runs ----------------------------------------------------------------------------------------
+
+    async def history(self, run_id: str) -> builtins.list[Event]:
+        """The journal of the tree that a run belongs to, verified, oldest first. See `types.Event`.
+
+        Payloads are plain JSON, without the fields in `redact`, which are also blacked out in failures and reasons.
+        """
+
+    async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
+        """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
+
+    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
+        """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
+        live worker has their definition. `before`, the id of the last run of a page, gives the next one."""
+
+    async def purge(
+        self,
+        *,
+        older_than: given.Span = KEEP_SECONDS_MIN,
+        archive: str | os.PathLike[str] | None = None,
+        **filters: Unpack[WorkflowFilters],
+    ) -> Purge:
+        """Delete runs that have ended, with their children, their history and everything else of them; for good.
+
+        A run that an open run needs stays: the one that started it detached, one that it started so, one that waits for
+        it. The ids of deleted runs are free: a start with one of them starts a new run.
+
+        Args:
+            older_than: only runs that ended so long ago; an hour unless given. A shorter time is for runs of which you
+                know that no caller starts them once more, waits for them, or sends a message to them twice.
+            archive: a folder, or an fsspec URL, to write them to before; see `read_archive`.
+            filters: which runs, as `list` takes them: the oldest first, at most `limit` (1,000) of them; with
+                `dry_run=True` nothing is done. At least one.
+
+        Raises:
+            ArchiveError: the archive cannot be written; what was to be in it was not deleted.
+        """
+
+    # -- The engine itself --------------------------------------------------------------------------------------
+
+    async def health(self) -> Health:
+        """Whether this engine is ready: its store answers, its worker holds its lease, its resources are well."""
+
+    # -- Namespaces --------------------------------------------------------------------------------------------------
+
+    @property
+    def approvals(self) -> ApprovalVerbs:
+        """What runs ask people for: list, approve, reject; and links with which a person decides without a key."""
+
+    @property
+    def promises(self) -> PromiseVerbs:
+        """Settles the promises of runs: resolve, fail."""
+
+    @property
+    def asks(self) -> AskVerbs:
+        """Asks that were sent before: answer waits for what the run says."""
+
+    @property
+    def dead_letters(self) -> DeadLetterVerbs:
+        """Messages that runs could not read: list."""
+
+    @property
+    def batches(self) -> BatchVerbs:
+        """Batches that `start_batch` started: list, get, retry."""
+
+    @property
+    def workflows(self) -> WorkflowVerbs:
+        """What workers can run: list."""
+
+    @property
+    def keys(self) -> KeyVerbs:
+        """API keys: create, list, revoke."""
+
+    @property
+    def audit(self) -> AuditVerbs:
+        """What people and keys did, from the store: list, verify."""
+
+    @property
+    def schedules(self) -> ScheduleVerbs:
+        """When workflows start by themselves: list, set, pause, resume, trigger, backfill, delete."""
+
+    @property
+    def bulk(self) -> BulkVerbs:
+        """One verb for many runs, in the background: start, get, list."""
+
+    @property
+    def tasks(self) -> TaskVerbs:
+        """The tasks of remote steps, for programs that take them: claim, heartbeat, complete, fail."""
+
+    @property
+    def queues(self) -> QueueVerbs:
+        """Where runs wait for their turn: list, stats, set, reset, pause, resume, drain."""
+
+    @property
+    def workers(self) -> WorkerVerbs:
+        """Which processes work on the store: list."""
+
+    @property
+    def events(self) -> EventVerbs:
+        """Sends events, each of which starts one run of every workflow that has a trigger for it."""
+
+    @property
+    def flows(self) -> FlowVerbs:
+        """The library of flows in the store: apply, get, list, history, rollback, drafts, enable, disable, delete."""
+
+    @property
+    def sync(self) -> SyncEngine:
+        """The same verbs for sync code, in other threads; without a loop `with outlive.Engine(...).sync as engine:`."""
+
+
+# -- Without await --------------------------------------------------------------------------------------------------
+
+
+class SyncBatch(Blocking, Generic[R]):
+    """A `Batch` for sync code."""
+
+    id: str
+
+    if TYPE_CHECKING:
+        run: SyncRunHandle[Any]
+
+        def results(self, timeout: given.Span | None = None) -> builtins.list[R | BaseException]:
+            """See `Batch`."""
+
+        def outcomes(self, timeout: given.Span | None = None) -> Generator[BatchItem[R], None, None]:
+            """See `Batch`."""
+
+        def items(self) -> Generator[BatchItem[R], None, None]:
+            """See `Batch`."""
+
+        def retry_failed(self, *, id: str | None = None) -> SyncBatch[R]:
+            """See `Batch`."""
+
+        status = Verb(Batch.status)
+        info = Verb(Batch.info)
+        cancel = Verb(Batch.cancel)
+        result = Verb(Batch.result)
+        failures = Verb(Batch.failures)
+
+
+class SyncBulkOperation(Blocking):
+    """A `BulkOperation` for sync code."""
+
+    id: str
+
+    if TYPE_CHECKING:
+        run: SyncRunHandle[Any]
+        progress = Verb(BulkOperation.progress)
+        result = Verb(BulkOperation.result)
+        cancel = Verb(BulkOperation.cancel)
+
+
+class SyncLinks(Blocking):
+    """`engine.sync.approvals.links`."""
+
+    if TYPE_CHECKING:
+        create = Verb(LinkVerbs.create)
+        use = Verb(LinkVerbs.use)
+
+
+class SyncApprovals(Blocking):
+    """`engine.sync.approvals`."""
+
+    if TYPE_CHECKING:
+        links: SyncLinks
+        list = Verb(ApprovalVerbs.list)
+        approve = Verb(ApprovalVerbs.approve)
+        reject = Verb(ApprovalVerbs.reject)
+
+
+class SyncPromises(Blocking):
+    """`engine.sync.promises`."""
+
+    if TYPE_CHECKING:
+        resolve = Verb(PromiseVerbs.resolve)
+        fail = Verb(PromiseVerbs.fail)
+
+
+class SyncAsks(Blocking):
+    """`engine.sync.asks`."""
+
+    if TYPE_CHECKING:
+        answer = Verb(AskVerbs.answer)
+
+
+class SyncDeadLetters(Blocking):
+    """`engine.sync.dead_letters`."""
+
+    if TYPE_CHECKING:
+        list = Verb(DeadLetterVerbs.list)
+
+
+class SyncBatches(Blocking):
+    """`engine.sync.batches`."""
+
+    if TYPE_CHECKING:
+
+        def get(self, batch_id: str) -> SyncBatch[Any]:
+            """See `Batches`."""
+
+        def retry(self, batch_id: str, *, id: str | None = None) -> SyncBatch[Any]:
+            """See `Batches`."""
+
+        list = Verb(BatchVerbs.list)
+
+
+class SyncWorkflows(Blocking):
+    """`engine.sync.workflows`."""
+
+    if TYPE_CHECKING:
+        list = Verb(WorkflowVerbs.list)
+
+
+class SyncKeys(Blocking):
+    """`engine.sync.keys`."""
+
+    if TYPE_CHECKING:
+        create = Verb(KeyVerbs.create)
+        list = Verb(KeyVerbs.list)
+        revoke = Verb(KeyVerbs.revoke)
+
+
+class SyncAudit(Blocking):
+    """`engine.sync.audit`."""
+
+    if TYPE_CHECKING:
+        list = Verb(AuditVerbs.list)
+        verify = Verb(AuditVerbs.verify)
+
+
+class SyncSchedules(Blocking):
+    """`engine.sync.schedules`."""
+
+    if TYPE_CHECKING:
+
+        def trigger(
+            self, name: str, *, overlap: TriggerOverlap | None = None, id: str | None = None
+        ) -> SyncRunHandle[Any]:
+            """See `Schedules`."""
+
+        list = Verb(ScheduleVerbs.list)
+        get = Verb(ScheduleVerbs.get)
+        set = Verb(ScheduleVerbs.set)
+        pause = Verb(ScheduleVerbs.pause)
+        resume = Verb(ScheduleVerbs.resume)
+        backfill = Verb(ScheduleVerbs.backfill)
+        delete = Verb(ScheduleVerbs.delete)
+
+
+class SyncBulk(Blocking):
+    """`engine.sync.bulk`."""
+
+    if TYPE_CHECKING:
+
+        def start(
+            self,
+            verb: BulkVerb,
+            *,
+            id: str | None = None,
+            by: str = "",
+            reason: str = "",
+            older_than: given.Span = KEEP_SECONDS_MIN,
+            **filters: Unpack[TreeFilters],
+        ) -> SyncBulkOperation:
+            """See `BulkOperations`."""
+
+        def get(self, operation_id: str) -> SyncBulkOperation:
+            """See `BulkOperations`."""
+
+        list = Verb(BulkVerbs.list)
+
+
+class SyncTasks(Blocking):
+    """`engine.sync.tasks`."""
+
+    if TYPE_CHECKING:
+        claim = Verb(TaskVerbs.claim)
+        heartbeat = Verb(TaskVerbs.heartbeat)
+        complete = Verb(TaskVerbs.complete)
+        fail = Verb(TaskVerbs.fail)
+
+
+class SyncQueues(Blocking):
+    """`engine.sync.queues`."""
+
+    if TYPE_CHECKING:
+        list = Verb(QueueVerbs.list)
+        stats = Verb(QueueVerbs.stats)
+
+        def set(self, queue: Queue | str, **limits: Any) -> None:
+            """See `Queues`."""
+
+        reset = Verb(QueueVerbs.reset)
+        pause = Verb(QueueVerbs.pause)
+        resume = Verb(QueueVerbs.resume)
+        drain = Verb(QueueVerbs.drain)
+
+
+class SyncWorkers(Blocking):
+    """`engine.sync.workers`."""
+
+    if TYPE_CHECKING:
+        list = Verb(WorkerVerbs.list)
+
+
+class SyncEvents(Blocking):
+    """`engine.sync.events`."""
+
+    if TYPE_CHECKING:
+        send = Verb(EventVerbs.send)
+        triggers = Verb(EventVerbs.triggers)
+        forget = Verb(EventVerbs.forget)
+        add_sink = Verb(EventVerbs.add_sink)
+        remove_sink = Verb(EventVerbs.remove_sink)
+        sinks = Verb(EventVerbs.sinks)
+
+
+class SyncFlows(Blocking):
+    """`engine.sync.flows`."""
+
+    if TYPE_CHECKING:
+
+        def start(
+            self,
+            name: str,
+            input: Any = None,
+            *,
+            vars: Mapping[str, Any] | None = None,  # noqa: A002  # As documents call them.
+            overrides: Mapping[str, Any] | None = None,
+            revision: int | None = None,
+            **options: Unpack[StartOptions],
+        ) -> SyncRunHandle[Any]:
+            """See `Flows`."""
+
+        apply = Verb(FlowVerbs.apply)
+        save_draft = Verb(FlowVerbs.save_draft)
+        publish = Verb(FlowVerbs.publish)
+        discard_draft = Verb(FlowVerbs.discard_draft)
+        rollback = Verb(FlowVerbs.rollback)
+        enable = Verb(FlowVerbs.enable)
+        disable = Verb(FlowVerbs.disable)
+        delete = Verb(FlowVerbs.delete)
+        list = Verb(FlowVerbs.list)
+        info = Verb(FlowVerbs.info)
+        get = Verb(FlowVerbs.get)
+        history = Verb(FlowVerbs.history)
+        document_of = Verb(FlowVerbs.document_of)
+
+
+class SyncEngine(BlockingEngine):
+    """An engine for sync code: the same verbs without `await`, from any thread but that of the engine's loop."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def start(
+            self, workflow: Startable[*Ts, R], *args: *Ts, **options: Unpack[OwnStartOptions]
+        ) -> SyncRunHandle[R]: ...
+        @overload
+        def start(
+            self,
+            workflow: str,
+            arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+            *,
+            version: int | None = None,
+            **options: Unpack[StartOptions],
+        ) -> SyncRunHandle[Any]: ...
+        def start(self, workflow: Any, *args: Any, **options: Any) -> SyncRunHandle[Any]:  # type: ignore[misc]
+            """See `AnyEngine`."""
+
+        def start_by_name(
+            self,
+            workflow: str,
+            arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+            *,
+            version: int | None = None,
+            **options: Unpack[StartOptions],
+        ) -> SyncRunHandle[Any]:
+            """See `AnyEngine`."""
+
+        def get(self, run_id: str) -> SyncRunHandle[Any]:
+            """See `AnyEngine`."""
+
+        @overload
+        def start_batch(
+            self, work: Callable[[T], Coroutine[object, None, R]], rows: Iterable[T], **options: Unpack[BatchOptions]
+        ) -> SyncBatch[R]: ...
+        @overload
+        def start_batch(
+            self, work: str, rows: Iterable[Any], *, version: int | None = None, **options: Unpack[BatchOptions]
+        ) -> SyncBatch[Any]: ...
+        def start_batch(
+            self, work: Any, rows: Any, *, version: int | None = None, **options: Unpack[BatchOptions]
+        ) -> SyncBatch[Any]:
+            """See `AnyEngine`."""
+
+        def fork(
+            self,
+            run_id: str,
+            *,
+            at: str | int | None = None,
+            set: Mapping[str, Any] | None = None,
+            input: tuple[Any, ...] | Mapping[str, Any] | None = None,
+            version: int | None = None,
+            id: str | None = None,
+            reason: str = "",
+        ) -> SyncRunHandle[Any]:
+            """See `AnyEngine`."""
+
+        def import_run(self, text: str, *, id: str | None = None) -> SyncRunHandle[Any]:
+            """See `Engine`; a connection has it not."""
+
+        def export(self, run_id: str) -> str:
+            """See `Engine`; a connection has it not."""
+
+        def operate(
+            self,
+            operation_name: str,
+            /,
+            *,
+            query: Mapping[str, object] | None = None,
+            body: Mapping[str, object] | None = None,
+            patience: float = 0.0,
+            **path: str,
+        ) -> Any:
+            """See `Remote`; an engine has it not."""
+
+        @overload
+        def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
+        @overload
+        def ask(
+            self, run_id: str, name: str, body: Any = None, *, reply: type[T], **options: Unpack[AskOptions]
+        ) -> T: ...
+        def ask(
+            self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
+        ) -> Any:
+            """See `AnyEngine`."""
+
+        approvals: SyncApprovals
+        promises: SyncPromises
+        asks: SyncAsks
+        dead_letters: SyncDeadLetters
+        batches: SyncBatches
+        workflows: SyncWorkflows
+        keys: SyncKeys
+        audit: SyncAudit
+        schedules: SyncSchedules
+        bulk: SyncBulk
+        tasks: SyncTasks
+        queues: SyncQueues
+        workers: SyncWorkers
+        events: SyncEvents
+        flows: SyncFlows
+        list = Verb(AnyEngine.list)
+        info = Verb(AnyEngine.info)
+        count = Verb(AnyEngine.count)
+        signal = Verb(AnyEngine.signal)
+        cancel = Verb(AnyEngine.cancel)
+        pause = Verb(AnyEngine.pause)
+        resume = Verb(AnyEngine.resume)
+        retry = Verb(AnyEngine.retry)
+        skip_step = Verb(AnyEngine.skip_step)
+        history = Verb(AnyEngine.history)
+        steps = Verb(AnyEngine.steps)
+        recovery = Verb(AnyEngine.recovery)
+        purge = Verb(AnyEngine.purge)
+        health = Verb(AnyEngine.health)
