@@ -55,7 +55,6 @@ HANDLE: dict[str, Verb] = {
     "signal": lambda run: run.signal("go"),
     "approve": lambda run: run.approve("a", by="me"),
     "reject": lambda run: run.reject("a", by="me"),
-    "until": lambda run: run.until("waiting"),
     "export": lambda run: run.export("/dev/null"),
 }
 CHECKPOINTS: dict[str, Verb] = {
