@@ -72,7 +72,7 @@ GUIDES = {
     "outlive.emit": "streams",
     "outlive.publish": "generations",
     "outlive.set_tags": "finding",
-    "outlive.patched": "versions",
+    "outlive.patched": "changing-code#marks",
     "outlive.continue_as_new": "generations",
     "outlive.get_logger": "logging",
     "limits.Breaker": "limits",
@@ -495,7 +495,9 @@ def _meaning_of(name: str) -> str:
 def _guide(name: str, page: Page) -> str:
     if (guide := GUIDES.get(name)) is None:
         return ""
-    return f"Guide: [{guide.replace('-', ' ')}]({'../' * page.path.count('/')}guides/{guide}.md)."
+    name_of_page, _, heading = guide.partition("#")
+    address = f"{'../' * page.path.count('/')}guides/{name_of_page}.md{heading and '#'}{heading}"
+    return f"Guide: [{(heading or name_of_page).replace('-', ' ')}]({address})."
 
 
 def _paragraphs(*parts: str) -> str:
