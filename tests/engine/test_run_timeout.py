@@ -62,6 +62,16 @@ async def test_a_run_that_takes_too_long_ends(place: Place) -> None:
     assert ["clean-up"] == stage.calls
 
 
+async def test_why_tells_the_timeout_of_a_run_from_its_timers(engine: outlive.Engine) -> None:
+    """It stands last: what a person looks for first is what lets the run go on."""
+    run = await engine.start(timed)
+    await waits(run)
+    timeout_at = (await run.info()).timeout_at
+    assert timeout_at is not None
+    assert await run.why() == f"it waits for signal 'go' or its timeout at {timeout_at.isoformat(timespec='seconds')}"
+    assert [wait.kind for wait in (await run.info()).waits] == ["signal", "timer"]
+
+
 async def test_a_run_within_its_timeout_just_ends(engine: outlive.Engine) -> None:
     """A timeout that was not needed leaves no trace."""
     run = await engine.start(timed_and_quick)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 import msgspec
+
+DEADLINE = "@deadline"
+"""The name of the timer that ends a run when its timeout is over."""
 
 
 class WaitKind(enum.Enum):
@@ -31,3 +35,8 @@ class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"d
     """The number of the waiting run in its tree."""
     detail: str = ""  # Journals call it `told`.
     """What else people should know of it: what an approval is about, and who is asked."""
+
+
+def for_people(waits: Iterable[Wait]) -> list[Wait]:
+    """What a run waits for, in the order in which people read it: the end of its timeout last."""
+    return sorted(waits, key=lambda wait: wait.kind is WaitKind.TIMER and wait.name == DEADLINE)

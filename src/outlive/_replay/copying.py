@@ -23,9 +23,9 @@ from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.value import decode_untyped
 from outlive._model import Payload
 from outlive._model.approval import ApprovalRequest
+from outlive._model.wait import DEADLINE
 from outlive._replay.call import ChildCall, RecordCall, StepCall
 from outlive._replay.command import Park
-from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed
 from outlive._replay.frame import step_of

@@ -27,9 +27,6 @@ from outlive.errors import (
 )
 from outlive.errors.program import NotDurableError
 
-DEADLINE = "@deadline"
-"""The timer of a run's own timeout."""
-
 _FOREIGN = "awaiting an object of another event loop"
 _NESTED = "running another event loop"
 _UNDURABLE = {

@@ -30,9 +30,10 @@ from outlive._journal.fold import STATUS
 from outlive._journal.value import StructCodec
 from outlive._model import child_id
 from outlive._model.payload import NO_PAYLOAD
+from outlive._model.wait import DEADLINE
 from outlive._replay.call import ChildCall, DetachedCall, RecordCall, SnapshotCall, StepCall
 from outlive._replay.command import Command, Park, Recorded, WorkflowSpec
-from outlive._replay.ending import DEADLINE, child_outcome, end_closed, main_done
+from outlive._replay.ending import child_outcome, end_closed, main_done
 from outlive._replay.execution import Execution
 from outlive._replay.frame import PATCH, SCOPE, Frame, Received, read_decision
 from outlive._replay.loop import RunTask

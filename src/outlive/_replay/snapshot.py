@@ -25,9 +25,9 @@ import msgspec
 
 from outlive._journal.event import SnapshotTaken
 from outlive._journal.value import StructCodec
+from outlive._model.wait import DEADLINE
 from outlive._replay.call import RecordCall, SnapshotCall
 from outlive._replay.command import TakeSnapshot
-from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE, Frame, Remembered
 

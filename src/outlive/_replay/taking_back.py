@@ -28,9 +28,9 @@ from outlive._journal.event import AnyEvent, Ending
 from outlive._journal.fold import STATUS
 from outlive._model import Failure, RunStatus
 from outlive._model.approval import OpenRequest
+from outlive._model.wait import DEADLINE
 from outlive._replay.call import ChildCall, SnapshotCall, StepCall
 from outlive._replay.command import Park, RunStep
-from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.feeding import feed, feed_again
 from outlive._replay.lookahead import first_number, undone_in

@@ -12,6 +12,7 @@ from outlive._model import Wait as StoredWait
 from outlive._model.instant import instant_of
 from outlive._model.pause import PAUSED
 from outlive._model.run import definition_shown
+from outlive._model.wait import DEADLINE, for_people
 from outlive._model.worker import name_in
 from outlive._values.failure import Failure, failure_of
 
@@ -48,7 +49,8 @@ class Wait(msgspec.Struct, frozen=True):
         said, until = "", "" if self.until is None else self.until.isoformat(timespec="seconds")
         match self.kind:
             case "timer":
-                return f"a timer at {until}" if until else "a timer"
+                timer = "its timeout" if self.name == DEADLINE else "a timer"
+                return f"{timer} at {until}" if until else timer
             case "signal" | "ask":
                 said = f"{self.kind} {self.name!r}"
             case "promise":
@@ -154,7 +156,7 @@ def run_of(stored: StoredRun, *, with_traceback: bool = True) -> Run:
         root_id=stored.root_id,
         parent_id=stored.parent_id,
         number=stored.number,
-        waits=[wait_of(wait) for wait in stored.waits],
+        waits=[wait_of(wait) for wait in for_people(stored.waits)],
         created_at=instant_of(stored.created_at),
         updated_at=instant_of(stored.updated_at),
         finished_at=when(stored.finished_at),

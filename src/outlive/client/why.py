@@ -11,6 +11,7 @@ from outlive._model.lacking import lacking_in
 from outlive._model.pause import PAUSED, Pauses, pause_of
 from outlive._model.queue import DEFAULT
 from outlive._model.remote import remote_step_of
+from outlive._model.wait import for_people
 from outlive._model.worker import name_in
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
@@ -136,7 +137,8 @@ def _ended(run: Run) -> str:
 
 def _waits(run: Run, root: Run, others: Mapping[str, Run]) -> str:
     # What an approval does while it waits is its own business: it says itself until when.
-    waits = tuple(wait for wait in root.waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name)
+    own = [wait for wait in root.waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name]
+    waits = for_people(own)
     shown = [wait_shown(wait, others) + _receiver(wait, run, root) for wait in waits[:WAITS_SHOWN_MAX]]
     if len(waits) > WAITS_SHOWN_MAX:
         shown.append(f"{len(waits) - WAITS_SHOWN_MAX} more")

@@ -34,9 +34,9 @@ from outlive._model.facts import (
     UndoFact,
 )
 from outlive._model.instant import instant_of
+from outlive._model.wait import DEADLINE
 from outlive._replay.call import StepCall, Undoing
 from outlive._replay.command import RunStep, WorkflowSpec
-from outlive._replay.ending import DEADLINE
 from outlive._replay.execution import Execution
 from outlive._replay.frame import Frame
 from outlive._runtime.tree.draft import Draft
