@@ -205,7 +205,7 @@ class Reverse:
 
 
 async def test_requests_and_decisions_go_through_payload_codecs(place: Place) -> None:
-    """What people were asked and said is as secret as everything else."""
+    """The store holds the request and the decision of an approval encoded; the engine reads both back."""
     async with place.engine(codecs=[Reverse()]) as engine:
         run = await engine.start(asking, id="run-1")
         await waits(run)

@@ -141,8 +141,9 @@ async def test_the_first_decision_is_the_only_one(place: Place) -> None:
         assert 1 == len(await events_of(run, ApprovalDecided))
 
 
-async def test_a_second_decision_gets_the_first_one_back(engine: outlive.Engine) -> None:
-    """Also after the end of the run, and whatever its form looks like."""
+async def test_a_second_decision_returns_the_first_one(engine: outlive.Engine) -> None:
+    """A second decision changes nothing and returns the first, even after the end of the run and with a form that does
+    not fit."""
     run = await engine.start(asking)
     await waits(run)
     first = await run.approve("refund", by="ann", form={"cents": 5}, comment="fine")

@@ -344,7 +344,7 @@ async def cart_beside_a_step() -> str:
 
 
 async def test_a_refusal_does_not_wait_for_a_step_that_runs(engine: outlive.Engine) -> None:
-    """And the journal has not one row more."""
+    """A validator refuses an ask while a step of the run is under way, and the journal stays as it was."""
     run = await engine.start(cart_beside_a_step)
     await stage.gate("work").reached()
     before = await journal_of(run)
@@ -547,7 +547,7 @@ async def parent_of_asked() -> str:
 
 
 async def test_a_child_is_asked_by_its_own_id() -> None:
-    """As it is sent signals."""
+    """An ask reaches a child run by the id of the child."""
     async with TestEngine() as engine:
         run = await engine.start(parent_of_asked)
         await engine.settle()

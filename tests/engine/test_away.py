@@ -158,7 +158,8 @@ async def test_other_verbs_raise_in_time_too(place: Place) -> None:
 
 
 async def test_message_with_a_key_is_not_sent_again_to_a_store_that_is_silent(place: Place) -> None:
-    """What has a key may be sent again when a line was cut; a caller waits for a silent store once all the same."""
+    """A signal with a key is delivered once to a store that does not answer; then the caller gets
+    CommitUnknownError."""
     stores: list[FaultyStore] = []
     async with place.engine(worker=False, store_seconds=SHORT, wrap=faulty(stores)) as engine:
         run = await engine.start(echoed, "a", id="r-1")

@@ -51,7 +51,7 @@ async def write_on(engine: outlive.Engine) -> None:
 
 @pytest.mark.every_store
 async def test_a_copy_is_whole_while_workers_write(place: Place, tmp_path: Path) -> None:
-    """What was there when it began is in it and goes on there, with the audit log and the schedules."""
+    """A copy has the runs, the audit log and the schedules from before its beginning, and the runs go on in it."""
     if place.url.startswith("memory:"):
         with pytest.raises(ConfigurationError, match="belongs to its process"):
             await back_up(place.url, tmp_path / "copy.db", check=True, said=quiet)

@@ -92,7 +92,7 @@ async def test_an_argument_that_cannot_be_stored_is_named(
 
 
 async def test_an_argument_of_another_type_is_refused(engine: outlive.Engine) -> None:
-    """What would come back as something else is not accepted in the first place."""
+    """A start refuses an argument that would come back with another type or has no stored form."""
     wrong: Any = "seven"
     with pytest.raises(UnserialisableError, match="argument 1 of bad_typed"):
         await engine.start(bad_typed, wrong)
@@ -101,7 +101,7 @@ async def test_an_argument_of_another_type_is_refused(engine: outlive.Engine) ->
 
 
 async def test_arguments_that_do_not_fit_the_signature_are_refused(engine: outlive.Engine) -> None:
-    """As Python does it, and at the start."""
+    """A start with too many, missing or unknown arguments raises the TypeError that a plain call would raise."""
     with pytest.raises(TypeError, match="too many positional"):
         await engine.start(bad_nothing, 1, 2)  # type: ignore[arg-type, call-arg]
     with pytest.raises(TypeError, match="missing a required argument"):

@@ -166,7 +166,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_disk_that_is_really_full_delays_and_loses_nothing(small_disk: Path) -> None:
-    """The same with a file system that has no byte left, and then has some again."""
+    """A run on a file system without a free byte waits, and does every step once when there is room again."""
     async with Place(small_disk / "full.db").engine() as engine:
         ballast = small_disk / "ballast"
         fill(ballast)

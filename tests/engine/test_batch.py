@@ -220,7 +220,7 @@ async def hold_first_row(n: int) -> int:
 
 
 async def test_values_have_the_types_of_the_annotations(engine: outlive.Engine) -> None:
-    """Of the arguments and of the results, for steps and for workflows."""
+    """Items arrive and results come back with their annotated types, for steps and for workflows."""
     rows = [Row(n, Decimal("1.10")) for n in range(5)]
     of_steps = await engine.start_batch(price_of_row, rows)
     of_runs = await engine.start_batch(import_one, rows)
@@ -278,7 +278,7 @@ class Reversed:
 
 
 async def test_rows_and_results_go_through_the_payload_codecs(place: Place) -> None:
-    """What is in the store cannot be read without them."""
+    """The items and results of a batch come back right through a payload codec."""
     async with place.engine(codecs=[Reversed()]) as engine:
         batch = await engine.start_batch(double_row, range(300))
 
@@ -562,7 +562,7 @@ async def test_a_worker_that_dies_at_any_commit_loses_and_doubles_no_item(place:
 
 
 async def test_two_thousand_items(engine: outlive.Engine) -> None:
-    """The same as a handful, only more."""
+    """A batch of two thousand items gives each item one outcome."""
     batch = await engine.start_batch(double_row, range(2_000), concurrency=100)
 
     assert sorted(item.index for item in await collect(batch)) == list(range(2_000))

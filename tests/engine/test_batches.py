@@ -234,7 +234,8 @@ async def test_after_the_end_nothing_more_is_taken() -> None:
 
 
 async def test_what_is_durable_is_answered_though_the_engine_ends_while_the_next_batch_is_written() -> None:
-    """And the end of it is no error of anybody's."""
+    """A committer that is abandoned during its second batch has answered the first one, drops the second, and leaves no
+    unhandled error."""
     store, heard, errors = Planned(), Heard(), list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
     committer = new_committer(store, overlaps=True)
@@ -287,7 +288,7 @@ async def test_waiting_for_the_last_outcomes_ends_when_the_store_is_away_for_too
 async def test_log_says_once_that_the_store_is_away_and_once_that_it_is_back(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And how many changes wait for it."""
+    """Three failed tries log one line with the number of changes that wait, and one line when the store is back."""
     monkeypatch.setattr(patience, "BACKOFF_FIRST_SECONDS", 0.001)
     caplog.set_level(logging.WARNING, "outlive")
     store, heard = Planned(), Heard()
@@ -420,7 +421,8 @@ async def test_only_what_is_not_there_is_written_again_after_a_commit_without_an
 async def test_transaction_without_an_answer_is_read_back_when_the_store_is_back(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_done: bool
 ) -> None:
-    """What its tree said before went along with it; once it is known what became of them, all is well."""
+    """A transaction whose commit has no answer is read back, with the change of its tree that went before it, and
+    either both count as committed or only the earlier change is written again."""
     monkeypatch.setattr(patience, "BACKOFF_MAX_SECONDS", 0.005)
     store, heard, counters = Planned(), Heard(), Counters()
     committer = new_committer(store, counters)
@@ -470,7 +472,8 @@ async def test_transaction_behind_a_lost_one_is_rolled_back() -> None:
 
 
 async def test_transactions_of_a_tree_commit_in_the_order_in_which_they_came() -> None:
-    """And what the tree says between them stays between them."""
+    """Two transactions of one tree commit in their order, with the changes before, between and after them in their
+    places."""
     store, heard, counters = Planned(), Heard(), Counters()
     committer = new_committer(store, counters)
     tree = await begin(store, "tree")
@@ -516,7 +519,7 @@ async def test_stopping_waits_for_a_transaction_that_is_on_its_way() -> None:
 
 
 async def test_transaction_that_is_not_wanted_is_rolled_back() -> None:
-    """Also if the store is away: then it has done so itself."""
+    """The committer rolls back a transaction that its caller does not want any more."""
     store = Planned()
     committer = new_committer(store)
     transaction = StepTransaction(store)

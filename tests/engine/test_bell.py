@@ -34,7 +34,7 @@ async def test_wait_after_an_ended_wait_waits_again(rings: int) -> None:
 
 
 async def test_ring_between_two_waits_ends_the_second() -> None:
-    """What came during a look is not missed."""
+    """A ring that comes while nothing waits ends the next wait at once."""
     bell = Bell()
     bell.ring()
 

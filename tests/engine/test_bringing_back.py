@@ -329,7 +329,8 @@ async def test_run_that_was_cancelled_before_it_began(engine: TestEngine) -> Non
 
 
 async def test_timed_out_run_has_its_time_again(engine: TestEngine) -> None:
-    """And a sleep that was half over has the other half ahead: the run's clock stood still."""
+    """A retried run has a fresh timeout, and a sleep that was half over has its other half ahead because the clock of
+    the run stood still."""
     run = await engine.start(back_patient, 100, timeout=60)
     with pytest.raises(RunTimedOutError):
         await run.result()
@@ -512,8 +513,8 @@ async def back_trip(room: str) -> str:
         return await back_ship("guest")
 
 
-async def test_saga_that_was_rolled_back_is_refused(engine: TestEngine) -> None:
-    """What its steps did is gone; nothing was changed."""
+async def test_retry_of_a_run_with_a_rolled_back_saga_is_refused(engine: TestEngine) -> None:
+    """A run whose saga was rolled back cannot be retried, and the refusal leaves its journal as it was."""
     run = await engine.start(back_trip, "room")
     await fail(run)
     world.is_repaired = True
@@ -628,7 +629,7 @@ async def test_starter_gets_the_second_end(engine: TestEngine) -> None:
 
 
 async def test_starter_alone_gets_the_same_end_again(engine: TestEngine) -> None:
-    """What it started has not gone on."""
+    """A starter that is retried without the run that it started fails again, and the started run does nothing more."""
     run = await engine.start(back_starter)
     await fail(run)
     await run.retry()
@@ -698,7 +699,7 @@ async def back_mortal() -> str:
 
 @pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
 async def test_retry_survives_every_crash(points: int) -> None:
-    """Of the process that retries and of the worker: the run goes on once."""
+    """A run goes on once after a retry, at whichever commit the process that retries or the worker is killed."""
 
     async def bring_back(engine: TestEngine, run_id: str) -> None:
         world.is_repaired = any(isinstance(event, RunRetried) for event in await journal_of(engine, run_id))
@@ -716,7 +717,7 @@ async def test_retry_survives_every_crash(points: int) -> None:
 @pytest.mark.every_store
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_retry_on_every_store(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """The same run, from the same journal."""
+    """A failed parent is retried on SQLite and on PostgreSQL, does only what is left, and its store is sound."""
     url = f"sqlite:{tmp_path}/runs.db" if store == "sqlite" else request.getfixturevalue("postgres_url")
     async with TestEngine(url) as engine:
         run = await engine.start(back_parent, id="p")
@@ -741,7 +742,8 @@ class Announcing(outlive.middleware.Middleware):
 
 
 async def test_middleware_is_around_the_code_that_is_asked() -> None:
-    """What it does is in the journal, and a search for what failed meets it there; so does a fork."""
+    """Middleware journals its step once: the retry and a fork of the failed run find it in the journal and do not
+    repeat it."""
     async with TestEngine(middleware=[Announcing()]) as engine:
         run = await engine.start(back_trip, "", id="m")
         await fail(run)

@@ -133,7 +133,7 @@ async def test_start_that_died_half_way_is_taken_up_by_the_next(how: dict[str, A
 
 
 async def test_timeout_counts_from_the_beginning() -> None:
-    """And not from the start: a run that waits for its time has not begun."""
+    """The timeout of a delayed or debounced run counts from the time for which it waits, and not from its start."""
     async with TestEngine() as engine:
         runs = [
             await engine.start(reindexed, "late", delay=60, timeout=10),

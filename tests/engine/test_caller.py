@@ -163,8 +163,8 @@ async def test_step_that_returns_or_raises_behind_its_time_has_timed_out(scene: 
     assert (ConnectionError if raises else TimeoutError) is type(late.value.__cause__)
 
 
-async def test_step_that_ends_in_time_is_what_it_says(scene: Scene) -> None:
-    """What it raises is its own."""
+async def test_step_that_ends_in_time_returns_its_result_or_raises_its_error(scene: Scene) -> None:
+    """A step that ends within its timeout returns its own result or raises its own error."""
 
     async def press() -> str:
         return "pressed"

@@ -101,7 +101,7 @@ async def bad_clean_up() -> None:
 
 
 async def test_a_clean_up_that_fails_fails_the_run(engine: outlive.Engine) -> None:
-    """As a task fails with what it raised last; the failure is not hidden behind the cancel. [FB-R17]"""
+    """A run whose clean-up raises after a cancel has failed with that error: the cancel does not hide it. [FB-R17]"""
     run = await cancelled(engine, bad_clean_up)
     await ends_as(run, "failed")
     assert "in the clean-up" in await run.why()
@@ -134,7 +134,7 @@ async def late() -> str:
 
 
 async def test_a_deadline_cannot_be_caught() -> None:
-    """What the workflow returns after it comes too late, as the result of a step does."""
+    """A workflow that catches the cancellation of its timeout and returns has timed out all the same."""
     clock = SkippingClock()
     async with outlive.Engine("memory:", worker=WorkerOptions(tune=False, lease_seconds=10_000), clock=clock) as engine:
         run = await engine.start(late)

@@ -160,7 +160,7 @@ async def test_children_have_children(engine: outlive.Engine) -> None:
 
 
 async def test_a_failing_child_raises_in_its_parent(engine: outlive.Engine) -> None:
-    """As its own class where the child's workflow registers it, else as `RunFailedError` with everything on it."""
+    """A parent gets the class that the child's workflow registers, else `RunFailedError` with all facts on it."""
     run = await engine.start(parent_of_failing, "registered", id="run-1")
     assert "itself: code 7 7" == await in_time(run.result())
     assert await engine.get("run-1~1").status() == "failed"

@@ -425,7 +425,7 @@ async def test_run_that_is_no_longer_ours_is_not_taken_in(meanwhile: str) -> Non
 async def test_store_that_is_away_is_said_once_and_one_that_moved_ends_the_session(
     hall: Hall, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And once more when it is away again."""
+    """The claimer logs each outage of the store once, and ends the session when the store has moved."""
     away = StoreUnavailableError("the store", "it is down")
     hall.store.faults = [away, away]
     hall.claimer.start()

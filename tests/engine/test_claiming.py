@@ -82,7 +82,7 @@ async def started(place: Place, names: str) -> None:
 
 
 async def test_everything_that_is_due_is_taken_without_a_pause(place: Place) -> None:
-    """Also if one claim brings only some of it; and when nothing is left the store is left in peace."""
+    """A worker takes all due runs even if one claim brings only two, and asks the store no more when none is left."""
     await started(place, "abcde")
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), poll_seconds=HOUR, limits=Limits(claim_batch_max=2)) as engine:
@@ -220,7 +220,8 @@ class Refusing:
 
 
 async def test_run_that_cannot_be_moved_when_its_step_has_ended_is_parked(place: Place) -> None:
-    """What the step said last waits for what it said before, and turns out to be what cannot be stored."""
+    """A run is parked when the last result of its step turns out, behind a commit that is still under way, to have no
+    stored form."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), codecs=[Refusing()]) as engine:
         run = await engine.start(claimed_telling_at_the_end)

@@ -207,7 +207,7 @@ async def test_timeout_counts_from_the_beginning(place: Place) -> None:
 
 
 async def test_next_generation_begins_with_its_own_first_line(place: Place) -> None:
-    """What the one before it waited in line is not its time."""
+    """The time that the generation before waited in line does not count for the next generation."""
     async with place.engine(worker=False) as client:
         await client.start(clock_generations, 1, id="r", timeout=2 * HOUR)
         place.clock.skip(seconds=3 * HOUR)
@@ -388,7 +388,7 @@ async def times_out(place: Place, run: outlive.types.RunHandle[Any]) -> None:
 
 
 async def test_retry_and_fork_have_the_whole_timeout_behind_a_snapshot(place: Place) -> None:
-    """And no more than that: what the run was in line before is not part of it."""
+    """A retry and a fork behind a snapshot have the whole timeout, without the time that the run was in line before."""
     async with place.engine(worker=False) as client:
         await client.start(wheel, Turns(), id="r", timeout=2 * HOUR)
         place.clock.skip(seconds=5 * HOUR)
@@ -426,7 +426,8 @@ async def test_retry_and_fork_of_a_later_generation_have_the_whole_timeout(place
 
 
 async def test_run_that_no_worker_begins_in_time_fails(place: Place) -> None:
-    """Also when no worker has its code, and `why` says it before and after; a retry begins it."""
+    """A run that no worker begins within `begin_within` fails, even if no worker has its code; `why` says so before and
+    after, and a retry begins it."""
     async with place.engine(worker=False) as client:
         run = await client.start(clock_nap, id="r", begin_within=timedelta(minutes=5))
         assert "it fails if no worker has begun it by" in await run.why()

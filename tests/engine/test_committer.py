@@ -243,7 +243,7 @@ async def test_a_dropped_start_leaves_no_trace(place: Place) -> None:
 
 
 async def test_a_bad_run_does_not_hurt_its_neighbours(place: Place) -> None:
-    """Of runs that are committed together one may be impossible; the others go on."""
+    """Among runs that are committed together the one that cannot be stored is parked, and the others go on."""
     async with place.engine() as engine:
         runs = [await engine.start(committing, f"{number}") for number in range(5)]
         bad = await engine.start(committing_nonsense)

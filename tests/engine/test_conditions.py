@@ -128,8 +128,8 @@ async def test_a_workflow_waits_until_its_state_is_as_it_wants(engine: TestEngin
     assert await run.result() == ["ann", "bob"]
 
 
-async def test_a_condition_that_holds_already_is_no_wait(engine: TestEngine) -> None:
-    """As with an `asyncio.Event` that is set."""
+async def test_a_condition_that_holds_already_does_not_wait(engine: TestEngine) -> None:
+    """`wait_condition` returns at once if its condition holds already."""
     assert await (await engine.start(vote, 0)).result() == []
 
 

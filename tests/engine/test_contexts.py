@@ -183,7 +183,7 @@ REQUEST: contextvars.ContextVar[Request] = contextvars.ContextVar("request_of_th
 
 
 async def test_the_engine_keeps_nothing_of_a_caller_alive() -> None:
-    """What hangs on the context of a caller is free when the caller has ended, while its run and the engine go on."""
+    """The context of a caller is freed when the caller has ended, while its run and the engine go on."""
 
     async def call(engine: outlive.Engine) -> weakref.ref[Request]:
         REQUEST.set(Request())

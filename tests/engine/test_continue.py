@@ -261,8 +261,9 @@ async def test_what_is_left_open_is_cancelled_and_awaited_first(engine: outlive.
 
 
 @pytest.mark.parametrize("how", ["gather", "group"])
-async def test_any_branch_may_say_it(engine: outlive.Engine, how: str) -> None:
-    """What a `TaskGroup` wraps into a group is seen through."""
+async def test_any_branch_may_continue_as_new(engine: outlive.Engine, how: str) -> None:
+    """A branch of `gather` or of a `TaskGroup` may continue the run as new; the exception group around it does not hide
+    that."""
     run = await engine.start(continues_in_branch, how, 1)
     await stage.gate("branch").reached()
     stage.gate("branch").open()
@@ -296,8 +297,8 @@ async def test_a_child_cannot_go_on_as_a_new_run(engine: outlive.Engine) -> None
     assert "detached=True" in await in_time(run.result())
 
 
-def test_outside_a_workflow_it_means_nothing() -> None:
-    """And says so."""
+def test_continue_as_new_outside_a_workflow_is_refused() -> None:
+    """`continue_as_new` outside a workflow raises NotInRunError with its own name in the message."""
     with pytest.raises(NotInRunError, match="continue_as_new"):
         outlive.continue_as_new()
 
@@ -515,7 +516,7 @@ async def goes_on_and_on(left: int) -> str:
 
 @pytest.mark.slow
 async def test_ten_thousand_generations_leave_nothing_in_memory(tmp_path: Path) -> None:
-    """What a worker holds after them is what it holds after a few hundred."""
+    """A worker holds about as many objects after ten thousand generations as after three hundred."""
     async with Place(tmp_path / "generations.db").engine() as engine:
 
         async def live_through(generations: int) -> int:

@@ -232,7 +232,7 @@ async def test_a_changed_answer_is_not_given_to_callers(place: Place) -> None:
 
 
 async def test_a_changed_message_does_not_reach_its_run(place: Place) -> None:
-    """What it says may be what nobody has sent: it is set aside, and the sender can send it again."""
+    """A message whose bytes no longer match their checksum is set aside, and the run takes the next one."""
     async with place.engine() as engine:
         await waits(await engine.start(damaged_row, "a", id="run-1"))
     async with place.engine(worker=False) as client:

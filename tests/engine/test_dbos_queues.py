@@ -199,7 +199,7 @@ async def test_started_by_its_name_with_all_options_of_a_queue() -> None:
 
 
 async def test_values_of_types_go_through_a_queue() -> None:
-    """Also if the worker dies on the way. [DB-Q35]"""
+    """A dataclass goes through a queue and comes back as itself, even if the worker dies on the way. [DB-Q35]"""
     value = Outer(Inner("one", 2))
     async with TestEngine() as engine:
         run = await engine.start(dbos_mirror, value)
@@ -372,7 +372,7 @@ async def test_one_open_run_of_an_id() -> None:
 
 
 async def test_run_that_starts_the_same_id_twice_gets_one_run() -> None:
-    """Also if it is killed in between. [DB-Q30]"""
+    """A run that starts one id twice gets one run, even if it is killed in between. [DB-Q30]"""
 
     def once(survivor: Survivor) -> None:
         assert survivor.result == ["x 0", "x 0"]
@@ -604,7 +604,7 @@ async def test_begun_burst_is_followed_by_another() -> None:
 
 
 async def test_names_and_keys_do_not_run_into_each_other() -> None:
-    """Of two workflows, whatever the letters at the seam. [DB-D12]"""
+    """Debounce keys of two workflows stay apart even if name and key together spell the same letters. [DB-D12]"""
     async with TestEngine() as engine:
         first = await engine.start(dbos_echo, "first", debounce=Debounce("b-k", 60))
         second = await engine.start(dbos_echo_b, "second", debounce=Debounce("k", 1))

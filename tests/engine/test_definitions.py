@@ -83,7 +83,7 @@ async def definitions_pay() -> list[TaggedCard | TaggedCash]:
 
 
 async def test_tagged_structs_and_an_optional_dataclass_come_back_as_themselves() -> None:
-    """What the message advises works."""
+    """Tagged structs, which the refusal of a union recommends, come back as their own classes."""
     async with TestEngine() as engine:
         run = await engine.start(definitions_pay)
 

@@ -200,7 +200,8 @@ async def test_a_workflow_that_is_killed_delivers_its_event_once_in_the_store(pl
     ],
 )
 async def test_a_sink_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
-    """And neither the password is in the message, nor a secret that was given in place of its name."""
+    """A sink with a wrong address, pattern, name or secret is refused, and the message shows neither password nor
+    secret."""
     right = {"name": "crm", "url": "https://crm.example/hooks", "types": ["*"]}
     async with outlive.Engine("memory:", worker=False) as engine:
         with pytest.raises(InvalidArgumentError, match="add_sink") as refused:

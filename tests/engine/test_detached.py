@@ -115,7 +115,7 @@ async def test_a_detached_run_may_end_while_its_starter_is_not_running(place: Pl
 
 
 async def test_a_detached_run_that_fails_raises_in_its_starter(engine: outlive.Engine) -> None:
-    """As an exception of its own class where that is a builtin or registered."""
+    """The failure of a detached run reaches its starter with its own class if that is a builtin or registered."""
     run = await engine.start(starts_and_hears, "fails")
 
     assert "ValueError: books are wrong" == await in_time(run.result())

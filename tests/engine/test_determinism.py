@@ -69,8 +69,8 @@ async def test_a_replay_sees_the_same_time_and_chance(place: Place) -> None:
     assert 4 == len(set(stage.calls))
 
 
-async def test_two_runs_have_chances_of_their_own(engine: outlive.Engine) -> None:
-    """What is random in one run says nothing about another one."""
+async def test_two_runs_draw_different_random_numbers(engine: outlive.Engine) -> None:
+    """Two runs of one workflow draw different random numbers."""
     runs = [await engine.start(deterministic) for _ in range(2)]
     for run in runs:
         await run.signal("go")
@@ -108,7 +108,7 @@ async def have_ended(run: outlive.types.RunHandle[list[str]], racers: int) -> No
 
 
 async def test_outside_a_run_time_and_chance_are_ordinary() -> None:
-    """The same names work in plain code."""
+    """`now`, `random` and `uuid4` work in plain code, and `wait_for_signal` is refused there."""
     assert abs((outlive.now() - datetime.now(UTC)).total_seconds()) < 5
     assert 0 <= outlive.random() < 1
     assert isinstance(outlive.uuid4(), UUID)

@@ -175,8 +175,8 @@ async def test_a_verb_refuses_what_cannot_work(memory: Any, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["signal name", "start tags", "cancel reason", "list workflow"])
-async def test_all_stores_refuse_the_same(place: Place, verb: str) -> None:
-    """What one store could keep and another could not is refused by all of them."""
+async def test_all_stores_refuse_the_same_values(place: Place, verb: str) -> None:
+    """A value that one store could keep and another could not is refused by every store."""
     call, bad = VERBS[verb]
     async with place.engine() as engine:
         await refusals(lambda value: call(engine, value), bad, verb.rsplit(maxsplit=1)[-1])

@@ -130,7 +130,8 @@ def test_many(stage: Stage) -> None:
 
 
 def test_checkout(stage: Stage) -> None:
-    """What was booked is given back, newest first, when the card is refused; asked again, nothing happens twice."""
+    """The checkout gives back its bookings, newest first, when the card is refused, and does nothing twice when it is
+    run again."""
     receipt = "paid: 1999 for o-1"
     refused = "run checkout-2 failed: __main__.CardRefusedError: no money for o-2"
 

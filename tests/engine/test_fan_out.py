@@ -84,7 +84,7 @@ async def test_what_happens_meanwhile_waits_for_its_turn(place: Place, monkeypat
 
 
 async def test_run_that_is_cancelled_in_a_burst_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it had asked for before is recorded first."""
+    """A run that is cancelled in the middle of a burst ends as cancelled, and its store is sound."""
     monkeypatch.setattr(live, "EVENTS_AT_ONCE", 1)
     async with place.engine() as engine:
         run = await engine.start(all_kinds, 50, id="parent")

@@ -138,7 +138,7 @@ async def test_a_count_stops_at_its_limit_and_says_so() -> None:
 
 
 def test_sync_code_gets_pages_and_counts() -> None:
-    """The same page, with its cursors."""
+    """The sync engine lists pages with their cursors and counts runs."""
     with TestEngine().sync as engine:
         for number in range(2):
             engine.start(order_to_find, "done", id=f"run-{number}").result()
@@ -149,7 +149,7 @@ def test_sync_code_gets_pages_and_counts() -> None:
 
 @pytest.mark.every_store
 async def test_many_ids_that_begin_alike_are_in_order_of_creation(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when they are more than a store cares to sort."""
+    """Runs found by a prefix come newest first, even when they are more than the store sorts."""
     for room in ("sqlite", "postgres"):
         monkeypatch.setattr(f"outlive._store.{room}.read.SIZE_MAX", 3)
     for number in (9, 1, 5, 2, 7):
@@ -219,8 +219,8 @@ async def tagging_badly(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("", "a"), ("a", 5), ("a\0", "b"), ("a", ["b"]), ("x" * 201, None)])
-async def test_what_is_no_tag_is_refused(name: str, value: Any) -> None:
-    """As for the tags of a start."""
+async def test_invalid_tag_is_refused(name: str, value: Any) -> None:
+    """A workflow that sets a tag with a wrong name or value fails with an error about tags."""
     async with TestEngine() as engine:
         run = await engine.start(tagging_badly, name, value)
         with pytest.raises(outlive.errors.RunFailedError, match="tags"):
@@ -303,7 +303,7 @@ async def asking_while_busy() -> None:
 
 
 async def test_a_run_that_is_busy_is_in_the_inbox_too() -> None:
-    """What it asks for is open from the request on, and not only when the run has nothing else to do."""
+    """The approval of a running run is listed from its request on, and not only when the run waits for nothing else."""
     async with TestEngine() as engine:
         await engine.start(asking_while_busy, id="run-1")
 

@@ -95,7 +95,7 @@ async def test_follower_goes_on_with_the_next_generation() -> None:
 
 
 async def test_redacted_follower_hides_in_late_events_what_early_ones_showed() -> None:
-    """Also when it begins behind the field that holds the secret."""
+    """A follower that begins behind the event with the secret hides that secret in the later events."""
     async with TestEngine(redact=["password"]) as engine:
         run = await engine.start(followed, "unlucky")
         with pytest.raises(outlive.errors.RunFailedError):
@@ -186,7 +186,7 @@ class HeldRead(ReadRows):
 
 
 async def test_readers_of_one_long_journal_miss_nothing_when_one_overtakes_the_other() -> None:
-    """What the faster one has looked at is shown to the slower one too."""
+    """Two readers of one long journal get every event, even if the second overtakes the first during its read."""
     engine = TestEngine(redact=["password"])
     async with engine:
         await engine.start(followed_long, id="long")

@@ -65,7 +65,7 @@ async def test_a_forked_child_gets_an_error_at_once_and_does_not_harm_its_parent
 
 
 async def test_an_engine_that_is_made_before_a_fork_can_be_entered_after_it(run: Run, tmp_path: Path) -> None:
-    """As web servers do that load the application first: each child has an engine of its own, with other numbers."""
+    """Each child of a process that made an engine before the fork enters its own engine and draws other numbers."""
     lines = await lines_of(await run("preload", f"sqlite:{tmp_path}/fork.db"))
 
     (*first, one), parent, (*second, other) = sorted(line.split() for line in lines)

@@ -102,7 +102,7 @@ async def test_fork_has_the_history_up_to_a_call(engine: TestEngine, tmp_path: P
 
 
 async def test_fork_in_the_middle_of_a_sleep_sleeps_on(engine: TestEngine) -> None:
-    """Of an open run, too; the time until the fork does not count."""
+    """A fork of an open run that sleeps finishes the sleep, and repeats only the steps behind it."""
     run = await engine.start(fork_order, "a")
     await until_waiting(run)
     fork = await engine.fork(run.id)
@@ -111,7 +111,8 @@ async def test_fork_in_the_middle_of_a_sleep_sleeps_on(engine: TestEngine) -> No
 
 
 async def test_fork_with_other_arguments_does_what_they_change(engine: TestEngine) -> None:
-    """As a tuple or by name; what is the same is not done again."""
+    """A fork with another input, as a tuple or by name, calls the steps whose arguments change; with equal input it
+    calls none."""
     run = await engine.start(fork_order, "a")
     await run.result()
     calls.clear()

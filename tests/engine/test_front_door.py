@@ -42,7 +42,7 @@ async def plain(what: str) -> str:
 
 
 async def test_a_workflow_called_outside_a_run_is_a_plain_function() -> None:
-    """And so are the steps in it: no engine is needed."""
+    """A workflow that is called without an engine runs with its steps as plain functions."""
     assert await plain("hello") == "hello!"
     assert stage.calls == ["hello", "!"]
 

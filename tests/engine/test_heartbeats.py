@@ -212,6 +212,6 @@ class _Wire:
 
 
 def test_a_heartbeat_timeout_that_cannot_work_is_refused() -> None:
-    """As a timeout is."""
+    """A heartbeat timeout of 0 is refused where the step gets it."""
     with pytest.raises(DefinitionError, match="silent_by_option: heartbeat_timeout=0"):
         silent_by_option.options(heartbeat_timeout=0)

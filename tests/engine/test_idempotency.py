@@ -33,7 +33,7 @@ async def test_an_idempotency_key_belongs_to_one_call(engine: outlive.Engine) ->
 
 
 async def test_a_replaced_run_has_other_idempotency_keys(engine: outlive.Engine) -> None:
-    """The same call of a new run under the same id is another effect."""
+    """A run that replaces another under its id gives the same call another idempotency key."""
     keys = [
         (await in_time((await engine.start(stepping_identity, 1, id="run-1", on_conflict="replace")).result()))[0][3]
         for _ in range(2)

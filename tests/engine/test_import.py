@@ -76,7 +76,8 @@ def elsewhere(tmp_path: Path) -> Place:
 
 @pytest.mark.every_store
 async def test_run_in_flight_goes_on_in_another_store(place: Place, elsewhere: Place) -> None:
-    """What was completed is not done again; what waits for it there is delivered here; what it has seen it knows."""
+    """An imported run repeats no completed step, takes the signals that wait for it in the new store, and knows the
+    keys that it has seen."""
     async with place.engine() as engine:
         run = await engine.start(moved_order, "a", id="run-1", tags={"shop": "north"})
         await waits(run)
@@ -111,7 +112,7 @@ async def test_buffered_signal_comes_along(place: Place, elsewhere: Place) -> No
 
 
 async def test_run_of_a_killed_worker_goes_on_in_another_store(place: Place, elsewhere: Place) -> None:
-    """As that of a worker that died: it is an orphan there, too."""
+    """A run that is exported while its worker is dead is an orphan in the other store, and goes on there."""
     engine = await place.engine().__aenter__()
     await waits(await engine.start(moved_order, "a", id="run-1"))
     await engine.signal("run-1", "go", "x")
@@ -273,7 +274,8 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
 
 
 async def test_store_that_was_paused_as_a_whole_is_paused_in_the_other_one(place: Place, elsewhere: Place) -> None:
-    """Also when the other store was lost after the first move: the pause of the move hides none that a person made."""
+    """A pause of everything that a person made comes along with a move, even if the target of an earlier move was
+    lost."""
     async with place.engine(worker=False) as engine:
         await engine.start(moved_child, "a", id="run-1")
         await engine.pause(all=True, by="ann", reason="stocktaking")
@@ -366,7 +368,7 @@ async def test_run_that_says_something_else_in_the_other_store_is_left_there(pla
 
 
 async def test_store_with_a_worker_that_started_during_the_move_is_not_left(place: Place, elsewhere: Place) -> None:
-    """What the worker did may not have come along: the move fails, and the worker is not paused."""
+    """A move fails when a worker starts on the old store meanwhile, and that worker is not paused."""
     source = FaultyStore(place.store())
     source.gates["change_cell"] = asyncio.Event()
     moving = asyncio.ensure_future(move(place, elsewhere, source=source))

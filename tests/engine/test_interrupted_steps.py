@@ -70,8 +70,8 @@ async def test_a_cancelled_run_names_the_step_that_was_under_way(place: Place) -
         assert in_words(ended) == f"the run was cancelled: {said}"
 
 
-async def test_a_run_that_timed_out_names_it_too() -> None:
-    """Of a tree the steps of its children; a child names its own."""
+async def test_a_run_that_timed_out_names_the_step_that_was_under_way() -> None:
+    """A run that times out names the step of its child that was under way, and the child names it too."""
     async with TestEngine(worker=WorkerOptions(name="w1"), patience_seconds=0.01) as engine:
         run = await engine.start(held_up_by_child, id="o-1", timeout=3600)
         with pytest.raises(
@@ -125,7 +125,8 @@ async def test_a_run_that_ends_well_says_nothing_of_steps(place: Place) -> None:
 
 @pytest.mark.every_store
 async def test_a_quarantined_run_says_what_was_under_way(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    """As that worker had said it beside its lease. It is in the log of the take-over too."""
+    """A quarantined run and the log of the take-over name the step that the lost worker had reported beside its
+    lease."""
     caplog.set_level(logging.INFO, logger="outlive")
     engine = place.engine(name="w1", limits=Limits(attempts_max=1))
     await engine.__aenter__()

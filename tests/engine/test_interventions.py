@@ -265,7 +265,7 @@ async def iv_mortal() -> str:
 
 @pytest.mark.parametrize("points", [5, pytest.param(POINTS_MAX, marks=pytest.mark.slow)])
 async def test_a_request_survives_every_crash(points: int) -> None:
-    """Of the worker that carries it out, wherever it is: the run is retried once, and the answer says so."""
+    """A run that a request retries is retried once, at whichever commit the worker that carries it out is killed."""
     again: Workflow[[Intervention], object] = Workflow(intervention_spec("iv_mortal", 1), {})
 
     async def bring_back(engine: TestEngine, run_id: str) -> None:

@@ -96,8 +96,8 @@ def test_what_is_redacted_is_in_no_line(stream: StringIO) -> None:
     ("value", "shown"),
     [(1.5, 1.5), (float("nan"), None), ("\ud800", "'\\ud800'"), ({(1, 2): 3}, {"(1, 2)": 3}), (Bad(), "<Bad>")],
 )
-def test_no_value_costs_a_line(stream: StringIO, value: object, shown: object) -> None:
-    """What has no form in JSON is text."""
+def test_no_value_of_a_record_loses_its_line(stream: StringIO, value: object, shown: object) -> None:
+    """A log record with a value that JSON does not have is still one line, with the value as text or null."""
     log.info("two\nlines", extra={"value": value})
 
     assert (records(stream)[0]["message"], records(stream)[0]["value"]) == ("two\nlines", shown)

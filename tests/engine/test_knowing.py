@@ -113,7 +113,7 @@ async def test_a_workflow_knows_its_run() -> None:
 
 
 async def test_outside_a_workflow_there_is_no_run() -> None:
-    """And a step is told what it has instead."""
+    """`current_run` is refused outside a workflow, and in a step the error names `current_step`."""
     with pytest.raises(NotInRunError, match="outside a workflow;"):
         outlive.current_run()
     async with TestEngine() as engine:
@@ -121,8 +121,9 @@ async def test_outside_a_workflow_there_is_no_run() -> None:
             await (await engine.start(asks_in_steps)).result()
 
 
-async def test_a_replay_knows_that_it_is_one_and_is_silent(kept: Kept) -> None:
-    """What was said before the crash is not said again, and what comes after it is; the same code sees the same."""
+async def test_a_replay_knows_that_it_is_one_and_logs_nothing_again(kept: Kept) -> None:
+    """A replay sees the same events as before the crash, knows that it is one, and logs only the lines that come after
+    it."""
     place = Place(None)
     first = await place.engine().__aenter__()
     await first.start(replayed, id="a")

@@ -57,8 +57,9 @@ async def test_no_more_threads_than_the_limit_and_none_when_the_lane_is_closed()
     assert not thread.is_alive()
 
 
-async def test_what_a_call_raises_comes_back_and_the_thread_lives_on() -> None:
-    """Also what no future can carry."""
+async def test_exception_of_a_call_comes_back_and_the_thread_lives_on() -> None:
+    """The caller gets the exception of its call, even StopIteration and SystemExit, and the thread makes the next
+    call."""
     lane = ThreadLane(SystemClock(), threads_max=1)
 
     def stop() -> None:
@@ -77,7 +78,7 @@ async def test_what_a_call_raises_comes_back_and_the_thread_lives_on() -> None:
 
 
 def test_a_coroutine_that_is_closed_cleans_up_in_its_own_context() -> None:
-    """What it awaited is gone, and what it set is still there."""
+    """The clean-up of a closed coroutine still sees the context variable that the coroutine had set."""
     cleaned: list[str] = []
 
     class Forever:

@@ -83,7 +83,8 @@ async def lively_deaf() -> str:
 
 
 async def test_running_steps_may_finish_within_the_grace(place: Place) -> None:
-    """What ends in time is kept; the next step is left to others. [TS-R24]"""
+    """A stopping engine keeps the step that ends within the grace, and leaves the next step to another engine.
+    [TS-R24]"""
     engine = await place.engine(grace_seconds=5).__aenter__()
     await engine.start(lively, "a", id="run-1")
     await stage.gate("a").reached()

@@ -130,7 +130,7 @@ async def test_engine_whose_end_is_cancelled_lets_go_of_its_runs(place: Place) -
 
 
 async def test_session_that_was_lost_leaves_nothing_behind_that_waits_for_its_lease(place: Place) -> None:
-    """What waited for a slot is begun by the next session; the old one must not look for ever whether it may begin."""
+    """The executor of a lost session is freed, and the next session begins the steps that waited for a slot."""
     async with place.engine(limits=Limits(steps_running_max=1)) as engine:
         runs = [await engine.start(holding, "a", id=f"run-{number}") for number in range(2)]
         await stage.gate("a").reached()

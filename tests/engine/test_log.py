@@ -144,7 +144,7 @@ async def test_a_run_that_takes_too_long_is_a_warning(caplog: pytest.LogCaptureF
 
 
 async def test_secrets_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """What `redact` hides from people is hidden in the log. [S30]"""
+    """The log hides the fields that `redact` hides from people. [S30]"""
 
     async with TestEngine(redact=("card",)) as engine:
         with pytest.raises(outlive.errors.RunFailedError):
@@ -178,8 +178,8 @@ async def quickly_flaky() -> None:
         raise ConnectionError("refused")
 
 
-async def test_a_take_over_is_logged_and_the_replay_says_nothing_again(caplog: pytest.LogCaptureFixture) -> None:
-    """What was said when it happened is not said when another worker rebuilds the run."""
+async def test_a_take_over_is_logged_and_the_replay_logs_nothing_again(caplog: pytest.LogCaptureFixture) -> None:
+    """A worker that rebuilds a run logs the take-over and does not repeat the earlier lines of the run."""
     place = Place(None)
     first = await place.engine().__aenter__()
     await first.start(held_after_trouble, id="a")
@@ -199,7 +199,7 @@ async def test_a_take_over_is_logged_and_the_replay_says_nothing_again(caplog: p
 
 
 async def test_each_run_that_is_lost_with_the_lease_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """What is under way here is thrown away, and the log says why."""
+    """The log has a warning with the reason for each run whose lease was lost."""
     async with Place(None).engine() as engine:
         await engine.start(held_after_trouble, id="a")
         await stage.gate("held").reached()
@@ -250,7 +250,7 @@ async def test_a_worker_that_was_overtaken_says_so(caplog: pytest.LogCaptureFixt
 
 
 def test_a_store_is_named_without_its_password() -> None:
-    """What is written to a log can be read by many."""
+    """The name of a store in the log shows host, database and schema, but no password."""
     assert "postgresql://db:5432/shop (schema outlive)" == shown("postgresql://ann:secret@db:5432/shop")
     assert "sqlite:shop.db" == shown("sqlite:shop.db")
 

@@ -190,7 +190,8 @@ async def test_the_loop_turns_while_a_long_history_is_read(place: Place, monkeyp
 
 
 async def test_a_journal_at_its_limit_parks_the_run_with_what_to_do(place: Place) -> None:
-    """Also where the limit is below the length at which a fresh journal is advised."""
+    """A run at the limit of its journal is parked with the advice to continue as new, even if that limit is below the
+    length that brings a warning."""
     async with place.engine(limits=Limits(history_events_max=10)) as engine:
         run = await engine.start(long_talk, 20, id="r")
         reason = await parks(run)

@@ -68,7 +68,8 @@ def untouched_interpreter() -> Iterator[None]:
 
 
 async def test_engines_with_stores_of_their_own_know_nothing_of_each_other(tmp_path: Path) -> None:
-    """The same ids, the same workflows, three stores, one loop; and leaving one leaves the others."""
+    """Three engines on one loop with stores of their own keep runs with one id apart, and two go on when the third is
+    left."""
     places = [Place(tmp_path / "a.db"), Place(tmp_path / "b.db"), Place(None)]
     async with places[0].engine() as first, places[1].engine() as second:
         async with places[2].engine() as third:

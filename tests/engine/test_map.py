@@ -82,7 +82,7 @@ async def test_results_come_in_the_order_of_the_items(engine: outlive.Engine, of
 
 
 async def test_no_more_items_than_the_concurrency_are_under_way(engine: outlive.Engine) -> None:
-    """And no more are read than that."""
+    """A map with a concurrency of 7 has 7 items under way and has read only 7 from its iterable."""
     stage.values["held"] = set(range(7))
     run = await engine.start(mapped, 100, 7)
     for number in range(7):
@@ -133,7 +133,7 @@ async def test_items_that_are_done_are_not_done_again(place: Place) -> None:
 
 
 async def test_the_first_failure_cancels_the_rest(engine: outlive.Engine) -> None:
-    """And is raised as it is. [FB-R15]"""
+    """A map raises the first failure as it is, cancels the items under way, and begins no other. [FB-R15]"""
     stage.values.update(bad={1}, held={0})
     run = await engine.start(mapped, 100, 2)
 
@@ -173,7 +173,7 @@ async def test_maps_side_by_side_do_not_meet(engine: outlive.Engine) -> None:
 
 
 async def test_a_cancelled_map_cancels_its_items(engine: outlive.Engine) -> None:
-    """As every other wait."""
+    """A cancelled run cancels the items of its map that are under way, and begins no other."""
     stage.values["held"] = {0, 1}
     run = await engine.start(mapped, 100, 2)
     await stage.gate("0").reached()

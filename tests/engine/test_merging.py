@@ -53,7 +53,7 @@ def test_merged_change_has_what_each_emitted_and_rings_for_it() -> None:
 
 
 def test_merged_change_has_the_tags_of_each() -> None:
-    """Of the runs that were given other tags in any of them."""
+    """A merged change lists the runs that got new tags in any of its parts."""
     (whole,), _ = merged([replace(change(1, 0), retagged=[0]), replace(change(1, 1), retagged=[2])])
 
     assert [0, 2] == whole.retagged

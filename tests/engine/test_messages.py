@@ -165,8 +165,8 @@ async def test_a_coroutine_that_was_not_awaited_is_named(engine: Any) -> None:
     forgotten.close()
 
 
-def test_what_means_something_in_a_run_says_where_to_call_it() -> None:
-    """And not only where not."""
+def test_function_that_needs_a_run_says_where_to_call_it() -> None:
+    """`current_step` and `continue_as_new` outside a run say in which decorated function to call them."""
     with pytest.raises(NotInRunError, match=r"call it in a function decorated with @outlive\.step"):
         outlive.current_step()
     with pytest.raises(NotInRunError, match=r"@outlive\.workflow, in a run that an engine runs"):

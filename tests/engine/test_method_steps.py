@@ -84,7 +84,7 @@ async def undoing_methods(shop: str) -> None:
 
 
 async def test_an_undo_that_is_a_method_has_the_same_object() -> None:
-    """Of the call that it undoes."""
+    """An undo that is a method gets the object of the call that it undoes."""
     async with TestEngine() as engine:
         with pytest.raises(RunFailedError, match="no stock"):
             await (await engine.start(undoing_methods, "east")).result()
@@ -140,7 +140,7 @@ async def test_a_method_is_called_on_a_resource() -> None:
 
 
 async def test_the_resource_of_a_method_can_be_another_one_in_tests() -> None:
-    """As every resource; and a batch finds the step by its name."""
+    """A test engine gives a method step another resource, and a batch finds that step by its name."""
     async with TestEngine(resources={west_till: Till("fake")}) as engine:
         batch = await engine.start_batch(charge_west, [1, 2])
         assert ["fake: 1", "fake: 2"] == await batch.results()

@@ -235,7 +235,7 @@ class Journaling:
 
 
 async def test_middleware_around_a_workflow_is_replayed_with_it(tmp_path: Any) -> None:
-    """What it asks for is journaled, and it knows that it has been here before."""
+    """Middleware around a workflow runs again in a replay, and knows that it is replayed."""
     url = f"sqlite:{tmp_path / 'a.db'}"
     async with TestEngine(url, middleware=[Journaling()]) as engine:
         await engine.start(waiting, id="run-1", headers={"tenant": "a"})

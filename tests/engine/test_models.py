@@ -64,7 +64,8 @@ PAYMENTS = [Card(number=b"\xff\x00"), Invoice.model_validate({"due": "2026-01-01
 
 
 async def test_models_come_through_a_run(place: Place) -> None:
-    """As input, signal, argument, result of a step and result of the run; replayed after a crash as well."""
+    """A pydantic model comes back equal as input, signal, argument and result, even when it is replayed after a
+    crash."""
     first = await place.engine().__aenter__()
     for number, payment in enumerate(PAYMENTS):
         await first.start(pay, ORDER, id=f"run-{number}")

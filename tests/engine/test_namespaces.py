@@ -95,7 +95,8 @@ async def test_tenants_of_one_database_do_not_see_each_other(postgres_url: str) 
 
 
 async def test_a_quota_refuses_starts_beyond_it_and_finds_runs_that_are_there() -> None:
-    """And lets others through when one has ended. [S34]"""
+    """A quota of open runs refuses a new start, finds an existing run, and lets the next start through when one has
+    ended. [S34]"""
     async with TestEngine(namespace="acme") as engine:
         await engine.quotas.set(open_runs=2)
         first = await engine.start(held_in_namespace, id="order-1")

@@ -80,8 +80,8 @@ async def test_hooks_for_many_facts_are_called_in_order_and_in_more_than_one_tur
     assert "later" == listener.heard[-1]
 
 
-async def test_slow_hook_keeps_the_order_of_its_run_only(observer_calls: ObserverCalls) -> None:
-    """What comes behind it waits; another run of the same observer does not."""
+async def test_slow_hook_delays_the_facts_of_its_own_run_only(observer_calls: ObserverCalls) -> None:
+    """A slow hook delays the facts of its own run, and not those of another run of the same observer."""
     listener = Listener()
     tell(observer_calls, listener, "wait", "slow")
     tell(observer_calls, listener, "note", "behind")
@@ -93,10 +93,10 @@ async def test_slow_hook_keeps_the_order_of_its_run_only(observer_calls: Observe
     assert ["other", "slow", "behind"] == listener.heard
 
 
-async def test_closing_tells_what_is_known_and_then_nothing_more(
+async def test_closing_calls_the_hooks_for_known_facts_and_drops_later_ones(
     observer_calls: ObserverCalls, counters: Counters
 ) -> None:
-    """What is said behind that is dropped, and counted."""
+    """Closing calls the hooks for the facts that are there, and drops and counts the facts that come later."""
     listener = Listener()
     tell(observer_calls, listener, "note", 1, 2)
     await in_time(observer_calls.close(timeout_seconds=20))
@@ -128,7 +128,7 @@ async def test_closing_does_not_wait_for_ever(
 async def test_observer_that_is_too_far_behind_is_named_once(
     observer_calls: ObserverCalls, counters: Counters, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What fits is told; the rest is counted."""
+    """An observer gets the facts that fit into its queue; the rest are counted, and the log names it once."""
     monkeypatch.setattr(queueing, "QUEUE_MAX", 2)
     listener = Listener()
     with caplog.at_level(logging.ERROR, "outlive"):
@@ -140,7 +140,7 @@ async def test_observer_that_is_too_far_behind_is_named_once(
 
 
 async def test_hook_that_fails_does_not_stop_the_next(observer_calls: ObserverCalls, counters: Counters) -> None:
-    """Also the last one of a turn."""
+    """A hook that raises is counted, and the hooks behind it are called."""
     listener = Listener()
     tell(observer_calls, listener, "fail", 1, 2)
     tell(observer_calls, listener, "note", 3)
@@ -150,7 +150,7 @@ async def test_hook_that_fails_does_not_stop_the_next(observer_calls: ObserverCa
 
 
 async def test_hook_that_takes_too_long_is_cut_off(observer_calls: ObserverCalls, counters: Counters) -> None:
-    """As its observer has it; the next one is called."""
+    """A hook that exceeds the timeout of its observer is cut off, and the next one is called."""
     listener = Listener()
     listener.hook_timeout = 0.005
     tell(observer_calls, listener, "wait", 1)

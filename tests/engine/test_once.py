@@ -350,7 +350,8 @@ async def test_no_retry_is_called_before_its_intent_is_durable(place: Place) -> 
 
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
 async def test_crash_at_any_commit_makes_each_attempt_at_most_once(place: Place) -> None:
-    """Also the attempts that follow one that failed: the process dies at each commit in turn, before and after it."""
+    """No attempt of a step is made twice, at whichever commit the process dies, before or after it, also between
+    retries."""
     results = []
     async for run_id in deaths(place, sending_again_at_once):
         async with place.engine() as engine:

@@ -185,7 +185,8 @@ async def test_code_that_contradicts_the_journal_parks_the_run(place: Place, fn:
 async def test_worker_does_not_look_at_the_arguments_of_answered_calls(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What the journal has counts; what is called from now on is called with the arguments of the new code."""
+    """Without strict arguments a replay takes the recorded results as they are, and only later calls use the arguments
+    of the new code."""
     async with place.engine() as first:
         await waits(await first.start(old_code, "a", id="run-1"))
     async with place.engine(registry=deployed(new_argument, strict_arguments=False)) as second:
@@ -200,7 +201,8 @@ async def test_worker_does_not_look_at_the_arguments_of_answered_calls(
 async def test_other_facts_are_logged_once_and_counted_and_the_run_goes_on(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What a run recorded by itself and would record otherwise now: what the journal has counts."""
+    """A run whose new code would record other facts goes on with those of the journal; each replay is counted, and one
+    warning is logged."""
     async with place.engine() as first:
         await waits(await first.start(old_shower, "a", id="run-1"))
     registry = deployed(new_shower, "old_shower", strict_arguments=False)

@@ -97,7 +97,8 @@ async def is_refused(verb: Any) -> bool:
 
 
 async def test_every_verb_is_refused_on_another_loop() -> None:
-    """Of the engine, of a run, of a batch and of checkpoints; runs of the owner's loop go on as if nothing were."""
+    """The verbs of an engine, a run, a batch and checkpoints are refused on another event loop, and runs of the owner's
+    loop go on."""
     async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         run = await engine.start(until_signal, id="waits")
         batch = await engine.start_batch(note, ["a"])

@@ -55,7 +55,8 @@ async def test_outcomes_are_answered_while_the_next_batch_is_with_the_store() ->
 
 
 async def test_a_conflict_is_answered_before_anything_else_is_written() -> None:
-    """What a worker that has lost its tree said since must not reach the store: it could fit behind the new owner."""
+    """A later change of a tree that was lost to another worker never reaches the store, where it could fit behind the
+    new owner."""
     store = Noting()
     trees = [await begin(store, f"run-{number}") for number in range(2 * BATCH_MIN)]
     store.notes.clear()

@@ -44,7 +44,7 @@ def test_a_start_takes_a_thousand_at_once() -> None:
 
 
 def test_a_claim_leaves_a_tenth_to_others() -> None:
-    """Also at the start."""
+    """A claim at the start takes only so many orphans that a tenth of the room is left for other runs."""
     assert 450 == OrphanPace(Recovery(), clock=StandingClock(), room_max=1_000).allowance(limit=500, room=1_000)
 
 
@@ -113,8 +113,9 @@ def test_a_start_that_ends_without_an_orphan_is_followed_by_checks() -> None:
     assert 450 == pace.allowance(limit=500, room=5_000)
 
 
-def test_an_allowance_that_has_come_is_not_waited_for() -> None:
-    """Also if no claim has asked for it, because the store is away: to wait for no time is to wait for nothing."""
+def test_pace_does_not_wait_for_an_allowance_that_has_come() -> None:
+    """The pace has nothing to wait for once its allowance is there, even if no claim has used it because the store was
+    away."""
     clock = StandingClock()
     pace = started(Recovery(orphans_per_check_max=10, check_seconds=4), clock)
     pace.took(10, asked=10)

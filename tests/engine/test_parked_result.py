@@ -59,7 +59,8 @@ def refused(error: RunParkedError, run_id: str) -> None:
 
 
 async def test_the_result_of_a_parked_run_is_an_error_with_the_reason(place: Place) -> None:
-    """Also from a process that only talks to the store, and with a handle of one's own."""
+    """The result of a parked run raises RunParkedError, from its engine, from another handle and from a process without
+    a worker."""
     async with place.engine() as engine, place.engine(worker=False) as client:
         run = await engine.start(parks_at_once, id="a")
         await parks(run)
@@ -162,8 +163,8 @@ async def holds_an_item(number: int) -> int:
     return int(await hold(str(number)))
 
 
-async def test_who_waits_for_a_batch_waits_for_a_store_that_is_away() -> None:
-    """As who waits for a run does: looking for parked chunks is no reason to give up."""
+async def test_waiting_for_a_batch_outlasts_an_outage_of_the_store() -> None:
+    """A caller that waits for a batch goes on waiting while the search for parked chunks finds the store away."""
     place = Place(None)
     stores: list[FaultyStore] = []
     async with place.engine() as engine, place.engine(worker=False, wrap=faulty(stores)) as client:
@@ -182,13 +183,13 @@ async def test_who_waits_for_a_batch_waits_for_a_store_that_is_away() -> None:
 
 
 async def test_a_test_engine_says_that_a_run_is_parked() -> None:
-    """And does not wait until nothing moves."""
+    """The result of a parked run in a TestEngine raises RunParkedError, too."""
     async with TestEngine() as engine:
         with pytest.raises(RunParkedError):
             await (await engine.start(parks_at_once)).result()
 
 
 def test_waiting_in_sync_code_raises_too() -> None:
-    """The same error on the other side of the bridge."""
+    """Sync code that waits for a parked run gets RunParkedError."""
     with outlive.Engine("memory:").sync as engine, pytest.raises(RunParkedError):
         engine.start(parks_at_once).result()

@@ -357,7 +357,8 @@ async def test_run_that_is_parked_for_another_reason_is_not_paused(engine: outli
 
 
 async def test_workflow_is_paused_with_the_runs_that_come(engine: outlive.Engine) -> None:
-    """What runs ends its steps and is released; what is started waits; other workflows go on."""
+    """A paused workflow ends the steps under way and releases their runs, new runs of it wait, and other workflows go
+    on."""
     first = await engine.start(pause_line, "a")
     await has_called(1)
     await engine.pause(workflow="pause_line", by="bob", reason="deploy")
@@ -458,7 +459,7 @@ async def test_pause_and_resume_survive_every_crash(points: int) -> None:
 @pytest.mark.every_store
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_pause_on_every_store(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """Of a run and of a workflow."""
+    """A run and a workflow are paused and resumed on SQLite and on PostgreSQL, and the store is sound."""
     url = f"sqlite:{tmp_path}/runs.db" if store == "sqlite" else request.getfixturevalue("postgres_url")
     async with outlive.Engine(url) as engine:
         run = await engine.start(pause_line, "a")

@@ -202,8 +202,8 @@ async def test_error_says_how_the_process_ended(world: World, exitcode: int | No
         await in_time(borrowing)
 
 
-async def test_process_that_takes_too_long_to_begin_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And killed; its step hears of it."""
+async def test_process_that_takes_too_long_to_begin_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step process that does not begin in time is killed, and its step gets ProcessDiedError."""
     monkeypatch.setattr(processes, "BEGIN_SECONDS_MAX", 0.01)
     lane = new_lane()
     world.may_start.set()
@@ -250,7 +250,7 @@ async def lane_without_room() -> str:
 
 
 async def test_workflow_learns_that_a_process_could_not_begin(world: World) -> None:
-    """As of any other failure of its step."""
+    """A process that could not begin raises in the workflow like any failure of its step."""
     world.fault = BlockingIOError("no more processes")
     async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         result = await in_time((await engine.start(lane_without_room)).result())

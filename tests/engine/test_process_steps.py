@@ -58,7 +58,7 @@ async def test_values_cross_as_they_are_stored(engine: outlive.Engine) -> None:
 async def test_step_in_a_process_can_publish_and_emit_and_knows_the_time(
     engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it shows comes back over the pipe; what it emits in order, and no further ahead than the buffer."""
+    """A step in a process publishes values and emits items in their order through its small buffer."""
     monkeypatch.setattr(emitter, "ITEMS_MAX", 20)
     run = await engine.start(publishing_process)
 
@@ -68,7 +68,7 @@ async def test_step_in_a_process_can_publish_and_emit_and_knows_the_time(
 
 
 async def test_step_in_a_process_knows_itself(engine: outlive.Engine) -> None:
-    """And the next step gets the same process."""
+    """A step in a process knows its run, name, attempt, headers and key, and the next step gets the same process."""
     run = await engine.start(asking_process, id="run-1", headers={"tenant": "a"})
     first, second = await in_time(run.result())
 
@@ -103,7 +103,7 @@ async def test_process_that_dies_fails_its_attempt_only(engine: outlive.Engine, 
 
 
 async def test_dead_process_raises_in_the_workflow(engine: outlive.Engine) -> None:
-    """As an error that says how it ended."""
+    """The workflow gets an error that says by which signal the process of its step was killed."""
     run = await engine.start(dying_in_process, int(signal.SIGKILL))
 
     assert "dies_in_process was killed by SIGKILL (out of memory, perhaps)" == await in_time(run.result())
@@ -183,7 +183,7 @@ async def test_progress_comes_back_while_the_step_runs(engine: outlive.Engine, t
 
 
 async def test_result_that_cannot_be_stored_is_an_error_of_the_step(engine: outlive.Engine) -> None:
-    """As on a thread; and the process takes the next job."""
+    """A result of a process that cannot be stored is an error of its step, and the process takes the next job."""
     assert "UnserialisableError" == await in_time((await engine.start(giving_from_process, "an object")).result())
     assert "text" == await in_time((await engine.start(giving_from_process, "text")).result())
     assert 1 == engine.counters.processes_begun
@@ -334,10 +334,10 @@ async def test_script_without_a_guard_gets_an_error_with_what_it_lacks(play: Pla
 
 
 def test_process_of_a_step_ends_with_the_interpreter(tmp_path: Path) -> None:
-    """Also with what it has started, and although nobody stopped the engine: a program that ends has ended.
+    """The process of a step, with the processes that it started, ends with its program even if the engine was not
+    stopped.
 
-    All of them have the standard output of the program, which ends when the last of them does.
-    """
+    All of them have the standard output of the program, which ends when the last of them does."""
     program = Path(__file__).with_name("exiting.py")
     ended = subprocess.run(
         [sys.executable, str(program), str(tmp_path / "begun")],

@@ -101,7 +101,8 @@ async def test_a_promise_is_settled_from_another_process(place: Place) -> None:
 
 
 async def test_a_promise_is_settled_once() -> None:
-    """Of many who settle it at once, one does; the others change nothing."""
+    """One of five callers that resolve a promise at once settles it; the others, and a later failure, change
+    nothing."""
     async with TestEngine() as engine:
         run = await engine.start(promised, "any")
         promise = await link_of(engine, run)
@@ -120,7 +121,7 @@ async def test_a_promise_is_settled_once() -> None:
     ],
 )
 async def test_a_promise_that_is_failed_raises_where_it_is_awaited(error: Exception, heard: str) -> None:
-    """As the error itself, if the workflow can know its class."""
+    """A failed promise raises its error itself if the workflow can know the class, else PromiseFailedError."""
     async with TestEngine() as engine:
         run = await engine.start(promised, "verdict", id="order-7")
         assert await engine.promises.fail(await link_of(engine, run), error)
@@ -260,7 +261,7 @@ async def promises_by_generation(generation: int) -> Any:
 
 
 async def test_a_promise_ends_with_its_generation() -> None:
-    """What settles the promise of one generation does not settle that of the next."""
+    """The link to a promise of one generation does not settle the promise of the next generation."""
     async with TestEngine() as engine:
         run = await engine.start(promises_by_generation, 1, id="order-7")
         first = await link_of(engine, run)
@@ -298,7 +299,7 @@ def test_outside_a_run_there_are_no_promises() -> None:
 
 
 def test_sync_code_settles_promises() -> None:
-    """The same verbs, without `await`."""
+    """The sync engine settles a promise without `await`."""
     with outlive.Engine("memory:").sync as engine:
         run = engine.start(promised, "any")
         while not links:

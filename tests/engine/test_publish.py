@@ -221,7 +221,7 @@ async def test_published_values_go_through_the_payload_codecs(place: Place) -> N
 
 
 async def test_a_large_publication_becomes_a_blob(engine: outlive.Engine) -> None:
-    """As every other large value."""
+    """A large published value is stored as a blob and comes back whole."""
     run = await engine.start(shows_much, 100_000)
 
     await in_time(run.result())
@@ -241,7 +241,7 @@ async def test_a_value_without_a_stored_form_is_refused_where_it_is_published(en
 
 
 async def test_publishing_too_much_raises_in_the_step(place: Place) -> None:
-    """And its run goes on."""
+    """A step that publishes too much gets the error, and its run goes on."""
     async with place.engine(limits=Limits(payload_bytes_max=50_000)) as engine:
         run = await engine.start(lets_step_show_too_much, 60_000)
 

@@ -171,7 +171,8 @@ async def test_queue_of_the_workflow_is_that_of_its_items() -> None:
 
 
 async def test_batch_says_that_it_waits_in_line() -> None:
-    """And for whom; the batch goes on when there is a slot."""
+    """`why` of a batch and of its chunk name the queue, the place in line and the run with the slot; the batch goes on
+    when there is a slot."""
     async with TestEngine() as engine:
         holder = await engine.start(takes_the_slot, queue=batched, id="holder")
         await engine.settle()

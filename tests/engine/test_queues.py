@@ -153,7 +153,7 @@ async def test_limit_that_is_set_holds_for_the_next_start(engine: outlive.Engine
 
 
 async def test_paused_queue_lets_no_run_begin(engine: outlive.Engine) -> None:
-    """Also none that this process starts in a queue that was open before."""
+    """A run that this process starts in a queue that it knew as open waits while the queue is paused."""
     await in_time((await engine.start(queued_visit, "first", queue="open")).result())
     await engine.queues.pause("open")
 
@@ -228,7 +228,7 @@ async def test_queue_can_be_named(place: Place) -> None:
 
 
 async def test_waiting_run_keeps_its_slot_or_gives_it_back() -> None:
-    """As its queue says."""
+    """A run that waits for a signal keeps its slot, or gives it back if its queue says so."""
     async with TestEngine() as engine:
         first = await engine.start(queued_wait, "first", queue=single)
         second = await engine.start(queued_visit, "second", queue=single)
@@ -346,7 +346,8 @@ async def test_next_generation_goes_on_with_the_slot(place: Place) -> None:
 
 
 async def test_worker_takes_from_its_queues_only(place: Place) -> None:
-    """What is for others stays in line, also if it was started here. [DB-Q3]"""
+    """A worker takes runs of its own queues only, and leaves in line a run of another queue that was started on it.
+    [DB-Q3]"""
     async with place.engine(queues=[single, "default"]) as engine, place.engine(queues=["pair"]) as other:
         here = await engine.start(queued_visit, "here", queue=single)
         plain = await other.start(queued_visit, "plain")
@@ -420,7 +421,7 @@ def test_bad_queue_is_refused(options: dict[str, Any]) -> None:
 
 
 def test_queue_can_be_kept_in_a_set() -> None:
-    """Also one with weights."""
+    """Queues are hashable, with and without weights, and equal ones are one element of a set."""
     queues = {Queue("a", weights={"x": 2}), Queue("a", weights={"x": 2}), Queue("a")}
 
     assert len(queues) == 2
@@ -486,8 +487,9 @@ async def test_limits_can_be_set_at_run_time(place: Place) -> None:
             await in_time(run.result())
 
 
-async def test_paused_queue_waits(place: Place) -> None:
-    """What has begun goes on; `drain` returns when that has ended."""
+async def test_drained_queue_is_paused_until_it_is_resumed(place: Place) -> None:
+    """`drain` pauses a queue and returns when the runs that had begun have ended; the runs in line wait until it is
+    resumed."""
     async with place.engine() as engine:
         holder = await engine.start(queued_wait, "holder", queue=single)
         await in_time(waits(holder))
@@ -578,7 +580,7 @@ async def test_code_of_an_older_process_does_not_win(place: Place) -> None:
 
 
 def test_queues_have_sync_verbs() -> None:
-    """As all verbs of an engine."""
+    """The sync engine sets the limits of a queue and reads its stats."""
     with TestEngine().sync as engine:
         engine.queues.set("emails", concurrency=3)
         assert engine.queues.stats("emails").limits.concurrency == 3

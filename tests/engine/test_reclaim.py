@@ -106,7 +106,7 @@ async def test_change_that_was_not_written_is_not_found(store: MemoryStore) -> N
 
 
 async def test_change_that_was_written_is_found(store: MemoryStore) -> None:
-    """Also if its tree has gone on since."""
+    """A change that was committed is found as committed, even if its tree has gone on since."""
     born = new_tree(store, "tree")
     ((_, journal),) = await store.commit([born])
     assert (Outcome.COMMITTED, journal) == await find_outcome(store, born)

@@ -99,8 +99,10 @@ async def test_nothing_is_done_where_all_agree(engine: outlive.Engine) -> None:
     assert ["held"] == stage.calls
 
 
-async def test_a_worker_compares_now_and_then_without_a_request(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What went wrong unnoticed is repaired within half a minute; here in no time."""
+async def test_a_worker_compares_itself_with_the_store_without_a_request(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that has lost a run from memory finds that out by itself and claims the run again."""
     monkeypatch.setattr("outlive._runtime.session.claimer.RECONCILE_SECONDS", 0.0)
     async with place.engine() as engine:
         await begun(engine, "lost", id="run-1")

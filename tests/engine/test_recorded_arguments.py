@@ -92,8 +92,8 @@ async def test_a_long_conversation_costs_a_bounded_number_of_bytes(place: Place)
         assert found[-1]["messages"][0]["content"].startswith("0 xx")
 
 
-async def test_they_are_packed_by_the_codecs(place: Place) -> None:
-    """And a fork has them as well."""
+async def test_recorded_arguments_are_packed_by_the_codecs(place: Place) -> None:
+    """Recorded arguments are encrypted in the journal, and a fork records them as well."""
     codecs = [Encryption({"k1": bytes(32)}, "k1", required=True)]
     async with place.engine(record_arguments=True, codecs=codecs) as engine:
         run = await engine.start(converse_recorded, 2, id="c-1")
@@ -130,8 +130,8 @@ async def test_a_replay_does_not_read_them(place: Place) -> None:
         {"\u00e4" * 3_000: 1},
     ],
 )
-def test_what_is_recorded_is_small_json(value: Any) -> None:
-    """Of whatever shape the arguments are."""
+def test_recorded_arguments_are_small_json(value: Any) -> None:
+    """Recorded arguments are a JSON object of bounded size, whatever shape the arguments have."""
     found = recorded(msgspec.json.encode(value), NOTHING_HIDDEN)
 
     assert len(found) <= RECORDED_BYTES_MAX

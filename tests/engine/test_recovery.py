@@ -80,7 +80,8 @@ async def test_completed_steps_are_not_run_again(place: Place) -> None:
 
 
 async def test_only_interrupted_branches_are_run_again(place: Place) -> None:
-    """Of parallel steps those that ended before the crash keep their results. [SF-U29 FB-R11]"""
+    """Parallel steps that ended before the crash keep their results; only the interrupted ones run again. [SF-U29
+    FB-R11]"""
     first = await place.engine().__aenter__()
     run = await first.start(recovering_in_parallel, ["a", "b", "c"], id="run-1")
     for name in "abc":
@@ -302,7 +303,7 @@ async def until_evicted(engine: outlive.Engine, runs: int) -> None:
 
 
 async def test_a_remembered_run_that_another_engine_moved_is_rebuilt(place: Place) -> None:
-    """What is in memory counts only if the journal has not gone on without it."""
+    """A worker that remembers a run rebuilds it if another worker has moved it meanwhile."""
     async with place.engine(poll_seconds=60) as first:
         run = await first.start(recovering_twice, id="run-1")
         await waits(run)

@@ -115,8 +115,8 @@ async def test_a_page_of_no_possible_size_is_refused(engine: outlive.Engine, lim
         await engine.recovery(limit=limit)
 
 
-async def test_sync_code_can_ask_too(place: Place) -> None:
-    """The same verb without await."""
+async def test_sync_code_can_ask_for_the_recovery_report(place: Place) -> None:
+    """The sync engine lists the runs that do not move."""
     async with place.engine(worker=False) as client:
         await client.start(reported, "held", id="run-1")
 

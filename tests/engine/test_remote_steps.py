@@ -104,7 +104,8 @@ async def claimed(engine: TestEngine, **options: Any) -> Task:
 
 
 async def test_a_task_is_claimed_and_completed(engine: TestEngine) -> None:
-    """And `why` says whom the run waits for. [SF-T1 SF-T3 FB-G1]"""
+    """A remote worker claims a task and completes it, and `why` says before and after the claim for whom the run waits.
+    [SF-T1 SF-T3 FB-G1]"""
     run = await engine.start(thumbnail, "a.png", id="t-1")
     await engine.settle()
     assert (await run.why()).startswith("it waits for a remote worker of queue gpu to claim step resize (task ")
@@ -263,7 +264,8 @@ async def test_heartbeat_of_a_session_that_ends_meanwhile_is_refused(
 
 
 async def test_the_first_end_counts(engine: TestEngine) -> None:
-    """The same again, because its answer was lost, is fine; another one gets to know how it ended."""
+    """A task that is completed twice with the same lease accepts the repetition; a failure or a heartbeat after it
+    raises TaskEndedError."""
     run = await engine.start(thumbnail, "a.png")
     task = await claimed(engine)
 
@@ -293,7 +295,8 @@ async def test_many_ends_at_once_are_one(engine: TestEngine) -> None:
 
 
 async def test_a_failed_attempt_is_made_again_after_its_delay(engine: TestEngine) -> None:
-    """As the policy of the step says, or the worker; another task each time."""
+    """A failed task comes back as a new task after the delay of the step's policy, or after the delay that the worker
+    asks for."""
     run = await engine.start(thumbnail, "a.png")
     first = await claimed(engine)
     await engine.tasks.fail(first.id, first.lease, "out of memory", type="CudaError")
@@ -313,7 +316,8 @@ async def test_a_failed_attempt_is_made_again_after_its_delay(engine: TestEngine
 
 
 async def test_errors_reach_the_workflow(engine: TestEngine) -> None:
-    """As `StepFailedError` with what the worker said, or as a class of `raises`; a name of Python means nothing."""
+    """The failure of a task reaches the workflow as `StepFailedError`, or as a class listed in `raises`; a builtin
+    class named by the worker is only text."""
     found: list[Any] = []
     for kind in ("SystemExit", f"{NoGpuError.__module__}.NoGpuError"):
         run = await engine.start(caught, "a.png")
@@ -345,7 +349,7 @@ async def test_a_task_that_takes_too_long_is_cancelled(engine: TestEngine) -> No
 
 
 async def test_cancelling_the_run_cancels_the_task(engine: TestEngine) -> None:
-    """Also when a person cancels the task itself."""
+    """A cancelled run cancels its task, and a task that a person cancels fails its run."""
     run = await engine.start(thumbnail, "a.png")
     task = await claimed(engine)
     await run.cancel(reason="not wanted")
@@ -375,7 +379,7 @@ async def test_an_output_that_does_not_fit_is_refused_and_the_task_goes_on(engin
 
 
 async def test_a_task_that_loses_its_workers_again_and_again_fails(engine: TestEngine) -> None:
-    """As a step whose worker dies: it is given to others, but not for ever."""
+    """A task whose lease runs out too often fails, and its step is tried again with a new task."""
     run = await engine.start(caught, "a.png")
     task = await claimed(engine, lease_seconds=1)
     attempts = engine.limits.attempts_max

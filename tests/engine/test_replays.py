@@ -158,7 +158,7 @@ async def test_the_loop_turns_between_the_events_of_a_replay(place: Place) -> No
 
 
 async def test_why_says_how_far_a_replay_is(place: Place) -> None:
-    """Of all events half are done when all were read and none was fed."""
+    """`why` says that a replay is at least half done when all events were read and none was fed."""
     async with replaying(place) as (engine, store):
         why = await engine.get("talk").why()
         assert re.fullmatch(r"it is being replayed, [5-9]\d %, by worker .*", why), why
@@ -284,7 +284,7 @@ async def test_failure_in_a_replay_is_logged_and_the_run_is_claimed_again(
 
 
 async def test_other_code_is_found_halfway_and_parks_the_run(place: Place) -> None:
-    """What the journal has and what the code asks for, as in a replay in one go."""
+    """A replay in slices that meets other code parks the run with the event of the journal that does not fit."""
     registry, name = Registry(), "replayed.talk"
     registry.add_workflow(WorkflowSpec(name=name, version=1, fn=changed_talk, signature=Signature(changed_talk, name)))
     async with replaying(place, registry=registry) as (engine, store):

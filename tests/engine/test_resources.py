@@ -200,7 +200,7 @@ async def test_a_resource_that_ends_by_itself_is_set_up_again(caplog: pytest.Log
 
 
 async def test_a_health_check_may_not_take_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What hangs is not well."""
+    """The health of a resource whose check does not end is unhealthy, with the reason."""
     monkeypatch.setattr(live_resources, "HEALTH_SECONDS", 0)
     stage.values["complaint"] = asyncio.Event().wait()
     async with TestEngine() as engine:

@@ -141,8 +141,9 @@ def test_what_a_process_raised_is_asked_as_the_workflow_would_get_it(registered:
     assert [BusyError if registered else outlive.errors.StepFailedError] == [type(error) for error in seen]
 
 
-def test_a_resource_that_failed_is_judged_by_what_its_set_up_raised() -> None:
-    """As `on` does it."""
+def test_a_resource_that_failed_is_judged_by_the_error_of_its_set_up() -> None:
+    """A retry policy applies `on` and `when` to the error that the set-up of a resource raised, and not to
+    ResourceError."""
     command: Any = _Command()
     failed = ResourceError("pool", "could not be set up")
     failed.__cause__ = BusyError(503, 90)

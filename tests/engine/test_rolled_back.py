@@ -130,7 +130,7 @@ async def test_result_that_is_too_large_rolls_back(place: Place) -> None:
 
 @WITHOUT_SERVER
 async def test_step_that_returned_in_the_same_turn_as_a_lost_transaction_is_not_called_again(place: Place) -> None:
-    """What happened before a transaction does not hang on it."""
+    """A step that returned in the same turn as a transaction that was lost keeps its result."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_with_another)

@@ -126,7 +126,7 @@ async def with_lambdas(currency: str) -> list[Any]:
 
 
 async def test_a_lambda_needs_only_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that calls an async function: the coroutine that it returns is awaited."""
+    """A lambda with a name is a step, and the coroutine of a lambda that calls an async function is awaited."""
 
     async def rate_as_list(currency: str) -> list[Any]:
         await asyncio.sleep(0)
@@ -322,6 +322,6 @@ async def with_wrong_arguments(kind: str) -> str:
     [("many", "WrongArgumentsError"), ("unstorable", "UnserialisableError"), ("unsaid", "call it in a function")],
 )
 async def test_arguments_that_do_not_fit_are_refused(kind: str, text: str) -> None:
-    """As those of every step."""
+    """`run_step` refuses too many arguments, an argument without a stored form, and a builtin without a signature."""
     async with TestEngine() as engine:
         assert text in await (await engine.start(with_wrong_arguments, kind)).result()

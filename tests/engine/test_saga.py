@@ -127,7 +127,7 @@ async def test_going_on_as_a_new_generation_is_no_failure(engine: outlive.Engine
 
 
 async def test_a_saga_that_fails_is_undone_newest_first(engine: outlive.Engine) -> None:
-    """And the run fails with the error that it was undone for."""
+    """A saga that fails undoes its steps newest first, and its run fails with the error that caused that."""
     run = await engine.start(saga_sequence, ["a", "b", "c"], "fail")
 
     with pytest.raises(RunFailedError, match="planned"):
@@ -392,7 +392,7 @@ async def plain_saga(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["fail", "gather"])
 async def test_a_saga_outside_a_run_undoes_plain_calls(how: str) -> None:
-    """The same block, in memory."""
+    """A saga block in plain code undoes its calls in memory, newest first."""
     with pytest.raises(ZeroDivisionError):
         await plain_saga(how)
     assert (set(), ["d", "c", "added", "b", "a"]) == (stage.values["held"], undone())

@@ -84,7 +84,8 @@ async def test_step_that_ends_within_the_grace_is_not_called_again(place: Place)
 
 
 async def test_step_that_outlasts_the_grace_is_cancelled(place: Place) -> None:
-    """And its run is let go of, so that another engine calls it again at once."""
+    """A step that outlasts the grace is cancelled and its run released, so that another engine calls it again at
+    once."""
     async with place.engine(grace_seconds=0.03) as engine:
         await engine.start(session_held, "a", id="run-1")
         await stage.gate("a").reached()
@@ -115,7 +116,7 @@ async def test_stop_that_is_cut_short_ends_the_session_all_the_same(place: Place
 
 
 async def test_lease_that_is_lost_while_the_engine_stops_begins_no_session(place: Place) -> None:
-    """What it held is thrown away; nothing is claimed any more."""
+    """An engine that loses its lease while it stops discards what it held and begins no new session."""
     stores: list[FaultyStore] = []
     engine = await place.engine(wrap=faulty(stores), grace_seconds=0.05).__aenter__()
     await engine.start(session_held, "a", id="run-1")

@@ -156,8 +156,8 @@ async def test_a_declared_type_is_checked_for_senders_that_have_no_code(monkeypa
         assert await in_time(run.result()) == Payment(7)
 
 
-async def test_a_declared_signal_is_given_as_plain_values_where_its_code_is(engine: outlive.Engine) -> None:
-    """As the HTTP API of an application does that has its workflows in the same process."""
+async def test_a_declared_signal_can_be_sent_as_plain_values(engine: outlive.Engine) -> None:
+    """A declared signal that is sent as plain values reaches the workflow as its declared type."""
     run = await engine.start(listening_declared)
     await run.signal("paid", {"cents": 7, "by": "cash"})
 

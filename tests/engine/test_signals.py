@@ -68,7 +68,7 @@ async def test_a_signal_wakes_its_run(engine: outlive.Engine) -> None:
 
 
 async def test_early_signals_are_buffered_first_in_first_out(engine: outlive.Engine) -> None:
-    """What comes before the run asks for it is kept, in order. [TS-R10 AK-X5]"""
+    """Signals that come before the run asks for them are kept, in their order. [TS-R10 AK-X5]"""
     run = await engine.start(listening_late, 3)
     await stage.gate("first").reached()
     for number in range(3):
@@ -105,9 +105,9 @@ async def test_an_accepted_signal_survives_a_restart(place: Place, *, is_killed:
         assert 2 == len(await events_of(second.get("run-1"), SignalReceived))
 
 
-async def test_a_key_makes_a_signal_one(engine: outlive.Engine) -> None:
-    """The same key again is the same signal: before it is consumed, after it, and after the end of the run.
-    [FB-R3 TS-R9]"""
+async def test_signals_with_one_key_are_one_signal(engine: outlive.Engine) -> None:
+    """A second signal with the same key is ignored, before the first is consumed, after it, and after the end of the
+    run. [FB-R3 TS-R9]"""
     run = await engine.start(listening, 2)
     await run.signal("said", "once", key="evt-1")
     await run.signal("said", "once", key="evt-1")

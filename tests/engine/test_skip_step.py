@@ -138,8 +138,8 @@ async def test_a_step_is_skipped_without_a_result(place: Place) -> None:
     await engine.__aexit__(None, None, None)
 
 
-async def test_a_workflow_that_does_not_expect_it_fails(place: Place) -> None:
-    """As with any other failure of a step."""
+async def test_a_workflow_that_does_not_expect_a_skipped_step_fails(place: Place) -> None:
+    """A workflow that does not catch the error of a skipped step fails with it."""
     engine = await quarantined(place, skipping, "bad")
 
     await engine.get("run-1").skip_step()
@@ -213,7 +213,7 @@ async def skipping_a_dozen() -> list[str]:
 
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
 async def test_reason_lists_the_first_of_many_steps_in_flight(place: Place) -> None:
-    """And says how many there are besides."""
+    """The refusal to skip one of a dozen steps in flight lists the first ten and counts the others."""
     engine = await quarantined(place, skipping_a_dozen, gates=tuple(f"bad {number}" for number in range(12)))
     await engine.skip_step("run-1", result="given")
 
@@ -356,7 +356,7 @@ async def test_a_request_survives_the_worker_that_took_it(place: Place) -> None:
 
 
 async def test_a_large_result_is_stored_beside_the_request(place: Place) -> None:
-    """As a blob, like any other large value."""
+    """A large result that is given for a skipped step reaches the workflow whole."""
     engine = await quarantined(place, skipping, "bad")
     large = "x" * 100_000
 
@@ -386,8 +386,8 @@ async def test_a_result_that_cannot_be_stored_is_refused_at_once(place: Place) -
     await engine.__aexit__(None, None, None)
 
 
-async def test_sync_code_can_skip_too(place: Place) -> None:
-    """The same verb without await."""
+async def test_sync_code_can_skip_a_step(place: Place) -> None:
+    """The sync engine skips a step and gives its result."""
     engine = await quarantined(place, skipping, "bad")
 
     await asyncio.to_thread(engine.sync.skip_step, "run-1", result="given")

@@ -251,7 +251,8 @@ async def test_starts_at_the_same_time_are_one_run(engine: outlive.Engine) -> No
 
 
 async def test_replacements_at_the_same_time_keep_every_run(engine: outlive.Engine) -> None:
-    """Of five callers who replace each other one is the last, and none of the others goes on."""
+    """Five starts that replace each other at once leave five runs under ids of their own, and only the last one
+    succeeds."""
     names = [f"{number}" for number in range(5)]
     await in_time(
         asyncio.gather(*[engine.start(started_and_held, name, id="run-1", on_conflict="replace") for name in names])

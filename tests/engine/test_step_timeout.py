@@ -292,7 +292,7 @@ async def with_swallowing_step(*, raises: bool) -> str:
 
 @pytest.mark.parametrize("raises", [False, True])
 async def test_a_step_that_swallows_its_cancellation_has_failed_with_its_timeout(*, raises: bool) -> None:
-    """What it returns or raises behind its time comes too late, as the result of a thread does."""
+    """A step that swallows its cancellation and then returns or raises has failed with its timeout."""
     async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         result = await in_time((await engine.start(with_swallowing_step.bind(raises=raises))).result())
     assert f"StepTimeoutError: step swallows did not end within its timeout of {SHORT:g} s" == result

@@ -210,7 +210,7 @@ async def test_items_of_a_failed_attempt_are_marked(engine: outlive.Engine) -> N
 
 
 async def test_replay_emits_nothing(place: Place) -> None:
-    """What a workflow emitted before its worker was lost is there once, and it goes on behind that."""
+    """A workflow whose worker was lost does not emit its earlier items again, and goes on behind them."""
     doomed = await place.engine().__aenter__()
     run = await doomed.start(streams_and_waits, id="r")
     await run.signal("go", "gone on")
@@ -456,7 +456,7 @@ async def streams_large_and_small() -> None:
 
 
 async def test_items_go_through_codecs_and_large_ones_become_blobs(place: Place) -> None:
-    """As every payload does; nothing of them is readable in the store without the codec."""
+    """Items of a stream, small and large, are unreadable in the store without their codec."""
     async with place.engine(codecs=[StreamCodec()], limits=Limits(payload_inline_bytes_max=1_000)) as engine:
         run = await engine.start(streams_large_and_small)
 
@@ -514,8 +514,8 @@ async def publishes_in_stages() -> None:
     await publishes_and_removes()
 
 
-async def test_watch_yields_what_is_published_as_it_changes(engine: outlive.Engine) -> None:
-    """What is there first, then each change that can be seen, and it ends with the run."""
+async def test_watch_yields_each_change_of_what_is_published(engine: outlive.Engine) -> None:
+    """A watcher gets the published values of now, then each change, and ends with the run."""
     run = await engine.start(publishes_in_stages)
     watcher = run.watch()
 
@@ -576,7 +576,7 @@ async def test_reader_of_an_engine_that_stops_gets_an_error(place: Place) -> Non
 
 
 async def test_reader_waits_for_a_store_that_is_away(place: Place) -> None:
-    """As those who wait for a result do."""
+    """A reader of a stream waits while the store is away, and then gets every item."""
     stores: list[FaultyStore] = []
     async with place.engine() as engine, place.engine(wrap=faulty(stores), worker=False) as client:
         run = await engine.start(streams_from_everywhere)
@@ -605,7 +605,7 @@ async def test_reader_in_a_test_skips_time() -> None:
 
 
 def test_sync_engine_reads_streams_as_plain_iterators() -> None:
-    """And what is published."""
+    """The sync engine reads streams and published values as plain iterators."""
     with outlive.Engine("memory:").sync as engine:
         run = engine.start(streams_from_everywhere)
 

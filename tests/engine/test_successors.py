@@ -83,7 +83,7 @@ async def successor_reports_in_each(left: int) -> str:
 
 
 async def test_each_generation_gets_the_end_of_a_run_that_has_ended(engine: outlive.Engine) -> None:
-    """Also of one of which an earlier generation has heard."""
+    """Each generation gets the end of a detached run, even if an earlier generation has had it."""
     run = await engine.start(successor_reports_in_each, 2)
     assert "reported" == await in_time(run.result())
 

@@ -161,8 +161,8 @@ async def test_an_engine_that_is_not_running_says_so(place: Place) -> None:
     await on_thread(use)
 
 
-async def test_every_verb_is_there(engine: outlive.Engine) -> None:
-    """Also those that come later: they are found by name, with their help."""
+async def test_every_async_verb_has_a_sync_twin_with_the_same_help(engine: outlive.Engine) -> None:
+    """The sync engine has every async verb of an engine and of a run handle, found by name, with its docstring."""
     for cls, blocking in ((outlive.Engine, engine.sync), (RunHandle, await on_thread(lambda: engine.sync.get("x")))):
         verbs = [name for name, _ in inspect.getmembers(cls, inspect.iscoroutinefunction) if name[0] != "_"]
         assert len(verbs) > 5
@@ -242,7 +242,7 @@ def test_an_engine_can_be_entered_again() -> None:
 
 
 def test_two_threads_cannot_enter_one_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also not when both look at it before either has started it."""
+    """One of two threads that enter an engine at the same moment is refused, and the engine works in the other."""
     engine = outlive.Engine(f"sqlite:{tmp_path}/sync.db")
     together = threading.Barrier(2)
     # Called on the way in: both threads are there at once.
@@ -326,8 +326,8 @@ def test_stopping_a_thread_that_has_just_ended_is_no_error(tmp_path: Path, monke
     host.stop()
 
 
-def test_what_is_raised_in_the_block_stops_the_engine() -> None:
-    """And goes on to the next handler."""
+def test_exception_in_the_block_stops_the_engine() -> None:
+    """An exception in the block of a sync engine stops the engine and reaches the caller."""
     with pytest.raises(ZeroDivisionError), outlive.Engine("memory:").sync:
         _ = 1 / 0
     assert "outlive-sync" not in [thread.name for thread in threading.enumerate()]

@@ -83,7 +83,7 @@ async def test_a_signal_that_may_have_arrived_is_sent_again_and_comes_once(place
 
 
 async def test_a_signal_with_a_key_comes_once_from_whichever_run(engine: outlive.Engine) -> None:
-    """The same key, for that run and name, is the same signal."""
+    """Two runs that signal a third with one key deliver one signal."""
     other = await engine.start(talked_to, 1, id="talked-1")
     runs = [await engine.start(talker, "talked-1", [7, 8], "evt-1") for _ in range(2)]
 
@@ -212,7 +212,7 @@ async def test_a_step_has_the_engine_that_runs_it(engine: outlive.Engine) -> Non
 
 
 def test_a_step_in_a_process_has_no_engine() -> None:
-    """And is answered with what to do instead."""
+    """`current_engine` in a step with a process of its own raises ConfigurationError that names `process=True`."""
     context = contextvars.Context()
     context.run(CURRENT_STEP.set, JobStep(cast(Any, None), cast(Any, None)))
     with pytest.raises(ConfigurationError, match="process=True"):
@@ -353,8 +353,8 @@ async def waits_for_its_parent() -> Any:
         ("long~gen1", "RunContinuedError: run 'long~gen1' went on"),
     ],
 )
-async def test_what_cannot_be_waited_for_raises_at_once(run_id: str, heard: str) -> None:
-    """And is a fact: a replay hears the same."""
+async def test_wait_for_a_run_that_cannot_be_waited_for_raises_at_once(run_id: str, heard: str) -> None:
+    """A wait for a missing run, a child or the run itself raises at once."""
     async with TestEngine() as engine:
         await engine.start(has_a_child, id="parent-1")
         await engine.start(awaited_by_others, "continues", id="long")
@@ -387,7 +387,8 @@ async def impatient_waiter(run_id: str) -> list[Any]:
 
 
 async def test_a_timeout_around_the_wait_is_durable() -> None:
-    """What it gave up it can ask for again."""
+    """A wait for another run that timed out can be made again, and a later run of the same code gets the result each
+    time."""
     async with TestEngine() as engine:
         await engine.start(awaited_by_others, "", id="other-1")
         run = await engine.start(impatient_waiter, "other-1")

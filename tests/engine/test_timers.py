@@ -159,7 +159,7 @@ async def test_an_instant_without_a_zone_is_refused(engine: outlive.Engine) -> N
 
 
 async def test_timers_fire_in_the_order_of_their_times(place: Place) -> None:
-    """Also when all of them are overdue at once."""
+    """Timers that are all overdue fire in the order of their times."""
     async with place.engine() as engine:
         run = await engine.start(sleeping_side_by_side.bind([3 * DAY, DAY, 2 * DAY]))
         await waits(run)

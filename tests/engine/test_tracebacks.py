@@ -109,7 +109,7 @@ async def test_the_lines_of_the_step_are_in_what_is_printed(attempt: int) -> Non
 
 
 async def test_a_step_that_takes_too_long_is_a_timeout_for_the_client() -> None:
-    """Also one of a child."""
+    """The client finds the TimeoutError of a step behind the failure of its run, and behind that of a parent run."""
     async with TestEngine() as engine:
         alone = await failing(engine, hangs_for_ever)
         of_child = await failing(engine, orders)
@@ -123,7 +123,8 @@ async def test_a_step_that_takes_too_long_is_a_timeout_for_the_client() -> None:
 
 
 async def test_step_failed_names_the_step() -> None:
-    """And its class, also for the client; what a workflow raised itself names no step."""
+    """A `StepFailedError` at the client names the step and the class of its error; an error of the workflow itself
+    names no step."""
     async with TestEngine() as engine:
         of_step = (await failing(engine, buys, 1)).__cause__
         of_workflow = (await failing(engine, fails_itself)).__cause__

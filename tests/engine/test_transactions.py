@@ -140,7 +140,7 @@ async def test_exception_rolls_back_and_is_retried(place: Place) -> None:
 
 @pytest.mark.parametrize("on_thread", [False, True])
 async def test_late_step_is_rolled_back(place: Place, *, on_thread: bool) -> None:
-    """Also what a thread writes that goes on."""
+    """The writes of a step that is late are rolled back, even if its thread goes on."""
     async with place.engine() as engine:
         run = await engine.start(crediting_in_time, on_thread)
         assert "late" == await in_time(run.result())
@@ -245,8 +245,9 @@ async def crediting_between() -> list[str]:
     return list(await asyncio.gather(hold("a"), hold("b"), ledger_credit_slowly("ann"), hold("c")))
 
 
-async def test_lost_transaction_that_others_wait_for_leaves_what_was_said_before(place: Place) -> None:
-    """What was said after it is refused with it. Still no caller goes on before all that was said before is durable."""
+async def test_lost_transaction_refuses_later_changes_and_keeps_earlier_ones(place: Place) -> None:
+    """A lost transaction refuses the changes that came after it and keeps the earlier ones; no caller goes on before
+    everything that it said is durable."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_between)
@@ -335,8 +336,8 @@ async def test_commits_that_are_read_back_at_the_same_time_are_all_tried_again(
     assert [("ann", 3), ("ann", 3), ("ann", 10)] == await entries(place)
 
 
-async def test_what_the_database_refuses_at_the_end_fails_the_step(place: Place) -> None:
-    """As a deferred constraint does: it is an error of the step, and its policy decides."""
+async def test_commit_that_the_database_refuses_fails_the_step(place: Place) -> None:
+    """An error that the database raises only at the commit, such as a deferred constraint, is an error of the step."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_at_last, id="run-1")

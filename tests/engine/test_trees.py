@@ -141,7 +141,7 @@ def test_a_tree_that_was_given_up_is_answered_for_once() -> None:
     ids=str,
 )
 def test_a_claim_of_what_begins_here_is_not_taken_for_one_of_another_tree(nonces: list[str], is_behind: bool) -> None:  # noqa: FBT001
-    """Of two that want to begin under one id the store takes one, and its nonce says which."""
+    """The nonce of a claim says which of two trees that begin under one id the store has taken."""
     trees = LiveTrees(cached_max=10, counters=Counters(), monotonic=lambda: 0.0)
     for nonce in nonces:
         expect(trees, Live(1, nonce=nonce))

@@ -184,7 +184,7 @@ async def unkept_alone_in_saga() -> None:
 
 
 async def test_a_run_whose_effect_cannot_be_taken_back_is_parked(place: Place) -> None:
-    """And says so; when it is resumed the step is called again, which may be mended by then."""
+    """A run whose undo fails is parked with the reason, and a resume calls the step again."""
     stage.values["trouble"] = True
     async with place.engine() as engine:
         run = await engine.start(unkept_trip)
@@ -280,7 +280,7 @@ async def test_a_worker_that_has_let_go_of_the_run_takes_nothing_back(place: Pla
 
 
 async def test_nothing_is_taken_back_while_the_lease_is_not_certain(place: Place) -> None:
-    """As no step begins then: somebody else may have the run."""
+    """No undo begins while the lease is not certain, because another worker may have the run."""
     async with place.engine() as engine:
         run = await engine.start(unkept_stubbornly, id="run-1")
         await stage.gate("seat").reached()

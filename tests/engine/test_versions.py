@@ -123,7 +123,8 @@ async def test_a_suspended_run_whose_version_is_gone_says_so_when_it_is_due(plac
 
 
 async def test_a_signal_with_start_begins_that_very_version(engine: outlive.Engine) -> None:
-    """And is checked against the signal types of that version."""
+    """A signal with `start` begins the given version, and its value is checked against the signal types of that
+    version."""
     await engine.signal("one", "go", "now", start=(pay_back, "a"))
     await engine.signal("two", "go", 2, start=(pay_back_2, "b"))
 
@@ -134,7 +135,7 @@ async def test_a_signal_with_start_begins_that_very_version(engine: outlive.Engi
 
 
 async def test_children_and_detached_runs_have_the_version_that_was_named(engine: outlive.Engine) -> None:
-    """Also after version 10 was defined."""
+    """A child and a detached run have the version that their starter names, even though later versions exist."""
     parent = await engine.start(calls_version_1, id="parent")
     starter = await engine.start(starts_version_2)
     await waits(parent)

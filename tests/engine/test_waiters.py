@@ -108,7 +108,7 @@ def _listed(asked: object) -> list[object]:
 
 
 async def test_a_failed_look_does_not_end_the_wait(place: Place) -> None:
-    """What a look raises concerns that look: the next one finds the end."""
+    """A caller that waits for a result goes on waiting after a look at the store has raised, and gets the result."""
     stores: list[FaultyStore] = []
 
     def wrap(store: Store) -> FaultyStore:

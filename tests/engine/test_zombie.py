@@ -71,7 +71,7 @@ async def holding_beside_a_credit() -> list[str]:
 
 
 async def test_no_transaction_is_committed_behind_the_claim_of_another(place: Place) -> None:
-    """What it comes after is still on its way, and the claim of another worker has taken its place."""
+    """A worker that was overtaken does not commit a transaction behind a change that is still on its way."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as first:
         committer = committer_of(first)
