@@ -38,8 +38,8 @@ def came_by_signal(error: BaseException | None) -> bool:
 
 
 def run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
-    """What comes of the work. A task or callback beside it that raises SystemExit or KeyboardInterrupt stops the event
-    loop; this starts the loop again, unless a signal has caused it.
+    """Run the work to its end and return its result. A task or callback beside it that raises SystemExit or
+    KeyboardInterrupt stops the event loop; this starts the loop again, unless a signal has caused it.
 
     Raises:
         KeyboardInterrupt: a signal has caused it.

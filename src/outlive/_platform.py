@@ -1,4 +1,4 @@
-"""What only some systems have, each with what takes its place elsewhere. No other module asks for it by name.
+"""Features that only some systems have, each with a replacement elsewhere. No other module asks for one by name.
 
 Linux has all of it. Where something is missing nothing is lost: a worker that died is known by its lease instead of by
 the kernel, and a process of a step that is killed leaves behind what it has started itself.
@@ -270,7 +270,7 @@ def ask_for_process(number: int) -> None:
 
 
 def read_mounts() -> str:
-    """What is mounted where, as `/proc/self/mountinfo` has it; empty if the system does not tell."""
+    """The mounted file systems, in the format of `/proc/self/mountinfo`; empty if the system does not list them."""
     try:
         return Path("/proc/self/mountinfo").read_text("utf-8", errors="replace")
     except OSError:

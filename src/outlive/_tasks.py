@@ -22,7 +22,7 @@ def own_task(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What comes of the work; it is cancelled when it takes longer.
+    """The result of the work; it is cancelled when it takes longer.
 
     Raises:
         TimeoutError: it does.

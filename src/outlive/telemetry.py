@@ -1,4 +1,4 @@
-"""What the engine counts and where it logs. Imports nothing of ours, so that every room may use it.
+"""The counters and the log of the engine. Imports nothing of ours, so that every room may use it.
 
 Counters are plain integers on one object per engine: adding to them costs nanoseconds, and a program that publishes
 them (`outlive.metrics`, a benchmark) reads them as they are. Each has a row in the operating guide (a test compares).
@@ -62,7 +62,7 @@ class DamagedRows:
 
 
 damaged_rows = DamagedRows()
-"""Of this process: threads of all of its stores add to it."""
+"""The damaged rows that this process has read: threads of all of its stores add to it."""
 
 
 MICROSECONDS = 1_000_000
@@ -123,7 +123,7 @@ def _short() -> Histogram:
 
 
 def _about(text: str, *labels: str) -> dict[str, Any]:
-    """What a field of `Measures` says, and the names of its labels."""
+    """The metadata of a field of `Measures`: its help text, and the names of its labels."""
     return {"help": text, "labels": labels}
 
 

@@ -895,13 +895,13 @@ export interface QueueInfo {
   keys: WaitingKey[];
 }
 
-/** What a queue allows; None for no limit. */
+/** The limits of a queue; None for no limit. */
 export interface QueueLimits {
   /** Runs under way at once in all workers. */
   concurrency: number | null;
-  /** Those of one worker. */
+  /** Runs under way at once in one worker. */
   per_worker: number | null;
-  /** Those with the same key. */
+  /** Runs under way at once with the same key. */
   per_key: number | null;
   /** How often runs may begin; all of them hold at once. */
   rate: RateTier[];
@@ -1106,9 +1106,9 @@ export interface Schedule {
   /** By name as plain JSON, with `{"$tick": form}` where the time of the tick belongs. */
   arguments: Record<string, unknown>;
   tags: Record<string, string>;
-  /** Of its runs in the queue of the workflow. */
+  /** The key of its runs in the queue of the workflow. */
   key: string;
-  /** The same. */
+  /** The priority of its runs in the queue of the workflow. */
   priority: number | null;
 }
 
@@ -1174,7 +1174,7 @@ export interface SendSignal {
   start?: StartIfAbsent | null;
 }
 
-/** What became of an event. */
+/** The effects of one event. */
 export interface Sent {
   id: string;
   /** The runs that it has started, each in the transaction in which the event was taken; empty if no trigger fits. */
@@ -1434,7 +1434,7 @@ export interface StepUnderWay {
   worker: string;
   /** When it last gave a heartbeat; null if it gave none. */
   heartbeat_at: string | null;
-  /** What it last reported with a heartbeat. */
+  /** The progress that the step last reported with a heartbeat. */
   progress: unknown;
   /** How the attempt before this one failed. */
   last_failure: string;
@@ -1511,10 +1511,10 @@ export interface TaskNotice {
   lease_seconds: number;
 }
 
-/** What starts runs of a workflow, beside schedules and people. */
+/** The triggers that start runs of a workflow, beside schedules and people. */
 export interface TriggerInfo {
   workflow: string;
-  /** Of the runs that it starts. */
+  /** The version of the workflow that the new runs have. */
   version: number;
   /** Types of events, and patterns. */
   events: string[];

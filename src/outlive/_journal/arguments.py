@@ -162,7 +162,7 @@ class Signature:
         return msgspec.json.encode(bound.arguments)
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """That the function takes so many arguments, with these names.
+        """Check that the function can be called with these positional and keyword arguments.
 
         Raises:
             WrongArgumentsError: it does not.

@@ -37,12 +37,12 @@ CheckpointRow = tuple[int, int, int, bytes, bytes | None]
 
 
 class CheckpointBody(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the body of a row says."""
+    """The body of the row of a checkpoint."""
 
     state: str
     task: str = ""
     kind: str = CheckpointKind.STATE.value
-    """As it was written: a later release may have more kinds."""
+    """The kind as it was written, because a later release may have more kinds."""
     version: int = 0
     token: int = 0
     via: tuple[str, ...] = ()

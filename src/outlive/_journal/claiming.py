@@ -1,4 +1,4 @@
-"""What a claim is: one event, and the root row as everybody folds it.
+"""How a claim is written: one event, and the root row that results from folding it.
 
 Every store writes claims, and so does a worker that takes up what is its own. They must not differ in a single field: a
 row that is not the fold of its journal is damage.

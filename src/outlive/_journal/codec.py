@@ -42,7 +42,8 @@ UPCASTS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """`UPCASTS[n]` turns the JSON object of format n into that of format n + 1."""
 
 NO_ROWS, ODD, BITS_32 = 1, 0x9E37_79B1, 2**32 - 1
-"""Of digests of journals. A live tree has `next_digest` written out, because nothing is called more often."""
+"""Constants of the digests of journals. A live tree has `next_digest` written out, because nothing is called more
+often."""
 _KIND = re.compile(rb'\{"t":"(\w{1,40})"', re.ASCII)
 _KINDS = {kind.__name__ for kind in get_args(AnyEvent)}
 _encode = msgspec.json.Encoder().encode
@@ -123,7 +124,8 @@ def open_journal(rows: Iterable[Row], *, nonce: int, run_id: str) -> list[AnyEve
 
 
 def open_rows(rows: Iterable[Row], *, nonce: int, run_id: str, first: int = 0) -> Iterator[AnyEvent]:
-    """The same, one after the other; or the rows from `first` on, where a snapshot may stand for those before it."""
+    """Read the rows of a journal one after the other; with `first`, only from that row on, where a snapshot may stand
+    for the rows before it."""
     salt = salt_of(nonce)
     expected, is_begun = first, False
     for row in rows:

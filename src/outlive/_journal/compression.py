@@ -111,4 +111,4 @@ class _Reader:
 
 ZLIB, ZSTD = _Reader("zlib"), _Reader("zstd")
 READERS = (ZLIB, ZSTD)
-"""What can always be read, also by an engine without `Compression`."""
+"""The compressions that every engine can read, also one without `Compression`."""

@@ -1,4 +1,5 @@
-"""What a workflow takes and gives, as JSON Schema: for programs that start it, and show it, without having its code.
+"""The JSON Schemas of the arguments and the result of a workflow, for programs that start it and show it without having
+its code.
 
 The schema is that of the public form, which a person or a script writes, and in which results leave. The type of an
 argument decodes it as it decodes what a workflow was started with, so what fits the schema can be its input as it is.
@@ -29,13 +30,13 @@ class Described(msgspec.Struct, frozen=True, omit_defaults=True):
     positional: tuple[str, ...] = ()
     """Arguments that can be given by position only."""
     timeout_seconds: float | None = None
-    """Of a run, unless the start says otherwise."""
+    """The timeout of a run, unless its start gives another one."""
     queue: str = ""
     """The name of the queue in which its runs wait, if they do."""
     signals: dict[str, dict[str, Any]] = {}
     """The schemas of the signals that it declares, by name."""
     graph: StateGraph | None = None
-    """Of a machine: its states, for a picture."""
+    """The states of a machine, for a picture; None for any other workflow."""
     is_flow: bool = False
     """Whether it is a document: its `overrides` change its steps, and who may change what is a matter of who starts."""
 

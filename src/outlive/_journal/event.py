@@ -38,7 +38,7 @@ class RunCreated(Event, frozen=True, tag=True):
     version: int
     input: Payload
     nonce: int = 0
-    """Of the whole tree; 0 for a child."""
+    """The nonce of the whole tree; 0 for a child."""
     call: str = ""
     """For a child: the call of its parent that started it."""
     parent: int = 0
@@ -54,7 +54,7 @@ class RunCreated(Event, frozen=True, tag=True):
     """When a worker must have begun it: else it fails, and no code of it runs. 0 for whenever."""
     tags: dict[str, str] = {}
     headers: dict[str, str] = {}
-    """What the code that started the tree says of it to all of its runs; those of a child are those of its root."""
+    """The headers that the code which started the tree gives to all of its runs; a child has those of its root."""
     worker: str = ""
     """The worker that created and claimed it in one step; empty when any worker may claim it."""
     notify: str = ""
@@ -62,9 +62,9 @@ class RunCreated(Event, frozen=True, tag=True):
     generation: int = 0
     """How many runs of this id have gone on as the next one before it."""
     published: Payload | None = None
-    """What the run before it showed to people: it goes on from there, from its first line of code on."""
+    """The object that the run before it showed to people: this run continues with it from its first line of code."""
     seed: int = 0
-    """Of a fork: what the random numbers in the history that it begins with were made from."""
+    """The seed of the random numbers in the history with which a fork begins; 0 where the nonce is the seed."""
     start_at: int = 0
     """When it is to begin, if that is later than `at`."""
     queue: str = ""
@@ -163,7 +163,7 @@ class RunForked(Event, frozen=True, tag=True):
     events: int
     """How many events of its journal were looked at: the rest is not part of this history."""
     seed: int
-    """What random numbers are made from from here on."""
+    """The seed of the random numbers from here on."""
     rested: int = 0
     """How long ago the last event before it is, in microseconds. The timers stood still meanwhile."""
     timeout_at: int | None = None
@@ -171,7 +171,7 @@ class RunForked(Event, frozen=True, tag=True):
     timeout: int | None = None
     """How long the run may take from the next claim on, in microseconds."""
     rests: bool = False
-    """As in `RunRetried`."""
+    """Whether the clock and the timers of the root stand still until the next claim; see `RunRetried`."""
     reason: str = ""
 
 
@@ -227,7 +227,7 @@ class StepDelayed(Event, frozen=True, tag=True):
     call: str
     until_at: int
     by: str
-    """What it waits for, for people."""
+    """The rate limit or the breaker for which the attempt waits, in words for people."""
     has_turn: bool = False
     """Whether it is lined up in its rate limit: none that comes later goes first."""
     digest: int = 0
@@ -258,7 +258,7 @@ class StepEndedLate(Event, frozen=True, tag=True):
     attempt: int = 1
     result: Payload | None = None
     failure: Failure | None = None
-    """What it raised, or why its result cannot be stored."""
+    """The exception that the function raised, or the reason why its result cannot be stored."""
 
 
 class TimerFired(Event, frozen=True, tag=True):
@@ -281,7 +281,7 @@ class AskReceived(Event, frozen=True, tag=True):
     name: str
     payload: Payload
     key: str
-    """As its sender calls it; with the name, it tells the asks of a run apart."""
+    """The key that its sender gave it; the name and the key together identify an ask of this run."""
     checked: bool = False
     """Whether its body was read and validated before this event was written."""
     forks: int = 0
@@ -299,7 +299,7 @@ class AskAnswered(Event, frozen=True, tag=True):
     """Instead of a payload: the run refused it, or could not read it."""
     digest: int = 0
     forks: int = 0
-    """As that of the question: no sender gets this answer, unless it is 0."""
+    """How many forks ago the question was asked: no sender gets this answer, unless it is 0."""
 
 
 class CancelRequested(Event, frozen=True, tag=True):
@@ -324,7 +324,7 @@ class DetachedEnded(Event, frozen=True, tag=True):
     result: Payload | None = None
     failure: Failure | None = None
     workflow: str = ""
-    """Of that run, with its version: they say of which type the result is. Empty if its starter knows."""
+    """The workflow of that run; with its version it says which type the result has. Empty if its starter knows."""
     version: int = 0
     is_refusal: bool = False
     """Whether there is no such end to wait for: `failure` says why."""
@@ -360,7 +360,7 @@ class ApprovalEscalated(Event, frozen=True, tag=True):
     """JSON of the list of all who may decide now."""
     digest: int = 0
     assignees: tuple[str, ...] | None = None
-    """The same, for the row of the run."""
+    """The names in the list, for the row of the run."""
 
 
 class ApprovalDecided(Event, frozen=True, tag=True):
@@ -387,7 +387,7 @@ class MessageSetAside(Event, frozen=True, tag=True):
     call: str
     """Empty when its row in the inbox was damaged, and no code has seen it."""
     name: str
-    """Of the signal, or of the approval."""
+    """The name of the signal, or of the approval."""
     message: str
     """Where the message is in the journal: the seq of its event, or the seq of a snapshot and its place there. One that
     was damaged in the inbox never came into the journal: `inbox/` and its id there."""
@@ -395,7 +395,7 @@ class MessageSetAside(Event, frozen=True, tag=True):
     approval: str = ""
     """For a decision: the call of the request that it was on."""
     payload: Payload | None = None
-    """What the message said. Only in a snapshot: else that is where `message` says."""
+    """The payload of the message, in a snapshot; otherwise None, because `message` says where the payload is."""
 
 
 class PromiseMade(Event, frozen=True, tag=True):
@@ -408,7 +408,7 @@ class PromiseMade(Event, frozen=True, tag=True):
 
 
 class RunPublished(Event, frozen=True, tag=True):
-    """What the run wants people to see of it."""
+    """The run shows this object to people."""
 
     payload: Payload
     call: str = ""
@@ -458,9 +458,9 @@ class SnapshotTaken(Event, frozen=True, tag=True):
     wake_at: int | None = None
     published: Payload | None = None
     signals: tuple[SignalReceived, ...] = ()
-    """Those that no code has taken, oldest first."""
+    """Signals that no code has taken, oldest first."""
     asks: tuple[AskReceived, ...] = ()
-    """Those that are not answered, by name, oldest first."""
+    """Asks without an answer, by name, oldest first."""
     set_aside: tuple[MessageSetAside, ...] = ()
     """The last messages that the code could not read."""
     retried: int = 0
@@ -480,9 +480,9 @@ class RunSucceeded(Event, frozen=True, tag=True):
 
     result: Payload
     follows: int = 0
-    """Of a root: the digest of the rows before this one, as they were known to the worker whose code returned
-    (`outlive._journal.codec.next_digest`). So it can be proved that the result is that of this journal. 0 of a child,
-    in older journals, and where no replay was behind it."""
+    """For a root: the digest of the rows before this one, as the worker whose code returned knew them
+    (`outlive._journal.codec.next_digest`). It proves that the result belongs to that journal. 0 for a child, in older
+    journals, and where the result did not come from a replay."""
 
 
 class RunFailed(Event, frozen=True, tag=True):
@@ -490,7 +490,7 @@ class RunFailed(Event, frozen=True, tag=True):
 
     failure: Failure
     follows: int = 0
-    """As that of `RunSucceeded`."""
+    """The digest of the rows before this one; see `RunSucceeded`."""
 
 
 class RunCancelled(Event, frozen=True, tag=True):
@@ -552,7 +552,7 @@ AnyEvent = (
 )
 
 First = RunCreated | SnapshotTaken
-"""What a journal can begin with."""
+"""The events with which a journal can begin."""
 
 Ending = RunSucceeded | RunFailed | RunCancelled | RunTimedOut | RunContinued
 

@@ -37,7 +37,7 @@ CAUSES_MAX = 10
 TRACEBACK_CHARACTERS_MAX = 20_000
 TEXT_CHARACTERS_MAX = 10_000
 PLAIN_BYTES_MAX = 32 * 1024
-"""Of the arguments of an exception, and of each attribute."""
+"""The limit for the arguments of an exception, and for each of its attributes."""
 ATTRIBUTES_MAX = 20
 NOTES_MAX = 20
 

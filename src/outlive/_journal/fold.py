@@ -1,4 +1,4 @@
-"""What the run rows say is a fold of the journal: the same fold for the worker that writes and for `fsck`.
+"""The run rows are a fold of the journal: the same fold for the worker that writes and for `fsck`.
 
 `Fold.apply` is given the events of one tree in order and answers which run rows an event changed. Most events of
 a busy run change no row at all (a step that succeeds leaves its run running), which is why a run of n steps

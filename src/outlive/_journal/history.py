@@ -46,7 +46,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The root of its tree; the journal is that of the whole tree."""
     nonce: int
     version: str
-    """Of the Outlive that wrote the file."""
+    """The version of Outlive that wrote the file."""
     events: int
     rest: int = -1
     """How many lines say what hangs on the journal; -1 if nothing was said of that."""
@@ -71,7 +71,7 @@ class EventLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class History(msgspec.Struct):
-    """What a file holds."""
+    """The content of a file."""
 
     source: str
     head: Head

@@ -96,7 +96,7 @@ def schema_of_model(annotation: Any) -> dict[str, Any]:
 
 @cache
 def _public_schemas() -> Any:
-    """What writes schemas of the public form, for the types to which pydantic gives another form as JSON."""
+    """A class that writes schemas of the public form, for the types to which pydantic gives another form as JSON."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class PublicSchemas(GenerateJsonSchema):
@@ -124,7 +124,7 @@ def _public_schemas() -> Any:
 
 
 class Adapter:
-    """The same for what is made of models and has no class of its own, such as a union of them."""
+    """Writes and reads values that are made of models and have no class of their own, such as a union of models."""
 
     def __init__(self, annotation: Any) -> None:
         from pydantic import TypeAdapter
@@ -147,8 +147,8 @@ class Adapter:
 
 
 def _without_values(error: Any) -> ValueError:
-    """What is wrong and where, and not with which values: reasons are kept in the open and logged, and the values may
-    be encrypted where they are stored."""
+    """The faults and their places, without the values: reasons are stored in the open and logged, and the values may be
+    encrypted where they are stored."""
     faults = [(".".join(str(part) for part in fault["loc"]), fault["msg"]) for fault in error.errors()]
     return ValueError("; ".join(f"{place}: {message}" if place else message for place, message in faults))
 
@@ -274,7 +274,7 @@ def hints_of(cls: Any) -> dict[str, Any]:
 
 
 def _hints_of_model(cls: Any) -> dict[str, Any]:
-    """Those of the fields that it does not write in a form of its own."""
+    """The annotations of the fields for which the model has no serializer of its own."""
     own = cls.__pydantic_decorators__
     if own.model_serializers:
         return {}

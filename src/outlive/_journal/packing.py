@@ -246,7 +246,7 @@ class Packer:
 
 
 def _bytes_of(made: Any) -> bytes:
-    """What a codec made. It is the user's code: nothing but bytes can be stored, or read on."""
+    """The output of a codec as bytes. The codec is the user's code, and only bytes can be stored or read on."""
     if isinstance(made, bytes):
         return made
     if isinstance(made, bytearray | memoryview):

@@ -11,7 +11,7 @@ from outlive.errors import ArgumentTypeError, OutliveError
 
 
 def plain_json(where: str, data: object) -> Any:
-    """The same value made of dictionaries, lists, text, numbers, true, false and None.
+    """A value as plain JSON: dictionaries, lists, text, numbers, true, false and None.
 
     Raises:
         ArgumentTypeError: it cannot be written as JSON; `where` it was given is in the message.

@@ -49,7 +49,7 @@ _TAG = b'{"$":'
 
 
 def public_json(data: Stored) -> Any:
-    """What stored JSON is to people and to programs in any language."""
+    """The public form of stored JSON, for people and for programs in any language."""
     plain = TAGGED.decode_plain(data)
     return public_of(plain) if _TAG in bytes(data) else plain
 

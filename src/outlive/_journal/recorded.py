@@ -14,7 +14,7 @@ import msgspec
 from outlive._journal.redaction import Redaction
 
 RECORDED_BYTES_MAX = 4_096
-"""Of the arguments of one call."""
+"""The limit for the recorded arguments of one call."""
 READ_BYTES_MAX = 4 * 1024 * 1024
 """Larger arguments are not looked at: only their size is recorded."""
 DEPTH_MAX = 8

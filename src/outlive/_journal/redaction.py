@@ -1,4 +1,4 @@
-"""What people may see of a journal.
+"""Redaction: which fields of a journal people do not see.
 
 A run must see its real values again after a crash, so the journal holds them, and hiding is for reading. A redaction is
 a list of fields. A field is a name, or several with dots for one inside the other: `password` is every field of this
@@ -197,7 +197,8 @@ class Redaction:
         return text if shown == plain else json.dumps(shown, ensure_ascii=False)
 
     def _hide_tagged(self, tagged: Any, path: tuple[str, ...], secrets: set[str]) -> Any:
-        """What stands for more than JSON has: a dict with other keys than text is a list of pairs.
+        """Redact a value that is tagged because it holds more than JSON can: a dict with keys that are not text is a
+        list of pairs.
 
         A typed dict may have the one key `$` as well, with anything behind it.
         """
@@ -263,7 +264,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def black_out(plain: T, secrets: set[str]) -> T:
-    """The same JSON value without these texts; the longest first, as one may be a part of another."""
+    """A JSON value without these texts. The longest are removed first, because one may be a part of another."""
     return _replace(plain, sorted(secrets, key=len, reverse=True)) if secrets else plain
 
 

@@ -106,7 +106,7 @@ class _Check:
         yield from _length_mismatch(value, schema, path)
 
     def _resolve(self, reference: str) -> Schema:
-        """What a reference of a schema points to; they all point into the schema itself."""
+        """The schema to which a reference points; all references point into the schema itself."""
         found: Any = self._root
         for part in reference.removeprefix("#").split("/")[1:]:
             found = found[part.replace("~1", "/").replace("~0", "~")]

@@ -29,7 +29,7 @@ _WHAT = "items of a stream"
 
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
-    """Whose items follow."""
+    """The source of the items that follow: one attempt of a step, or the workflow."""
 
     call: str
     """The call of the step; empty for the workflow itself."""

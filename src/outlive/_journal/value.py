@@ -165,7 +165,7 @@ class TypedCodec:
         return UnserialisableError(what, path, type(part).__qualname__, reason)
 
     def _mismatch(self, value: Any, what: str, error: Exception) -> UnserialisableError:
-        """What was given is of another type than the annotation says."""
+        """An error for a value whose type differs from the annotation; it names the part that does not fit."""
         path, part = self._culprit(value, "$", DEPTH_MAX)
         wanted = f"give a value of type {type_name(self._annotation)}, not {_short(part)} ({error})"
         return UnserialisableError(what, path, type(part).__qualname__, wanted)
@@ -417,7 +417,7 @@ def converter_of(cls: Any) -> Converter | None:
 
 
 def write_custom(value: Any) -> Any:
-    """What msgspec writes for a value that it does not know."""
+    """The stored form of a value whose type msgspec does not know."""
     if is_model(type(value)):
         return write_model(value)
     if (converter := converter_of(type(value))) is not None:

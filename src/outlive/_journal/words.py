@@ -18,7 +18,7 @@ _CAPITAL = re.compile(r"([A-Z])")
 
 
 def in_words(event: AnyEvent) -> str:
-    """What happened, in one sentence: `step charge succeeded in 0.25 s`."""
+    """An event in one sentence: `step charge succeeded in 0.25 s`."""
     words = _WORDS.get(type(event))
     # The name of a kind is a sentence too: RunSucceeded.
     return _CAPITAL.sub(r" \1", type(event).__name__).strip().lower() if words is None else words(event)

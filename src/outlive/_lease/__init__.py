@@ -1,1 +1,1 @@
-"""Who is alive: the contract of leases, and what keeps them."""
+"""Leases: their contract, and their keepers. A lease says which workers are alive."""

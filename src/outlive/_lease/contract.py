@@ -1,4 +1,4 @@
-"""What a keeper of leases must do. Not stable: do not implement it outside Outlive before 1.0.
+"""The contract of a keeper of leases. Not stable: do not implement it outside Outlive before 1.0.
 
 A worker is a session with one lease, and the trees that it owns hang on that lease: keeping 10,000 of them alive costs
 one write a beat. Who owns a tree is a fact of its journal (`RunClaimed`), which the store writes by compare-and-swap.

@@ -1,4 +1,4 @@
-"""What people are asked and what they answer: requests and decisions as journals keep them, and as users see them.
+"""Requests to people and their decisions, as journals keep them and as users see them.
 
 `ApprovalRequest` and `Decision` are stored, so fields may be added to them and none may change its meaning. `Approval`
 and `ApprovalNotice` are what user code holds in its hands; both may be arguments and results of steps.
@@ -18,7 +18,7 @@ NoticeKind = Literal["requested", "reminder", "escalated"]
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a run asks people for: everything that a person without its code must know to answer."""
+    """A request of a run to people: everything that a person without its code must know to answer."""
 
     title: str = ""
     form: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -41,13 +41,13 @@ class OpenRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a person decided."""
+    """The decision of one person."""
 
     id: str
     """Made with the decision: its sender knows it again."""
     nonce: int
-    """Of the tree that was asked. A run that goes on as a new one has the same id and may ask the same again, and a
-    decision that was on its way to the old one is not for the new one."""
+    """The nonce of the tree that was asked. A run that continues as a new one keeps its id and may make an equal
+    request, and a decision that was on its way to the old run is not for the new one."""
     approved: bool
     by: str
     at: int
@@ -98,7 +98,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNotice:
-    """What the `notify` step of an approval is given, so that it can notify people."""
+    """The argument of the `notify` step of an approval, which notifies people."""
 
     run_id: str
     name: str

@@ -28,7 +28,7 @@ from outlive._model import given
 
 _MICROSECONDS = 1_000_000
 BREAKER_CELLS = "breaker/"
-"""What the names of cells begin with in which shared breakers lie."""
+"""The prefix of the names of cells with shared breakers."""
 SPACING = 50_000
 """Refused calls come back one after the other, this far apart, and so find out how the first of them went."""
 TRIAL_LOOK = 1_000_000
@@ -37,7 +37,7 @@ NEVER = 1 << 62
 
 
 class Phase(enum.Enum):
-    """What a breaker does with calls."""
+    """How a breaker treats calls."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -45,7 +45,7 @@ class Phase(enum.Enum):
 
 
 class BreakerState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a breaker remembers."""
+    """The state of a breaker."""
 
     phase: Phase = Phase.CLOSED
     epoch: int = 0
@@ -179,7 +179,8 @@ class Breaker:
         return replace(state, trials=state.trials | {permit.id: now_at + lapse})
 
     def settle(self, state: BreakerState, *, now_at: int) -> BreakerState:
-        """What time alone has made of it."""
+        """The state after time has passed: an open breaker becomes half open, and a trial that was never settled
+        lapses."""
         while True:
             if state.phase is Phase.OPEN and state.until_at <= now_at:
                 state = BreakerState(Phase.HALF_OPEN, state.epoch + 1)

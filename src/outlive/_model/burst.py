@@ -106,7 +106,7 @@ def bursts_cell(workflow: str, key: str) -> str:
 
 
 def bursts_in(data: bytes | None, now_at: int) -> Bursts:
-    """What a cell says, without what is long over; one that cannot be read says nothing."""
+    """The bursts in a cell, without those that ended long ago; a cell that cannot be read has none."""
     try:
         found = _decode(data) if data else {}
     except msgspec.MsgspecError:
@@ -115,7 +115,7 @@ def bursts_in(data: bytes | None, now_at: int) -> Bursts:
 
 
 def bursts_data(bursts: Bursts) -> bytes:
-    """What the cell is to hold."""
+    """The content of the cell for these bursts."""
     return msgspec.json.encode(bursts)
 
 

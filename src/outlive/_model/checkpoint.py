@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from outlive.errors.store import InvalidCheckpointError
 
 NUMBER_MAX = 2**63 - 1
-"""Of a sequence number and of a version: what every store can hold."""
+"""The largest sequence number, and the largest version, that every store can hold."""
 
 
 class CheckpointKind(enum.Enum):
-    """What a checkpoint says."""
+    """The meaning of a checkpoint."""
 
     STATE = "state"
     """A state was entered; its work may or may not have been done."""

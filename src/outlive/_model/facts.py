@@ -1,4 +1,4 @@
-"""What an observer of a machine is given: one small frozen value for each thing that happened."""
+"""The arguments of the observers of a machine: one small frozen value for each thing that happened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from outlive._model.run import RunStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """What happened to one run of a machine."""
+    """Something that happened to one run of a machine."""
 
     run_id: str
     machine: str
@@ -64,7 +64,7 @@ class UndoFact(AttemptFact):
     undoes: str
     """The call of the step that is undone."""
     failure: Failure | None = None
-    """Of an undo that failed."""
+    """The failure of an undo that failed; None for one that succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,4 +97,4 @@ class EndFact(Fact):
 
     status: RunStatus
     failure: Failure | None = None
-    """Of a run that failed."""
+    """The failure of a run that failed; None for any other end."""

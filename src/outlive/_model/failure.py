@@ -21,11 +21,11 @@ RENAMED = {
         "StepSkipped",
     )
 }
-"""What journals, exports and servers of earlier releases call a class, and its name today."""
+"""For each name of a class in journals, exports and servers of earlier releases: its name today."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the journal keeps of an exception: enough to raise it again and to explain it a year later."""
+    """The part of an exception that the journal keeps: enough to raise it again and to explain it a year later."""
 
     type: str
     """`module.QualName` of the class."""

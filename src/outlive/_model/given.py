@@ -1,4 +1,4 @@
-"""What users give to verbs, decorators and options, checked where they give it.
+"""Checks the arguments that users give to verbs, decorators and options, where they give them.
 
 Each function takes where something was given (`engine.start`), what it is called there (`timeout`) and the value. It
 gives the value back in the one form that everything behind the door knows, or raises an `InvalidArgumentError` that
@@ -38,7 +38,7 @@ TEXT_CHARACTERS_MAX = 10_000
 """Reasons, comments and titles: what people read."""
 TAGS_MAX = 100
 HEADERS_BYTES_MAX = 8 * 1024
-"""As much as HTTP gives the baggage of a trace."""
+"""The largest size of headers: the limit of HTTP for the baggage of a trace."""
 
 LABEL_CHARACTERS_MAX = 128
 

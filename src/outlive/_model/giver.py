@@ -1,4 +1,4 @@
-"""Who gives the arguments of a run: what it may give, and what the audit log is to say of them.
+"""The giver of the arguments of a run: what it may give, and what the audit log must say of it.
 
 Arguments are taken in many places, and some of them say more than data: the overrides of a flow change its steps. Where
 such arguments are encoded, this is asked what their giver may change. Code of the program may give anything; a
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 SAID_MAX = 20
-"""What is kept for the audit log of one action."""
+"""How many sentences the audit log keeps of one action."""
 STEPS_SHOWN_MAX = 20
 NAME_SHOWN_MAX = 60
 
@@ -33,7 +33,7 @@ class Giver:
             self._said.append(text)
 
     def take(self) -> list[str]:
-        """What is to be said, once."""
+        """Return the collected sentences, and forget them."""
         said, self._said = self._said, []
         return said
 
@@ -50,7 +50,8 @@ def gives_freely() -> bool:
 
 @contextmanager
 def giving_policies() -> Iterator[None]:
-    """What is done in this block a worker does for one of whom it knows no more than that it was asked."""
+    """Treat the arguments that are taken in this block as given by a principal that may change policies only: the
+    worker knows nothing of who asked."""
     token = GIVER.set(Giver(is_free=False))
     try:
         yield

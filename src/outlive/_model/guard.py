@@ -1,4 +1,4 @@
-"""What stands before the calls of a step: a breaker, a rate limit, or both."""
+"""The guard of a step: a breaker, a rate limit, or both, asked before each call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from outlive._model.limit import RateLimit
 from outlive.errors import ConfigurationError, DefinitionError
 
 Cost = int | Callable[..., int]
-"""What a call costs: a number, or a plain function of the arguments of the step."""
+"""The cost of a call: a number, or a plain function of the arguments of the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Guard:
     cost: Cost = 1
 
     def cost_of(self, args: list[Any], kwargs: dict[str, Any]) -> int:
-        """What a call with these arguments costs.
+        """The cost of a call with these arguments.
 
         Raises:
             ConfigurationError: it is more than can ever fit.

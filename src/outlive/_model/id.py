@@ -10,12 +10,13 @@ from outlive.errors import ArgumentTypeError
 from outlive.errors.run import InvalidRunIdError
 
 ID_CHARACTERS_MAX = 1_000
-"""Of an id that is looked for: users may choose 128, and what Outlive adds to one is not long."""
+"""The longest id that is looked up: users may choose 128 characters, and Outlive adds only a short suffix."""
 RESERVED = frozenset({"count", "follow", "stuck"})
-"""What follows `/runs/` in the addresses of lists of runs: a run with such an id would have no address of its own."""
+"""Words that follow `/runs/` in the addresses of lists of runs: a run with such an id would have no address of its
+own."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _ROOT_ID = re.compile(r"\w[\w.:@-]*(~(gen|old|chunk)[0-9]+)*", re.ASCII)
-"""Those that users choose and those that are made: of ticks and events, and of runs that gave their id away."""
+"""Ids that users choose, and ids that Outlive makes: for ticks, for events, and for runs that gave their id away."""
 
 
 def check_run_id(run_id: object) -> str:

@@ -1,4 +1,4 @@
-"""What an API key may do."""
+"""The rights of an API key."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ _FINE = _NANOSECONDS // _MICROSECONDS
 CALLS_MAX = 1_000_000_000
 """The most calls that a tier lets through at once, or in one window."""
 LIMIT_CELLS = "limit/"
-"""What the names of cells begin with in which shared limits lie."""
+"""The prefix of the names of cells with shared limits."""
 Level = tuple[int, int]
-"""What a tier remembers: for a bucket the nanosecond at which it is full again; for a window its beginning, and what
-was spent in it."""
+"""The state of a tier: for a bucket the nanosecond at which it is full again; for a window its beginning, and what was
+spent in it."""
 EMPTY: Level = (0, 0)
 
 
@@ -52,7 +52,7 @@ class Tier(Protocol):
 
     @property
     def label(self) -> str:
-        """What people, errors and stored states call it."""
+        """The name of the tier for people, errors and stored states."""
 
     @property
     def capacity(self) -> int:
@@ -62,10 +62,10 @@ class Tier(Protocol):
         """The first instant from now on at which this fits."""
 
     def charge(self, level: Level, cost: int, at: int) -> Level:
-        """What it looks like when this was let through at an instant at which it fits."""
+        """The level after a call of this cost was let through at `at`, when it fits."""
 
     def refund(self, level: Level, cost: int) -> Level:
-        """What it looks like when this was not needed."""
+        """The level after the cost of a call that was not made has been given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class FixedWindow:
 
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a limit remembers, by the labels of its tiers: a tier that was changed begins empty."""
+    """The state of a limit, by the labels of its tiers: a tier that was changed begins empty."""
 
     spent: dict[str, Level] = {}
     lined_up: dict[str, Level] = {}
@@ -208,7 +208,7 @@ class Turn(NamedTuple):
     at: int
     """When it is its turn, or would be."""
     tier: str
-    """What has no room."""
+    """The label of the tier that has no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +309,7 @@ class RateLimit:
         return self._latest(state.spent, cost, now_at)[0]
 
     def charge(self, state: LimitState, cost: int, now_at: int) -> LimitState:
-        """What it remembers when this was let through now."""
+        """The state after a call of this cost was let through now."""
         return LimitState(self._charged(state.spent, cost, now_at), state.lined_up)
 
     def _latest(self, levels: dict[str, Level], cost: int, now_at: int) -> tuple[int, str]:

@@ -1,9 +1,9 @@
-"""What is said of a run whose journal has become long: every replay reads all of it."""
+"""The warning for a run whose journal has become long: every replay reads all of it."""
 
 from __future__ import annotations
 
 OWN = "outlive."
-"""What the names of workflows begin with that are part of the engine, such as batches: users cannot change them."""
+"""The prefix of the names of workflows that are part of the engine, such as batches: users cannot change them."""
 
 
 def long_journal_shown(workflow: str, events: int) -> str:

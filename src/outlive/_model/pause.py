@@ -16,11 +16,11 @@ CELL = "outlive.pauses"
 EVERYTHING = "*"
 """Instead of the name of a workflow: all of them."""
 MOVER = "outlive move"
-"""Who has paused a store that was left."""
+"""The name that `outlive move` gives as `by` when it pauses the store from which it has moved the runs."""
 
 
 class Pause(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who stopped something, when and why."""
+    """A pause: when it began, who asked for it and why."""
 
     at: int
     by: str = ""
@@ -43,7 +43,7 @@ def paused_text(by: str, reason: str) -> str:
 
 
 def pauses_in(data: bytes | None) -> dict[str, Pause]:
-    """What the cell says; what cannot be read pauses nothing."""
+    """The pauses in the cell; a cell that cannot be read pauses nothing."""
     try:
         return _decode(data) if data else {}
     except msgspec.MsgspecError:
@@ -57,7 +57,7 @@ def moved_away(pauses: Pauses) -> Pause | None:
 
 
 def pauses_data(pauses: Pauses) -> bytes:
-    """What the cell is to hold."""
+    """The content of the cell for these pauses."""
     return msgspec.json.encode(pauses)
 
 

@@ -17,10 +17,10 @@ _TOKEN_BYTES = 12
 
 
 class PromiseTerms(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a promise takes: everything that a program without the code of its workflow must know to settle it."""
+    """The terms of a promise: everything that a program without the code of its workflow must know to settle it."""
 
     type: str = ""
-    """Of the value, as its workflow wrote it; empty if any value is fine."""
+    """The type of the value, as its workflow wrote it; empty if any value is accepted."""
     schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The JSON Schema of the value; unset if any value is fine."""
 

@@ -1,4 +1,4 @@
-"""What `outlive.publish` may be given in the place of a value."""
+"""The mark that removes a field with `outlive.publish`, in the place of a value."""
 
 from __future__ import annotations
 

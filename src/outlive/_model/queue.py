@@ -23,7 +23,7 @@ CELLS = "outlive.queue/"
 CELLS_END = CELLS[:-1] + chr(ord(CELLS[-1]) + 1)
 """Behind all such names."""
 DEFAULT = "default"
-"""What people call the runs without a queue."""
+"""The name that people see for the runs without a queue."""
 KEY_LENGTH_MAX = 200
 PRIORITY_MAX = 1_000_000
 WEIGHT_MIN, WEIGHT_MAX = 0.001, 1_000
@@ -55,14 +55,14 @@ class RateTier(msgspec.Struct, frozen=True):
 
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a queue allows; None for no limit."""
+    """The limits of a queue; None for no limit."""
 
     concurrency: int | None = None
     """Runs under way at once in all workers."""
     per_worker: int | None = None
-    """Those of one worker."""
+    """Runs under way at once in one worker."""
     per_key: int | None = None
-    """Those with the same key."""
+    """Runs under way at once with the same key."""
     rate: tuple[RateTier, ...] = ()
     """How often runs may begin; all of them hold at once."""
     priorities: bool = False
@@ -76,22 +76,22 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What all workers of a store share of a queue."""
+    """The state of a queue that all workers of a store share."""
 
     declared: QueueLimits = QueueLimits()
     declared_at: int = 0
     """When the code that declares it was started: the newest wins."""
     changed: dict[str, Any] = {}
-    """What was set at run time, by the names of the limits."""
+    """The limits that were set at run time, by name."""
     paused: Pause | None = None
     virtual: float = 0.0
     """How far the turns of the keys have come."""
     spent: LimitState = LimitState()
-    """What the rate limit remembers."""
+    """The state of the rate limit."""
 
     @property
     def limits(self) -> QueueLimits:
-        """What counts."""
+        """The limits that apply: those that code declares, with the changes made at run time."""
         if not self.changed:
             return self.declared
         fields = {name: getattr(self.declared, name) for name in QueueLimits.__struct_fields__}
@@ -105,7 +105,7 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.paused is None and not has_limit and not limits.rate
 
     def declaring(self, limits: QueueLimits, *, at: int) -> QueueState:
-        """The same with limits that code declares which was started at this instant."""
+        """The state with limits declared by code that was started at this instant; older code changes nothing."""
         if at <= self.declared_at or limits == self.declared:
             return self
         return msgspec.structs.replace(self, declared=limits, declared_at=at)
@@ -130,7 +130,7 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return None if limit is None else limit.earliest(self.spent, 1, now_at)
 
     def charged(self, name: str, count: int, now_at: int) -> QueueState:
-        """The same after so many runs have begun."""
+        """The state after `count` runs of this workflow have begun."""
         if not count or (limit := self._rate(name)) is None:
             return self
         return msgspec.structs.replace(self, spent=limit.charge(self.spent, count, now_at))
@@ -160,7 +160,7 @@ def queue_cell(name: str) -> str:
 
 
 def queue_in(data: bytes | None) -> QueueState:
-    """What the cell of a queue says; one that cannot be read limits nothing."""
+    """The state of a queue in its cell; a cell that cannot be read limits nothing."""
     try:
         return _decode(data) if data else QueueState()
     except msgspec.MsgspecError:
@@ -168,7 +168,7 @@ def queue_in(data: bytes | None) -> QueueState:
 
 
 def queue_data(state: QueueState) -> bytes:
-    """What the cell is to hold."""
+    """The content of the cell for this state."""
     return msgspec.json.encode(state)
 
 
@@ -199,7 +199,7 @@ class Queue:
     weights: Mapping[str, float] | None = None
     hold: Hold = "end"
     limits: QueueLimits = field(init=False, repr=False, compare=False)
-    """As the cell of the queue has them."""
+    """The limits in the form in which the cell of the queue has them."""
 
     def __post_init__(self) -> None:
         name = queue_name("Queue", "name", self.name)

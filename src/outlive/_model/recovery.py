@@ -1,4 +1,4 @@
-"""What a worker does with runs whose worker was lost."""
+"""How a worker treats runs whose worker was lost."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ VERSION = 1
 
 
 class RemoteTerms(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a task takes as its output: all that a program without the code must know."""
+    """The terms of the output of a task: everything that a program without the code must know."""
 
     type: str = ""
-    """Of the output, as the code wrote it; empty if any value is fine."""
+    """The type of the output, as the code wrote it; empty if any value is accepted."""
     schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The JSON Schema of the output; unset if any value is fine."""
 

@@ -44,9 +44,9 @@ class Keep:
     succeeded: Span | None = None
     failed: Span | None = None
     timed_out: Span | None = None
-    """As `failed` unless given."""
+    """How long runs that timed out are kept; `failed` unless given."""
     cancelled: Span | None = None
-    """As `failed` unless given."""
+    """How long cancelled runs are kept; `failed` unless given."""
     continued: Span | None = None
     """Earlier generations of runs that continued as new; as `succeeded` unless given."""
     archive: str | os.PathLike[str] | None = None
@@ -169,7 +169,7 @@ def archive_of(where: str, value: object) -> str:
 
 
 def check_retention(rules: object) -> tuple[Keep | KeepAudit, ...]:
-    """What an engine is given as `retention`.
+    """Check the `retention` of an engine.
 
     Raises:
         ConfigurationError: two of them name the same workflow, or are for the audit log.

@@ -41,7 +41,7 @@ class RunStatus(enum.Enum):
 
 
 STORED = tuple(status for status in RunStatus if status is not RunStatus.DAMAGED)
-"""What a row can say."""
+"""Every status that a row can have."""
 TERMINAL = tuple(status for status in RunStatus if status.is_terminal)
 
 
@@ -60,7 +60,7 @@ def definition_shown(workflow: str, version: int) -> str:
 
 
 INTERNAL = ("outlive.intervention:", "outlive.batch.step:", "outlive.batch.run:", "outlive.bulk")
-"""What the names of workflows begin with whose runs the engine makes for itself: requests to retry or fork, chunks of
+"""Prefixes of the names of workflows whose runs the engine makes for itself: requests to retry or fork, chunks of
 batches, verbs for many runs. A batch, and the delivery of an event, are what a user asked for."""
 
 
@@ -108,9 +108,9 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     result: Payload | None = None
     failure: Failure | None = None
     published: Payload | None = None
-    """What the run last said of itself with `outlive.publish`: JSON of an object."""
+    """The object that the run last showed with `outlive.publish`, as JSON."""
     approvals: tuple[OpenRequest, ...] = ()
-    """What it asks people for and has no decision on, oldest first."""
+    """Requests to people that have no decision yet, oldest first."""
     queue: str = ""
     """The queue that it was started in; empty for none, and for a child."""
     queue_key: str = ""
@@ -131,7 +131,7 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def definition_shown(self) -> str:
-        """The same as people know it: a flow with its hash."""
+        """The definition for people: a flow is shown with its hash."""
         return definition_shown(self.workflow, self.version)
 
 
@@ -154,11 +154,11 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     until_at: int | None = None
     """Created before this instant."""
     id_prefix: str | None = None
-    """What its id begins with."""
+    """A prefix of the id."""
     error: str | None = None
-    """What it failed with: see `has_error`."""
+    """The error with which the run failed: see `has_error`."""
     waiting_for: str | None = None
-    """What it waits for: see `waits_for`."""
+    """The signal, ask, approval or run that it waits for, by name: see `waits_for`."""
     sleeps: bool = False
     """A timer will wake it: see `sleeps`."""
     queue: str | None = None

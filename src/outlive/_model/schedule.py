@@ -19,7 +19,7 @@ from outlive._model.instant import instant_of
 from outlive._model.pause import Pause
 
 Overlap = Literal["skip", "allow", "buffer_one", "buffer_all", "cancel_previous", "terminate_previous"]
-"""What becomes of a tick while a run of an earlier one is open."""
+"""The policy for a tick while a run of an earlier tick is open."""
 
 CATCH_UP_MAX = 1_000
 """Ticks that are caught up at most after a time in which no worker was there."""
@@ -65,9 +65,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """By name as plain JSON, with `{"$tick": form}` where the time of the tick belongs."""
     tags: dict[str, str] = {}
     key: str = ""
-    """Of its runs in the queue of the workflow."""
+    """The key of its runs in the queue of the workflow."""
     priority: int | None = None
-    """The same."""
+    """The priority of its runs in the queue of the workflow."""
 
     @property
     def when(self) -> str:
@@ -80,7 +80,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a schedule starts: all that is needed to start it without its code."""
+    """The target of a schedule: everything that is needed to start its runs without its code."""
 
     workflow: str
     version: int
@@ -101,7 +101,7 @@ class Declared(msgspec.Struct, frozen=True):
     print: str
     """A hash of the definition in the code: equal code writes nothing."""
     version: int
-    """Of the workflow: a higher one wins."""
+    """The version of the workflow: a higher one wins."""
     at: int
     """When the process began that declared it: of one version, the later one wins."""
 
@@ -116,7 +116,7 @@ class ScheduleRun(msgspec.Struct, frozen=True, omit_defaults=True, array_like=Tr
 
 
 class ScheduleState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What has become of a schedule so far."""
+    """The progress of a schedule."""
 
     cursor: int
     """Every tick up to here was started, skipped or missed."""
@@ -166,7 +166,7 @@ def schedule_data(stored: StoredSchedule) -> bytes:
 
 
 def schedule_in(data: bytes) -> StoredSchedule:
-    """The same again.
+    """Read a schedule that `schedule_data` wrote.
 
     Raises:
         ValueError: it is damaged, or was written by a later release.

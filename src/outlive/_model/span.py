@@ -14,7 +14,7 @@ _DAYS, _TIME = (("W", "D"), ("H", "M", "S"))
 _ISO = "P(?=[0-9T])" + "".join(f"({_NUMBER}{unit})?" for unit in _DAYS)
 _ISO += "(T(?=[0-9])" + "".join(f"({_NUMBER}{unit})?" for unit in _TIME) + ")?"
 SPAN = rf"^({_NUMBER}|(?=[0-9]){_SHORT}|{_ISO})$(?!\n)"
-"""What such a text is, for schemas."""
+"""A pattern for spans of time as text, for JSON Schemas."""
 EXAMPLES = '"90s", "5m", "1h30m", "2d" or "PT15M"'
 
 _WHOLE = re.compile(SPAN)

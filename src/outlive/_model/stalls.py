@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder(list[Stall]).decode
 
 
 def stalls_in(data: bytes | None) -> list[Stall]:
-    """What the cell says; what cannot be read is no stall."""
+    """The stalls in the cell; a cell that cannot be read has none."""
     try:
         return _decode(data) if data else []
     except msgspec.MsgspecError:
@@ -42,7 +42,7 @@ def stalls_in(data: bytes | None) -> list[Stall]:
 
 
 def with_stall(data: bytes | None, stall: Stall) -> bytes:
-    """What the cell is to hold after one more."""
+    """The content of the cell after one more stall."""
     return msgspec.json.encode([*stalls_in(data), stall][-KEPT_MAX:])
 
 

@@ -13,11 +13,11 @@ class StateBox(msgspec.Struct, frozen=True, omit_defaults=True):
 
     name: str
     kind: str = "state"
-    """What people call it: state, poll, timer, split, router, exit and so on."""
+    """The kind of the state in words of people: state, poll, timer, split, router, exit and so on."""
     to: tuple[str, ...] = ()
     """The states that it can go to."""
     guessed: tuple[str, ...] = ()
-    """Those of them that its code mentions and no annotation promises."""
+    """The targets in `to` that the code mentions and no annotation promises."""
 
 
 class StateGraph(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -109,7 +109,7 @@ class Ticks:
             yield from self._allowed_from(at)
 
     def _allowed_from(self, at: int) -> Iterator[int]:
-        """The same; raises OverflowError behind that day."""
+        """All allowed ticks later than this instant; raises OverflowError behind the last day of the calendar."""
         if self._start is not None:
             at = max(at, self._start - 1)
         exclusion = Exclusion(self._dates, self._excluded, self._zone, at)
@@ -213,7 +213,7 @@ def _end_of_minute(at: int) -> int:
 
 
 def last_ticks(schedule: Schedule, after: int, until: int, most: int) -> tuple[list[int], int | None]:
-    """The same as `Ticks.last`. Schedules with equal times, of which there may be thousands, are worked out once."""
+    """The last ticks, like `Ticks.last`. Thousands of schedules may have equal times, which are worked out once."""
     # Only what says when it ticks.
     times = replace(
         schedule, name="", overlap="skip", catch_up=1, trip_after=0, jitter=timedelta(0), arguments={}, tags={}
@@ -253,7 +253,7 @@ def matches(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:
 
 
 def _wall_matches(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:
-    """The same for an expression that follows the clock on the wall.
+    """The instants at which a cron expression ticks that follows the clock on the wall.
 
     From one change of the clocks to the next, which cronsim knows nothing of: it walks over them in whole hours, and
     misses ticks where they change by half an hour.

@@ -13,7 +13,7 @@ import msgspec
 EVENT = "event"
 """The tag, and the header, of a run that an event has started: the type of the event."""
 EVENT_ID = "event_id"
-"""The same for its id."""
+"""The tag, and the header, with the id of that event."""
 EVENT_SOURCE = "event_source"
 """The header with the source of the event."""
 SINK = "sink"
@@ -38,7 +38,7 @@ class SentEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """What the ids of all runs have in common that this event starts."""
+        """A digest of the event that the ids of all runs have in common which it starts."""
         whole = msgspec.json.encode([self.source, self.type, self.id])
         return hashlib.sha256(whole).hexdigest()[:_DIGEST_CHARACTERS]
 
@@ -59,7 +59,8 @@ class EventTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 Layout = Literal["standard", "github"]
-"""What the signature of a webhook covers: the id, the time and the body (Standard Webhooks), or the body alone."""
+"""The content that the signature of a webhook covers: the id, the time and the body (Standard Webhooks), or the body
+alone."""
 
 
 class WebhookTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,7 +74,7 @@ class WebhookTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     hmac: SecretName | None = None
     """The secret with the key of the signature over the body."""
     layout: Layout = "standard"
-    """What the signature covers: it is said here, and not by the sender."""
+    """The content that the signature covers: the receiver decides it, and not the sender."""
 
 
 class SecretName(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -90,7 +91,8 @@ class TriggerSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     events: tuple[EventTrigger, ...] = ()
     webhooks: tuple[WebhookTrigger, ...] = ()
     document: bytes = b""
-    """Of a flow, in its canonical form: it says what the flow takes; empty for a workflow in Python."""
+    """The document of a flow in its canonical form, which says what input the flow takes; empty for a workflow in
+    Python."""
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -132,7 +134,7 @@ class RefusedStart(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What became of an event."""
+    """The effects of one event."""
 
     id: str
     runs: list[StartedRun] = []
@@ -149,11 +151,11 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class TriggerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What starts runs of a workflow, beside schedules and people."""
+    """The triggers that start runs of a workflow, beside schedules and people."""
 
     workflow: str
     version: int
-    """Of the runs that it starts."""
+    """The version of the workflow that the new runs have."""
     events: list[str] = []
     """Types of events, and patterns."""
     webhooks: list[str] = []

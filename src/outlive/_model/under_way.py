@@ -1,4 +1,5 @@
-"""What a worker says of the runs that it moves: which steps are under way, and which journals are being replayed.
+"""The report of a worker about the runs that it moves: which steps are under way, and which journals are being
+replayed.
 
 A worker knows this in memory. Other processes read it in a cell, one for each session: the worker writes there what has
 lasted for some seconds, and only when it has changed. Nothing of it is in a journal. A cell is stored, so fields may be
@@ -20,7 +21,7 @@ from outlive._model.payload import Payload
 from outlive._model.worker import name_in
 
 CELLS = "outlive.under-way/"
-"""What the names of these cells begin with; the id of the session follows."""
+"""The prefix of the names of these cells; the id of the session follows."""
 MICROSECONDS = 1_000_000
 STEPS_MAX = 1_200
 """Steps that the cell of one session names, the oldest: as many as a worker runs at once by default."""
@@ -58,7 +59,7 @@ class StepNote(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_onl
     heartbeat_at: int = 0
     """When it last called `heartbeat`; 0 if it never did."""
     progress: Payload | None = None
-    """What it last reported."""
+    """The progress that the step last reported."""
     failure: str = ""
     """How the attempt before it failed."""
     arguments: Payload | None = None
@@ -91,11 +92,11 @@ class Interrupted(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_
 
 
 Note = StepNote | ReplayNote
-"""What a worker can say of a run. A new kind has a field of its own in `Report`."""
+"""Any note of a worker about a run. A new kind has a field of its own in `Report`."""
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What one session says of its runs: the content of a cell."""
+    """The report of one session about its runs: the content of a cell."""
 
     at: int = 0
     steps: tuple[StepNote, ...] = ()
@@ -109,7 +110,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return not self.steps and not self.replays
 
     def of(self, root_id: str) -> Report:
-        """What it says of one tree."""
+        """The part of the report about one tree."""
         return Report(
             at=self.at,
             steps=tuple(note for note in self.steps if note.root == root_id),
@@ -183,7 +184,7 @@ class StepUnderWay(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_at: datetime | None = None
     """When it last gave a heartbeat; None if it gave none."""
     progress: Any = None
-    """What it last reported with a heartbeat."""
+    """The progress that the step last reported with a heartbeat."""
     last_failure: str = ""
     """How the attempt before this one failed."""
     arguments: Any = None
@@ -264,7 +265,7 @@ def _interrupted(note: StepNote, session: str) -> Interrupted:
 
 
 def timed_out(reason: str) -> str:
-    """What is said of a run whose time was over."""
+    """The failure of a run whose time was over, in words."""
     return "did not end within its timeout" + (f": {reason}" if reason else "")
 
 

@@ -1,4 +1,4 @@
-"""What a suspended run waits for."""
+"""The waits of suspended runs."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Wait(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"d
     run: int = 0
     """The number of the waiting run in its tree."""
     detail: str = ""  # Journals call it `told`.
-    """What else people should know of it: what an approval is about, and who is asked."""
+    """Details for people: what an approval is about, and who is asked."""
 
 
 def for_people(waits: Iterable[Wait]) -> list[Wait]:
-    """What a run waits for, in the order in which people read it: the end of its timeout last."""
+    """The waits of a run in the order in which people read them: the end of its timeout last."""
     return sorted(waits, key=lambda wait: wait.kind is WaitKind.TIMER and wait.name == DEADLINE)

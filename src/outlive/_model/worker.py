@@ -1,4 +1,4 @@
-"""What a worker is given: its name, and its lease; and the id of a session, which carries the name.
+"""The options of a worker, with its name and its lease; and the id of a session, which carries the name.
 
 A journal names the sessions that moved its runs. The row of a session is deleted when it ends, so the id itself says
 which worker it was: a person who finds that a worker was lost sees which one.
@@ -87,8 +87,8 @@ class WorkerOptions:
     """The queues that it takes runs from, by name and in this order; "default" stands for the runs without one. All
     unless given, each of them first in its turn."""
     lease: str = "store"
-    """Who keeps its lease: "store", "etcd://host:2379,host:2379/prefix", or "none" for a process that shares the store
-    with no other."""
+    """The keeper of its lease: "store", "etcd://host:2379,host:2379/prefix", or "none" for a process that shares the
+    store with no other."""
     lease_seconds: float = 10.0
     """After how long without a sign of life others take over its runs. (A killed process is noticed at once by others
     on the same machine; the lease is for hangs.)"""

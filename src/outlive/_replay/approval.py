@@ -56,7 +56,8 @@ def ask(execution: Execution, name: str, request: ApprovalRequest, *, again: str
 
 
 def _digest_of(request: ApprovalRequest) -> int:
-    """Who is asked, and until when: a replay that says otherwise contradicts the journal.
+    """The digest of a request, made of the people and the deadline: a replay in which these differ contradicts the
+    journal.
 
     How it is put is not in it. A title may be reworded while people are being asked, and the schema of one and the
     same form changes with the release of the library that writes it.

@@ -1,4 +1,4 @@
-"""What workflow code may ask of its execution: the other side of `feed`.
+"""The calls that workflow code may make to its execution: the other side of `feed`.
 
 Each of these runs on the run's own loop, gives the call its identity, leaves a command, and waits for a future that
 only a journal event resolves. A wait that is cancelled withdraws its call, and that is replayed like everything else.
@@ -49,7 +49,8 @@ def current_execution() -> Execution | None:
 
 
 def this_execution(name: str) -> Execution:
-    """The same, for names that mean something only in a run."""
+    """The execution whose workflow code is running now; an error if there is none, for names that mean something only
+    in a run."""
     execution = current_execution()
     if execution is None:
         raise NotInRunError(name, "a workflow")
@@ -276,7 +277,7 @@ def cancel_detached(execution: Execution, run_id: str) -> None:
 
 
 def _detached_id(execution: Execution, spec: WorkflowSpec, run: int, name: str) -> str:
-    """The same in every replay, another one in every run."""
+    """An id for a detached run: equal in every replay of the call, different in every other run."""
     place = crc32(f"{run}/{name}".encode())
     return f"{spec.name}-{execution.nonce:016x}{place:08x}"
 
@@ -317,7 +318,7 @@ async def take_signal(execution: Execution, name: str, codec: ValueCodec, *, wha
 
 
 async def read_or_park(execution: Execution, read: Callable[[], T]) -> T:
-    """What `read` gives. If it cannot be read, the run is parked: the value is a fact already, failing the workflow
+    """The result of `read`. If it cannot be read, the run is parked: the value is a fact already, failing the workflow
     would throw it away, and code or keys that fit can still read it."""
     try:
         return read()

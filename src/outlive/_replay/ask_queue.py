@@ -21,9 +21,9 @@ class AskQueue(msgspec.Struct, eq=False):
     validate: Callable[[Any], object] | None = None
     """Raises for a body that the run does not accept."""
     waiting: deque[AskReceived] = msgspec.field(default_factory=deque)
-    """Those that no code has taken."""
+    """Asks that no code has taken."""
     open: dict[tuple[str, int], AskReceived] = {}
-    """Those without an answer, by key, and by how many forks ago they were asked."""
+    """Asks without an answer, by key, and by how many forks ago they were asked."""
     waiters: deque[asyncio.Future[AskReceived]] = msgspec.field(default_factory=deque)
     """Code that waits for the next one, oldest first."""
 

@@ -91,7 +91,7 @@ class SnapshotCall(msgspec.Struct, eq=False):
 
 
 class EndWait(msgspec.Struct, eq=False):
-    """What waits in a tree for the end of another one. The journal has nothing of it: the end is a message."""
+    """The waiters in a tree for the end of another tree. The journal holds nothing of them: the end is a message."""
 
     command: AwaitEnd
     waiters: list[asyncio.Future[DetachedEnded]] = []

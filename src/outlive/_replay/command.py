@@ -1,4 +1,4 @@
-"""What a run asks for. Commands are imperative; the worker makes each of them come true as an event.
+"""The commands of a run. They are imperative; the worker makes each of them come true as an event.
 
 Two kinds. **Effects** (`RunStep`, `CancelStep`, `AwaitEnd`) may begin only when the event that caused them is durable.
 **Journal commands** (`StartChild`, `StartDetached`, `Record`, `TakeSnapshot`, `EndRun`, `Park`) are nothing but the
@@ -81,7 +81,7 @@ class StepOptions(msgspec.Struct, frozen=True, gc=False):
 
 
 class StepSpec(msgspec.Struct, frozen=True):
-    """What the core and the executor must know of a step."""
+    """The facts about a step that the core and the executor need."""
 
     name: str
     fn: Any
@@ -93,8 +93,8 @@ class StepSpec(msgspec.Struct, frozen=True):
     kind: StepKind | None = None
     """None for a plain step, which the executor sees at one look."""
     resources: Any = None
-    """What the function is given by keyword and no journal knows (`_define.resources.Wanted`), or None; the code that
-    calls it gets that first, before the call begins."""
+    """The resources that the function receives by keyword and no journal knows (`_define.resources.Wanted`), or None;
+    the code that calls it is given them first, before the call begins."""
     is_method: bool = False
     """Whether it is called on an object, which is no argument of the call."""
     known_as: str = ""
@@ -102,7 +102,7 @@ class StepSpec(msgspec.Struct, frozen=True):
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):
-    """What the core must know of a workflow."""
+    """The facts about a workflow that the core needs."""
 
     name: str
     version: int
@@ -149,7 +149,7 @@ class RunStep(msgspec.Struct, frozen=True, gc=False):
     intended: int = 0
     """For a step that is called once: the attempt that the journal says was about to begin."""
     delayed_by: str = ""
-    """What this attempt waits for, if it is not its back-off."""
+    """The reason for which this attempt waits, if it is not its back-off."""
     has_turn: bool = False
     """Whether it is lined up in its rate limit."""
 
@@ -216,7 +216,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     fact: Recorded
     """The event, without its time and its payload."""
     data: bytes | None = None
-    """What becomes the payload of the event."""
+    """The payload of the event, before it is packed."""
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):
@@ -238,17 +238,17 @@ class TakeSnapshot(msgspec.Struct, frozen=True, gc=False):
     data: bytes
     """JSON of `outlive._replay.snapshot.Standing`."""
     signals: tuple[tuple[str, Payload], ...]
-    """Those that no code has taken, by name."""
+    """Signals that no code has taken, by name."""
     next_number: int
-    """Of the next child: all before it have ended."""
+    """The number of the next child: all earlier children have ended."""
     asks: tuple[AskReceived, ...] = ()
-    """Those that are not answered, as they were received."""
+    """Asks without an answer, as they were received."""
     set_aside: tuple[MessageSetAside, ...] = ()
     """The last messages that the code could not read, with what they said."""
 
 
 class Successor(msgspec.Struct, frozen=True, gc=False):
-    """What a run goes on as."""
+    """The run as which a workflow continues."""
 
     workflow: WorkflowSpec
     arguments: bytes

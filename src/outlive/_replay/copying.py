@@ -251,7 +251,7 @@ class Copier:
         return not isinstance(call, RecordCall) or call.command.data in (None, asked)
 
     def _asked(self, event: journal.ApprovalRequested | journal.ApprovalEscalated) -> AnyEvent:
-        """What people are asked by the code of the new run, and which people."""
+        """The request with the title, form and people that the code of the new run gives."""
         call = self._execution.calls.get((event.run, event.call))
         if not isinstance(call, RecordCall) or call.command.data is None:
             return event

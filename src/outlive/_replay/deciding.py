@@ -1,4 +1,5 @@
-"""What a run decides by itself: what it shows to people, its tags, its way past a change, that it continues as new.
+"""Decisions of a run that need no answer: it shows an object to people, sets tags, chooses its way past a change, or
+continues as new.
 
 No event answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
 What it emits is no fact of the journal, but it is written in that transaction too, so a replay emits nothing: see

@@ -50,21 +50,23 @@ class DirectWait:
         return True
 
     def result(self) -> Any:
-        """What the argument returned. If it raised, `wait_for` does not ask, unless it was cancelled."""
+        """The result of the argument. If that raised, `wait_for` does not ask, unless it was cancelled."""
         if self._cancelled is not None:
             raise asyncio.CancelledError(*self._cancelled)
         return self._result
 
 
 def begin(frame: types.FrameType) -> DirectWait | None:
-    """What `wait_for` waits for, if it is `wait_for` that makes a future."""
+    """A direct wait for the argument of `wait_for`, if this is the frame of a `wait_for` that makes a future; otherwise
+    None."""
     if frame.f_code is not _WAIT_FOR:
         return None
     return DirectWait(frame.f_locals["fut"], frame.f_locals["timeout"])
 
 
 def find(frame: types.FrameType | None) -> DirectWait | None:
-    """The same again, if it is `wait_for` that makes a task. One with no time to wait makes a task on all versions."""
+    """The direct wait that belongs to a frame of `wait_for` that makes a task. A `wait_for` with no time to wait makes
+    a task on all versions."""
     while frame is not None and frame.f_globals is asyncio_tasks.__dict__:
         if frame.f_code is _WAIT_FOR:
             waiter = frame.f_locals.get("waiter")

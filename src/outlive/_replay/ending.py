@@ -37,7 +37,7 @@ _UNDURABLE = {
     "cannot be called from a running event loop": _NESTED,
     "while another loop is running": _NESTED,
 }
-"""What asyncio says, in its own words, when a workflow does something that no journal can replay."""
+"""The messages of asyncio for things that a workflow does and no journal can replay."""
 
 
 class ContinueAsNew(BaseException):
@@ -53,7 +53,8 @@ class ContinueAsNew(BaseException):
 
 
 def find_successor(error: BaseException) -> Successor | None:
-    """What a workflow wants to go on as; None if it just failed, or something else failed while it unwound."""
+    """The run as which a workflow wants to continue; None if it just failed, or something else failed while it
+    unwound."""
     if isinstance(error, ContinueAsNew):
         return error.successor
     if isinstance(error, BaseExceptionGroup):
@@ -112,7 +113,7 @@ def outcome_of(frame: Frame, task: asyncio.Task[Any]) -> EndRun | OutliveError:
 
 
 def find_not_durable(error: BaseException) -> NotDurableError | None:
-    """What no journal can replay, also if a `TaskGroup` wrapped it into a group."""
+    """The error of code that no journal can replay, also if a `TaskGroup` wrapped it into a group."""
     if isinstance(error, NotDurableError):
         # One of a task without a line of the user's code: it has come by one on its way here.
         return error if error.where else NotDurableError(error.what, error.__traceback__)

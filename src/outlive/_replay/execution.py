@@ -38,7 +38,7 @@ from outlive.errors.program import DivergenceError, RunDropped
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
 
 EMISSION_BITS = 24
-"""Of the number of an item that is emitted: more than a run can emit between two events."""
+"""How many bits the number of an emitted item has: a run cannot emit as many items between two events."""
 ASKED_MAX = 64
 """Calls that are looked at to tell one way of the code from another: the newest ones."""
 ASKED_SHOWN_MAX = 8
@@ -65,12 +65,12 @@ class Execution:
     refuses_plain: bool = False
     """Whether `unpack` has to be asked for what is JSON already, too: it refuses that."""
     redaction: Redaction | None = None
-    """What people may not see, for code that writes something for them; None where nothing is shown."""
+    """The fields that people may not see, for code that writes something for them; None where nothing is shown."""
     secrets: frozenset[str] = frozenset()
     """Texts in the journal that people may not see, as far as workflow code has come upon them. What is logged of the
     tree does not repeat them."""
     spends_names: bool = False
-    """As the first event of the journal says: see `RunCreated.spends_names`."""
+    """Whether names are spent, by the first event of the journal: see `RunCreated.spends_names`."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class Execution:
         """Makes the coroutine of a run of what calls its workflow, if something stands around workflows."""
         self.nonce = self.generation = 0
         self.seed = 0
-        """What its random numbers are made from: its nonce, or what a fork has of its origin."""
+        """The seed of the random numbers: the nonce of the tree, or for a fork the seed of its origin."""
         self.created: RunCreated | None = None
         """How the root run began."""
         self.headers: dict[str, str] = {}
-        """Of all runs of the tree."""
+        """The headers of all runs of the tree."""
         self.events = 0
         """How many events there were: the seq of the next one."""
         self.base = 0
@@ -127,12 +127,12 @@ class Execution:
         self.closing: list[Frame] = []
         """Runs whose workflow has ended and whose last tasks and children have not."""
         self.undo_deadlines: list[UndoDeadline] = []
-        """Of the roll-backs under way."""
+        """The deadlines of the roll-backs under way."""
         self.next_number = 1
         self.unasked_marks: dict[tuple[int, str], None] = {}
         """Marks that the journal has and the code has not asked for, by run and call."""
         self.differences: dict[tuple[int, str], Difference] = {}
-        """What a replay has found, by run and call."""
+        """The differences that a replay has found, by run and call."""
         self.ended: dict[str, DetachedEnded] = {}
         self.end_waits: dict[str, EndWait] = {}  # For the ends of other trees, by the ids of their roots.
 
@@ -144,7 +144,7 @@ class Execution:
             """In one go."""
 
     def looking_ahead(self, events: Sequence[AnyEvent]) -> Iterator[None]:
-        """The same, with a stop now and then."""
+        """Look ahead with a stop now and then: yields between portions of the journal."""
         self.ahead = Lookahead(events)
         yield from self.ahead.note(events)
 
@@ -269,7 +269,7 @@ class Execution:
         raise self.contradiction(event, journal, "waits for " + ", ".join(asked) if asked else "has ended")
 
     def contradiction(self, event: AnyEvent, journal: str, code: str) -> DivergenceError:
-        """What the journal has, what the code asked, at which event, in which version."""
+        """An error that names the event in the journal, the call of the code, their place and the version."""
         return DivergenceError(definition=self._definition(event.run), seq=self.events, journal=journal, code=code)
 
     def _definition(self, run: int) -> str:
@@ -317,7 +317,8 @@ class Execution:
         return timer if timer is not None and timer.due_at <= now_at else None
 
     def unread(self) -> Iterator[Payload]:
-        """What it was given and may look at later: signals that no code took, open asks, results of detached runs."""
+        """Payloads that the run received and may read later: signals that no code took, open asks, results of detached
+        runs."""
         for frame in self.frames.values():
             for _, payload in frame.buffered_signals():
                 yield payload

@@ -298,13 +298,13 @@ def _keep_recorded(execution: Execution, event: Recorded, call: RecordCall) -> N
 
 
 class _Left(msgspec.Struct):
-    """Of the payload of `StateLeft`: where the workflow goes."""
+    """The part of the payload of `StateLeft` that says where the workflow goes."""
 
     to: str = ""
 
 
 class _Asked(msgspec.Struct):
-    """Of the payload of `ApprovalRequested`: the people who are asked."""
+    """The part of the payload of `ApprovalRequested` that names the people who are asked."""
 
     assignees: tuple[str, ...] = ()
 

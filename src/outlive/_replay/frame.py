@@ -45,13 +45,13 @@ SCOPE: contextvars.ContextVar[Scope] = contextvars.ContextVar("outlive_scope")
 
 
 class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a scope knows of its past."""
+    """The past of a scope, as far as a snapshot must keep it."""
 
     counts: dict[str, int] = {}
     """How often each name was called, approvals left out."""
     asked: int = 0
-    """How often the approval was asked for that was asked for most. Their names may be made up as a run goes along, and
-    there is no end of them: from here on each counts as asked for so often, and no identity comes twice."""
+    """The highest count of any approval. Names may be generated without end, so one number stands for all: after a
+    snapshot each approval goes on from it, and no identity repeats."""
     branches: int = 0
     """How many tasks were made."""
     random: tuple[int, tuple[int, ...], float | None] | None = None
@@ -79,7 +79,7 @@ class Scope(msgspec.Struct, eq=False):
         return f"{self._path}/{occurrence}" if self._path else occurrence
 
     def peek(self, name: str) -> str:
-        """What `call` would say, without calling."""
+        """The identity that `call` would return, without counting a call."""
         counts = dict(self._counts)
         try:
             return self.call(name)
@@ -138,7 +138,7 @@ class Received(NamedTuple):
 
 
 Decided = tuple[Decision | UnreadableError, Received]
-"""What a person decided, or why that cannot be read; and the message as it came."""
+"""The decision of a person, or the reason why it cannot be read; and the message as it came."""
 
 
 def read_decision(data: Stored, approval: str) -> Decision | UnreadableError:
@@ -176,7 +176,7 @@ class Frame(msgspec.Struct, eq=False):
     id: str
     spec: WorkflowSpec
     nonce: int
-    """What its random numbers are made from: see `Execution.seed`."""
+    """The seed of its random numbers: see `Execution.seed`."""
     stage: str = ""
     """Where the workflow says that it is, for observers; empty if it says nothing."""
     tags: dict[str, str] = {}
@@ -202,10 +202,10 @@ class Frame(msgspec.Struct, eq=False):
     patches: dict[str, bool] = {}
     """The way that was taken at each mark of a change in the code."""
     published: bytes = NOTHING_PUBLISHED
+    """JSON of the object that the run shows to people."""
     emitted_items: int = 0
-    """What its workflow has emitted; what its steps have is counted by the store."""
+    """How many items its workflow has emitted; the store counts the items of its steps."""
     emitted_bytes: int = 0
-    """JSON of what the run shows to people."""
     position: bytes | None = None
     """JSON of where the workflow stood, if the run begins with a snapshot."""
     cancel_reason: str | None = None
@@ -216,7 +216,7 @@ class Frame(msgspec.Struct, eq=False):
     ending: EndRun | None = None
     """Asked for, not yet answered by the journal."""
     scope: Scope = cast("Scope", None)
-    """That of the workflow's own task."""
+    """The scope of the workflow's own task."""
 
     def __post_init__(self) -> None:
         self.scope = Scope(self)
@@ -303,7 +303,7 @@ class Frame(msgspec.Struct, eq=False):
         return signals + asks + [approval.wait(self.number) for approval in self.approvals.values()]
 
     def _describe_set_aside(self, name: str) -> str:
-        """What people should know of the signals of this name that the code could not read."""
+        """A note for people about the signals of this name that the code could not read."""
         found = [message for message in self.set_aside if message.name == name and not message.approval]
         if not found:
             return ""

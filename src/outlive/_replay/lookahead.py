@@ -1,4 +1,4 @@
-"""What an execution must know of a journal before it is fed with it: how far the run has come already.
+"""The facts about a journal that an execution must know before the journal is fed: how far the run has come already.
 
 Everything else of a replay follows from one event after the other. Six things ask for more. The clock of a run begins
 when a worker begins it, and the claim that says when stands behind the event that the code begins with. Code that
@@ -43,7 +43,7 @@ NOTED_AT_ONCE = 500
 
 
 class Lookahead:
-    """What lies ahead of a replay; of a run that is just beginning, nothing does."""
+    """The rest of the journal ahead of a replay; empty for a run that is just beginning."""
 
     __slots__ = (
         "answered",
@@ -62,7 +62,7 @@ class Lookahead:
 
     def __init__(self, events: Sequence[AnyEvent] = ()) -> None:
         self.undone = undone_in(events)
-        """What retries have taken back: see `undone_in`."""
+        """The events that retries have taken back: see `undone_in`."""
         self.begun_at = begun_at(events)
         """When a worker began the run, if that was later than its creation; else 0."""
         self.rests = rests_in(events, enumerate(events, first_number(events)))
@@ -214,4 +214,4 @@ def _is_new(events: Sequence[AnyEvent]) -> bool:
 
 
 NOTHING_AHEAD = Lookahead()
-"""What a run that is just beginning has ahead of it."""
+"""The lookahead of a run that is just beginning."""

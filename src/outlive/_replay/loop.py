@@ -91,7 +91,7 @@ class RunTask(asyncio.Task[Any]):
 
 
 class Condition(NamedTuple):
-    """What a task waits for: that a function of the workflow's own state answers with something true."""
+    """A wait of a task until a function of the workflow's own state returns something true."""
 
     holds: Callable[[], object]
     future: asyncio.Future[None]
@@ -107,7 +107,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         self.timers = Timers()
         self.now_at = 0
         self.nonce = 0
-        """Of the tree: keeps the hashes of its tasks apart from those of other trees."""
+        """The nonce of the tree: it keeps the hashes of its tasks apart from those of other trees."""
         self.is_dropped = False
         self.is_collecting = False
         """The garbage collector runs in the middle of a drain."""
@@ -119,7 +119,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         self._turns_max = turns_max
         self._ready: deque[Callback] = deque()
         self._conditions: list[Condition] = []
-        """What code of the run waits for, oldest first; looked at whenever nothing is ready."""
+        """The conditions for which code of the run waits, oldest first; checked whenever nothing is ready."""
 
     # -- What asyncio needs ----------------------------------------------------------------------------------
 

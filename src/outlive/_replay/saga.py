@@ -1,4 +1,4 @@
-"""What a saga remembers: which steps must be undone if it fails, and in which order they came to be.
+"""The memory of a saga: which steps must be undone if it fails, and in which order they came to be.
 
 A saga is a block of a workflow (`async with outlive.saga()`). Every undoable step that is called in it is a *booking*:
 in flight until the journal has its outcome, complete with a place in the order of the journal if it succeeded, and
@@ -34,7 +34,7 @@ class Booking(msgspec.Struct, eq=False):
     name: str
     undo: StepSpec
     args: tuple[Any, ...] = ()
-    """What the undo is called with; the step's result."""
+    """The arguments of the undo; the step's result."""
     kwargs: dict[str, Any] = {}
     order: int = 0
     """The place among all completed bookings, from 1 on; 0 if there is nothing to undo."""
@@ -169,7 +169,7 @@ class Saga(msgspec.Struct, eq=False):
         return taken
 
     def unsettled(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.Future[Any]]:
-        """What must end before this saga can be rolled back: steps in flight, and roll-backs inside it."""
+        """The futures that must end before this saga can be rolled back: steps in flight, and roll-backs inside it."""
         waited: list[asyncio.Future[Any]] = [
             booking.future for booking in self.bookings if booking.is_open and booking.future is not None
         ]

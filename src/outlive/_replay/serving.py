@@ -42,7 +42,7 @@ Judged = tuple[bool, Failure | None]
 
 
 def judge(execution: Execution, run: int, name: str, payload: Payload) -> Judged:
-    """What the run says of an ask that is no event yet. One that cannot be unpacked here is not judged."""
+    """The verdict of the run on an ask that is not an event yet. An ask that cannot be unpacked here is not judged."""
     frame = execution.frames.get(run)
     queue = None if frame is None else frame.asks.get(name)
     if queue is None or queue.codec is None or execution.is_parked:

@@ -36,7 +36,7 @@ REASON_CHARACTERS_MAX = 1_000
 def read_or_set_aside(
     execution: Execution, frame: Frame, message: Received, read: Callable[[Stored], T], *, name: str, approval: str = ""
 ) -> tuple[T] | None:
-    """What a message says; None if it was set aside.
+    """The value that `read` finds in a message, in a tuple of one; None if the message was set aside.
 
     Raises:
         UnreadableError: it cannot be unpacked here, or the journal says that it was read and this code cannot read it.

@@ -39,11 +39,11 @@ class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a run stands between two events."""
 
     position: msgspec.Raw
-    """What the workflow wants to begin with."""
+    """The position with which the workflow wants to begin."""
     scope: Remembered = Remembered()
-    """Of the workflow's own task."""
+    """The scope of the workflow's own task."""
     next_number: int = 1
-    """Of the next child."""
+    """The number of the next child."""
     patches: dict[str, bool] = {}
 
 

@@ -1,5 +1,5 @@
-"""What must be taken back so that a run which has ended can go on: the facts that made it end, and what followed from
-them.
+"""The facts that must be taken back so that a run which has ended can go on: those that made it end, and those that
+followed from them.
 
 The journal of a failed run says which steps failed, and not for which of them the workflow gave up: it may have caught
 one failure, and cleaned up after another. So the code is asked, by replay. A *trial* leaves out some facts (a step that
@@ -39,7 +39,7 @@ from outlive._replay.snapshot import SNAPSHOT
 TRIALS_MAX = 50
 """Failures that are tried one after the other; after that many, all of them at once."""
 _OF_ATTEMPTS = (journal.AttemptFailed, journal.StepDelayed, journal.StepIntended)
-"""What is forgotten of a failed step, so that it is called as if for the first time."""
+"""Events that are forgotten of a failed step, so that it is called as if for the first time."""
 _WELL = (RunStatus.SUCCEEDED, RunStatus.CONTINUED)
 _COMPLETED = (journal.StepSucceeded, journal.RunSucceeded, journal.StateLeft)
 _OF_STEPS = (*_OF_ATTEMPTS, journal.StepSucceeded, journal.StepFailed, journal.StepProgressed)
@@ -66,12 +66,12 @@ class TakenBack(msgspec.Struct, frozen=True):
 
 
 class _Trial(msgspec.Struct):
-    """What became of one replay that left something out."""
+    """The result of one replay that left something out."""
 
     left_out: set[int]
     since: int
     dropped: list[int] = []
-    """What the code did not ask for."""
+    """Events that the code did not ask for."""
     contradiction: str = ""
     is_open: bool = False
     is_lost: bool = False
@@ -106,7 +106,7 @@ class Search:
         self._trouble = ""
 
     def run(self) -> Generator[None, None, TakenBack]:
-        """What must be taken back. It yields at each event of each trial.
+        """Find the facts that must be taken back. It yields at each event of each trial.
 
         Raises:
             CannotRetry: nothing would help, or a roll-back stands in the way.
@@ -125,8 +125,8 @@ class Search:
         raise CannotRetry(self._trouble or self._same_end())
 
     def _choices(self, base: dict[int, int], failures: dict[int, AnyEvent]) -> Iterable[tuple[dict[int, int], bool]]:
-        """What to leave out, best first: the number of each event, with the number from which its effect is seen; and
-        whether that is right only if no completed step is lost and every failed one asked for."""
+        """The facts to leave out, best choice first: the number of each event, with the number from which its effect is
+        seen; and whether the choice is right only if no completed step is lost and every failed one asked for."""
         if len(base) > 1:
             yield base, False
         if not failures:

@@ -117,7 +117,7 @@ class SystemClock:
 
 
 class StoreClock(SystemClock):
-    """The same with the time of the store, which all machines of a fleet share."""
+    """A clock that tells the time of the store, which all machines of a fleet share."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an engine was built with and its parts need."""
+"""The settings of an engine that its parts need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ReplayPace(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """The same for all sessions of an engine."""
+    """The parts of an engine that all of its sessions share."""
 
     clock: Clock
     counters: Counters
@@ -50,6 +50,6 @@ class Environment(NamedTuple):
     """Traces runs, if the engine has such middleware."""
     replay_pace: ReplayPace = ReplayPace()
     recording: Redaction | None = None
-    """What is hidden of the arguments of steps that are recorded with their outcomes; None if none are recorded."""
+    """The redaction of the arguments of steps that are recorded with their outcomes; None if none are recorded."""
     redaction: Redaction = Redaction()
-    """What people may not see."""
+    """The fields that people may not see."""

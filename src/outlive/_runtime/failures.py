@@ -1,4 +1,4 @@
-"""What an exception of a step means: how it is described, and whether another attempt may help.
+"""Reads an exception of a step: how it is described, and whether another attempt may help.
 
 A step in a process of its own raises there, and only data comes back. So the process sends the names of the classes of
 the exception, and the policy is applied here.
@@ -39,7 +39,7 @@ _PASSING = (
 
 
 class StepRaised(Exception):
-    """What a step raised in another process."""
+    """An exception that a step raised in another process."""
 
     def __init__(self, failure: Failure, classes: list[str], *, is_final: bool, is_unstorable: bool = False) -> None:
         super().__init__(failure.message)

@@ -1,4 +1,4 @@
-"""What a worker says of its runs to other processes: the steps and replays that last for some seconds.
+"""The reports of a worker about its runs to other processes: the steps and replays that last for some seconds.
 
 A worker knows this in memory, and a process that asks its own worker gets it at once (`Reporter.of`). For all others
 the reporter writes it into the cell of the session. It looks only while something is under way, and writes only what
@@ -27,7 +27,7 @@ from outlive.errors import OutliveError
 from outlive.telemetry import log
 
 REPORT_SECONDS = 3.0
-"""What has lasted for so long is reported, and so often the reporter looks."""
+"""How long something must have lasted before it is reported, and the pause between two looks of the reporter."""
 SIGNS_SECONDS = 10.0
 """How often heartbeats and progress are written, when nothing else has changed."""
 KEPT_SECONDS = 24 * 3_600
@@ -37,11 +37,11 @@ SWEPT_MAX = 100
 
 
 class Source(Protocol):
-    """Who knows what some runs are doing."""
+    """A part of the worker that knows the work of some runs."""
 
     def __call__(self, *, until_at: int, is_stored: bool, root_id: str = "") -> Iterable[Note]:
-        """What began at `until_at` or earlier, the oldest first, in one tree or in all; `is_stored` if the notes are to
-        be stored, so that their values have to be packed and large ones left out."""
+        """Notes of the work that began at `until_at` or earlier, the oldest first, in one tree or in all; `is_stored`
+        if the notes are to be stored, so that their values have to be packed and large ones left out."""
 
 
 class Reporter:
@@ -66,7 +66,7 @@ class Reporter:
             self.alarm = self._loop.call_later(REPORT_SECONDS, self.look)
 
     def of(self, root_id: str) -> Report:
-        """What is under way in one tree now, from memory."""
+        """The work under way in one tree now, from memory."""
         return report_of(self._notes(until_at=self._now(), is_stored=False, root_id=root_id), at=self._now())
 
     def look(self) -> None:
@@ -131,7 +131,7 @@ class Reporter:
 
 
 def _kept(data: bytes | None, now_at: int) -> tuple[bytes | None, None]:
-    """What is to stay of the cell of a session that died."""
+    """The new content of the cell of a session that died: nothing once its report is old."""
     is_old = now_at - report_in(data).at > KEPT_SECONDS * MICROSECONDS
     return (None if is_old else data), None
 

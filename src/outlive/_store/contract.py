@@ -110,7 +110,7 @@ class WaitingKey(NamedTuple):
     """A key of a queue of which runs are in line."""
 
     oldest_at: int
-    """Since when the one has been due that waits longest of those that are first in its lines."""
+    """When the oldest run at the head of its lines became due."""
     key: str
     """Empty for the runs without one."""
     in_line: int
@@ -126,7 +126,7 @@ class QueueMeasure(msgspec.Struct, frozen=True, kw_only=True):
     later: int
     """Runs without a slot that will get in line at an instant of their own."""
     oldest_at: int | None
-    """Since when the one has been due that waits longest of those that are first in their lines."""
+    """When the oldest run at the head of its line became due."""
     holders: tuple[Run, ...] = ()
     """Runs that hold slots."""
     keys: tuple[WaitingKey, ...] = ()

@@ -23,7 +23,7 @@ from outlive.errors import StoreUnavailableError
 
 TRY_SECONDS_MIN = 0.05
 BROKEN = (OSError, http.client.HTTPException, UnicodeError)
-"""What a connection raises; time-outs, TLS and names that cannot be resolved are among them."""
+"""The errors of a connection; time-outs, TLS and names that cannot be resolved are among them."""
 _TOKEN_OVER = ("invalid auth token", "revision of auth store is old")
 _NO_AUTH = "authentication is not enabled"
 _NOT_FOUND, _AWAY = 5, frozenset({1, 2, 4, 8, 10, 13, 14})

@@ -23,7 +23,8 @@ from outlive.telemetry import log
 ASK_SECONDS = 3.0
 """How long a request may take, over all endpoints."""
 HINT_SECONDS = 1.0
-"""The same where an answer only saves time: a key that stays runs out, and the dead are found later."""
+"""How long a request may take whose answer only saves time: a key that stays runs out, and dead workers are found
+later."""
 AWAY_SECONDS = 5.0
 """How long an etcd that does not answer is not asked who is alive: the worker has runs to claim meanwhile."""
 
@@ -153,7 +154,7 @@ class EtcdLeases(StoreLeases):
         )
 
     async def _list_alive(self) -> set[str] | None:
-        """Who has a key; None if there is no telling."""
+        """The workers that have a key; None while etcd cannot be asked."""
         if self._away_until is not None and self._clock.monotonic() < self._away_until:
             return None
         try:

@@ -35,7 +35,7 @@ class Watch:
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self.ring = ring
-        """What is rung. A worker that begins a new session gives another one."""
+        """Called when a worker has died. A worker that begins a new session sets another function."""
         self._gateway = gateway
         self._random = random
         self._silence = silence_seconds

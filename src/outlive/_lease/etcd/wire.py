@@ -20,7 +20,7 @@ class RangeAnswer(msgspec.Struct):
 
 
 class OperationAnswer(msgspec.Struct):
-    """What one operation of a transaction brought."""
+    """The result of one operation of a transaction."""
 
     response_range: RangeAnswer = msgspec.field(default_factory=RangeAnswer)
 

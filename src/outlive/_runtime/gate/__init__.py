@@ -1,4 +1,4 @@
-"""What an attempt asks before it begins: its breaker and its rate limit.
+"""The gate that an attempt passes before it begins: the breaker and the rate limit of its step.
 
 The states of breakers and limits are in cells, which are in memory or shared through the store.
 """

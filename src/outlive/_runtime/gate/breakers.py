@@ -118,7 +118,7 @@ class Breakers:
             await self._change(breaker, partial(_withdrawn, breaker, ticket))
 
     def withdraw_soon(self, ticket: Ticket) -> None:
-        """The same, without waiting for it."""
+        """Return the permit of an attempt that is not made, without waiting until that is recorded."""
         breaker = ticket.guard.breaker
         permit, ticket.permit = ticket.permit, None
         if breaker is not None and permit is not None:

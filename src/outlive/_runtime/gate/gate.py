@@ -48,7 +48,7 @@ class _Wait(NamedTuple):
     seconds: float
     by: str
     error: OutliveError | None
-    """What the step fails with, if its policy is to fail instead of waiting."""
+    """The error with which the step fails, if its policy is to fail instead of waiting."""
     has_turn: bool = False
     breaker: str = ""
     """The name of the breaker, if that is why."""
@@ -62,7 +62,7 @@ class Applicant(Protocol):
 
     @property
     def command(self) -> RunStep:
-        """What it wants to run."""
+        """The command that wants to run."""
 
     def slot_freed(self) -> None:
         """It needs no slot for the gate any more. Called once, before all others."""

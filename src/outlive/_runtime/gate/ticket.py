@@ -1,4 +1,4 @@
-"""What an attempt holds at the gate: its state there, and then its permit."""
+"""The ticket of an attempt at the gate: its state there, and then its permit."""
 
 from __future__ import annotations
 

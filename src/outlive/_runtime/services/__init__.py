@@ -1,2 +1,2 @@
-"""What every worker does now and then for the whole store, and none of them leads: each service is safe when all
-workers do it at the same time, because what it writes is one transaction that the first of them wins."""
+"""The services that every worker runs now and then for the whole store, without a leader: each is safe when all workers
+run it at the same time, because its write is one transaction that the first of them wins."""

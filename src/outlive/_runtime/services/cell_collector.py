@@ -25,7 +25,7 @@ from outlive.telemetry import Counters, log
 
 CELL = "outlive.cells"
 FAMILIES = sorted((BREAKER_CELLS, LIMIT_CELLS, BURSTS, LINK_CELLS, TOKEN_CELLS))
-"""What the names of cells begin with that may go, in the order in which they are walked over."""
+"""The prefixes of the names of cells that may be removed, in the order in which they are walked over."""
 ROUND = 24 * 3_600 * MICROSECONDS
 TURN_SECONDS = 60.0
 PAUSE_SECONDS = 0.5
@@ -81,7 +81,7 @@ class CellCollector:
 
 
 def _forgotten(name: str, data: bytes | None, now_at: int) -> tuple[bytes | None, bool]:
-    """What a cell is to hold, and whether it was removed."""
+    """The new content of a cell, and whether the cell was removed."""
     if data is None:
         return None, False
     if name.startswith(BURSTS):

@@ -58,7 +58,8 @@ class FlowLoader:
         self._loaded: dict[tuple[str, str], Flow | None] = {}
         """By the name of the flow and the hash of the document; None for one that cannot be read."""
         self._unreadable: set[tuple[str, str]] = set()
-        """Those: they are tried again with every look, because a person may have written them again."""
+        """Documents that cannot be read: they are tried again with every look, because a person may have written them
+        again."""
 
     async def run_once(self) -> float:
         """Load what has changed; see `Service`."""

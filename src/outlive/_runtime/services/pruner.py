@@ -50,7 +50,7 @@ class Walk(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Turns(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the cell holds."""
+    """The content of the cell."""
 
     next_at: int = 0
     """When the next turn is; while a worker has one, when that is taken from it."""
@@ -62,7 +62,7 @@ _decode = msgspec.json.Decoder(Turns).decode
 
 
 def turns_in(data: bytes | None) -> Turns:
-    """What the cell says; what cannot be read says nothing, and all walks begin again."""
+    """The turns in the cell; a cell that cannot be read has none, and all walks begin again."""
     try:
         return _decode(data) if data else Turns()
     except msgspec.MsgspecError:
@@ -80,7 +80,7 @@ class Rule(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What its walk is called."""
+        """The name of its walk."""
         return f"{self.workflow or '*'} {self.status.value}"
 
 

@@ -1,4 +1,4 @@
-"""What a service of a worker is."""
+"""The protocol of a service of a worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Service(Protocol):
 
     @property
     def name(self) -> str:
-        """What the log calls it."""
+        """The name of the service in the log."""
 
     async def run_once(self) -> float:
         """Do what is due now; for how many seconds there is nothing to do, unless it is rung.

@@ -15,7 +15,7 @@ from outlive._runtime.clock import MICROSECONDS
 
 
 class Turns(Protocol):
-    """What such a cell holds: a frozen struct."""
+    """The content of such a cell: a frozen struct."""
 
     @property
     def next_at(self) -> int:
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Turns)
 
 
 def read_turns(kind: type[T], data: bytes | None) -> T:
-    """What the cell says; what cannot be read says nothing."""
+    """The turns in the cell; a cell that cannot be read has none."""
     try:
         return msgspec.json.decode(data, type=kind) if data else kind()
     except msgspec.MsgspecError:

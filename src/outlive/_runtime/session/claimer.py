@@ -96,7 +96,7 @@ class Claimer:
         self._replay_pace = environment.replay_pace
         self._pace = OrphanPace(environment.recovery, clock=self._clock, room_max=self._limits.runs_active_max)
         self.definitions = definitions
-        """What it claims; `WorkerSessions.redefine` changes it."""
+        """The definitions whose runs it claims; `WorkerSessions.redefine` changes them."""
         self._poll_seconds = poll_seconds
         self._queues = queues
         self._declared = declared
@@ -357,7 +357,7 @@ class Claimer:
         return ClaimData(journals, mail, await self._read_blobs(few, mail.values()))
 
     async def _read_last_words(self, claims: list[Claim], journals: Mapping[int, list[Row]]) -> dict[int, str]:
-        """What the lost workers of claimed trees had said that they were doing, by journal."""
+        """The last reports of the lost workers of claimed trees, in words, by journal."""
         owners = {
             claim.run.journal: lost_owner(journals[claim.run.journal], claim.run)
             for claim in claims

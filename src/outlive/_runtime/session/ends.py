@@ -1,4 +1,4 @@
-"""What follows for others when runs have ended, or are parked, and that is durable: callers that wait, and figures.
+"""The effects for others when runs have ended, or are parked, and that is durable: callers that wait, and figures.
 
 A worker comes here once for each such run, when its change is committed: a replay and a refused change do not.
 """

@@ -20,7 +20,7 @@ from outlive.telemetry import Counters
 
 
 class Mover(Protocol):
-    """What moves trees: the worker."""
+    """The worker, as the part that moves trees."""
 
     def settle(self, live: LiveTree) -> None:
         """Decide what a tree that has just moved does next."""
@@ -68,7 +68,7 @@ class TreeMail:
             self.saved(live)
 
     def saved(self, live: LiveTree) -> None:
-        """What a tree has taken is durable; there may be more for it."""
+        """Note that the messages which a tree has taken are durable; there may be more for it."""
         if self._trees.mail_saved(live):
             self._requests.look()
 

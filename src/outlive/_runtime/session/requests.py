@@ -1,4 +1,4 @@
-"""What the claimer of a session is to look at next.
+"""Requests to the claimer of a session: what it must look at next.
 
 The worker and the engine write their requests here and go on at once. The claimer, which sleeps between two looks at
 the store, wakes up and reads them.

@@ -94,7 +94,8 @@ class WorkerSessions:
         self._sessions: set[str] = set()
         """Ids of sessions that were begun, or may have been, and are not ended."""
         self._pauses: Pauses | None = None
-        """What a client of this process has paused since a session was last begun: the new session must know it too."""
+        """The pauses that a client of this process has made since a session was last begun: the new session must know
+        them too."""
         self._is_stopping = False
         self._definitions: frozenset[str] = frozenset()
         self._takes_unqueued = options.queues is None or "" in options.queues
@@ -176,11 +177,13 @@ class WorkerSessions:
         self._claimer.start()
 
     def _newest(self, read: Pauses) -> Pauses:
-        """What is paused: as it was read when this session began, or as a client of this process has said since."""
+        """The current pauses: those that were read when this session began, or those of a client of this process
+        since."""
         return read if self._pauses is None else self._pauses
 
     def _listed(self, definitions: list[str]) -> tuple[str, ...]:
-        """What people and other programs see: what this worker can run, and what it lacks for other flows."""
+        """The definitions that people and other programs see: those that this worker can run, and those for which it
+        lacks something."""
         lacking = self._environment.registry.lacking()
         # A request of an operator has no queue.
         own = (name for name in definitions if self._takes_unqueued or not name.startswith(OF_RUN))
@@ -218,7 +221,7 @@ class WorkerSessions:
         return self._worker is not None and self._worker.trees.moves(run_id)
 
     def under_way(self, run_id: str) -> Report | None:
-        """What is under way in the tree of a root run that moves here; None if it does not."""
+        """The work under way in the tree of a root run that moves here; None if it does not move here."""
         worker = self._worker
         return worker.reporter.of(run_id) if worker is not None and worker.trees.moves(run_id) else None
 
@@ -229,7 +232,7 @@ class WorkerSessions:
 
     @property
     def pauses(self) -> Pauses:
-        """What is known of workflows that are paused."""
+        """The workflows that are paused, as far as this worker knows."""
         return {} if self._worker is None else self._worker.mail.pauses
 
     def set_pauses(self, pauses: Pauses) -> None:

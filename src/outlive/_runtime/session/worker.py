@@ -130,7 +130,7 @@ class Worker:
         """Trees that have asked for more than one turn of the event loop records, each with its durable effects: they
         wait for the rest."""
         self._going_on: set[LiveTree] = set()
-        """Those of them for which a turn of the event loop is coming."""
+        """The trees in `_behind` for which a turn of the event loop is coming."""
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
@@ -520,7 +520,7 @@ class Worker:
             self._leave(live)
 
     def _run_effects(self, live: LiveTree, effects: list[Effect]) -> None:
-        """What asks for these is durable: start and cancel steps."""
+        """Start and cancel steps. The events that asked for these effects are durable."""
         for effect in effects:
             if live.phase is not TreePhase.MOVING:
                 break

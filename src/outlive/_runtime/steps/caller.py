@@ -242,7 +242,7 @@ class StepCaller:
 
 
 def _late(attempt: Attempt, *, was_silent: bool) -> tuple[StepTimeoutError, str]:
-    """What an attempt fails with that has taken too long or was silent for too long, and what that is, in words."""
+    """The error for an attempt that has taken too long or was silent for too long, and the same in words."""
     step, options = attempt.command.step, attempt.command.options
     if was_silent:
         seconds = options.heartbeat_seconds or 0.0

@@ -43,7 +43,7 @@ from outlive._tasks import own_task
 from outlive.errors import OutliveError, StepInterruptedError, StepTimeoutError
 
 _STOPPED = (asyncio.CancelledError, StepTimeoutError, StepInterruptedError)
-"""What an attempt raises because it was stopped, and not by itself."""
+"""The exceptions of an attempt that was stopped, and did not fail by itself."""
 
 STEPS_PER_LANE_MAX = 100
 """Steps that one lane runs before the event loop gets a turn."""
@@ -298,7 +298,7 @@ class Executor:
             self._reports.ended_late(live, attempt, result, None if error is None else describe(error))
 
     async def _flush(self, attempt: Attempt, emitter: Emitter) -> None:
-        """What an attempt has emitted is durable before its result."""
+        """Write the items that an attempt has emitted: they are durable before its result."""
         try:
             await emitter.flush()
         except OutliveError:

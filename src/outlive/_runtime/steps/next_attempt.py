@@ -21,18 +21,18 @@ from outlive.telemetry import log
 
 
 class Following(NamedTuple):
-    """What follows a failed attempt."""
+    """The decision about the attempt after a failed one."""
 
     at: int | None = None
     """When the next attempt is due; None if there is none."""
     note: str = ""
-    """What people should know of that, beside the failure."""
+    """A note about this for people, beside the failure."""
 
 
 def next_attempt(
     retry: Retry, error: BaseException, command: RunStep, *, at: int, first_at: int, spread: Callable[[], float]
 ) -> Following:
-    """What follows the attempt of `command` that failed at `at` with `error`."""
+    """Decide about the attempt after the attempt of `command` that failed at `at` with `error`."""
     if retry.is_last(command.attempt) or not is_retryable(error, retry.on):
         return Following()
     seen = _as_seen(error, command)

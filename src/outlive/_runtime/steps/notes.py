@@ -1,4 +1,4 @@
-"""What is to be said of the attempts that run."""
+"""Notes about the attempts that run, for reports."""
 
 from __future__ import annotations
 

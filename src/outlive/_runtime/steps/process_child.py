@@ -1,4 +1,5 @@
-"""What runs in a process of process steps: one job after the other, until the other end of the pipe is closed.
+"""The program of a process of process steps: it runs one job after the other, until the other end of the pipe is
+closed.
 
 Jobs come as bytes and go back as bytes: the name of a step and its encoded arguments, then its encoded result or what
 it raised, as data. Nothing is ever unpickled but what `multiprocessing` itself needs to begin.
@@ -109,7 +110,7 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
 
 
 Report = Progressed | Beat | Published
-"""What a step says before it ends."""
+"""Any message that a step sends before it ends."""
 Message = Ready | Report | Emitted | Returned | Raised
 
 encode = msgspec.msgpack.Encoder().encode
@@ -149,7 +150,7 @@ class Wire:
 
 
 class JobStep:
-    """What `outlive.current_step()` knows in a process of its own."""
+    """The step behind `outlive.current_step()` in a process of its own."""
 
     def __init__(self, job: Job, wire: Wire) -> None:
         self._job, self._wire = job, wire

@@ -332,4 +332,4 @@ def _ignore(message: Report) -> None:
 
 
 def _ignore_item(stream: str, data: bytes) -> None:
-    """As above."""
+    """No job runs: there is no attempt to which the item belongs."""

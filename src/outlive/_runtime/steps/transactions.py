@@ -37,7 +37,7 @@ VOID_KEPT_MAX = 1_000
 
 
 class Void(NamedTuple):
-    """What came of the transactions of an attempt."""
+    """The failed transactions of an attempt."""
 
     number: int
     """Which attempt of its step it is."""

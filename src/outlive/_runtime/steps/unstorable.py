@@ -1,4 +1,4 @@
-"""What becomes of an undoable step that has had its effect and returned what cannot be stored.
+"""The end of an undoable step that has had its effect and returned a value that cannot be stored.
 
 It has failed. Its undo is called inside the attempt, with the result that the journal will never have, and only then
 the failure is recorded: a crash before that costs another attempt, which ends in the same way. An undo that fails here

@@ -28,6 +28,6 @@ def judged(event: AnyEvent, message: Inbound, execution: Execution, *, journal: 
 
 
 def answer_of(event: AskAnswered, root_id: str) -> Answer:
-    """What the sender of an ask is given."""
+    """The answer for the sender of an ask."""
     key = key_of_ask(child_id(root_id, event.run) if event.run else root_id, event.name, event.key)
     return Answer(key=key, result=event.payload, failure=event.failure)

@@ -90,7 +90,7 @@ class Attempt:
         self.ticket: Ticket | None = None
         """From the gate, if there is one before the step."""
         self.transaction: Transaction | None = None
-        """What it wrote into the store's database, until that is committed with its outcome."""
+        """The transaction in the store's database, until it is committed with the outcome of the attempt."""
         self.given: dict[str, Any] = {}
         """Resources that its function gets by keyword."""
         self.began_at = 0
@@ -111,7 +111,7 @@ class Attempt:
         self.is_timed_out = False
         """Whether its time is over; a thread cannot be stopped, but its function can ask."""
         self.late: tuple[Any, BaseException | None] | None = None
-        """What its function returned or raised after its time was over."""
+        """The result or the exception of its function, if that came after its time was over."""
         self.on_late: Callable[[Any, BaseException | None], None] | None = None
         """Called with what its function returns or raises on a thread after it was given up."""
         self.progress: bytes | None = None
@@ -123,9 +123,9 @@ class Attempt:
         self.is_publishing = False
         """Whether earlier fields are being written to the journal."""
         self.headers = headers
-        """Of its run."""
+        """The headers of its run."""
         self.emitter: Emitter | None = None
-        """What it has emitted; None until it does."""
+        """The emitter with the items of this attempt; None until it emits one."""
         self._open_emitter = open_emitter
         self._run = run
         self.epoch = epoch
@@ -242,7 +242,7 @@ class Attempt:
         return self.emit_encoded(stream, data)
 
     def emit_encoded(self, stream: str, data: bytes) -> Future[None] | None:
-        """The same for an item that is JSON already."""
+        """Emit an item that is JSON already; see `emit`."""
         self.beat()
         if self.is_cancelled or self._open_emitter is None:
             return None

@@ -1,4 +1,4 @@
-"""What the claimer reads from the store for claimed trees, and the blobs that it refers to."""
+"""The rows that the claimer reads from the store for claimed trees, and the blobs to which they refer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClaimData(msgspec.Struct):
     stalls: list[Stall] = []
     """Stalls of these trees and of others. They are read only if one of these trees has lost its worker."""
     last_words: dict[int, str] = {}
-    """What was under way in trees whose worker was lost, as far as that had said it, by journal."""
+    """The last reports of lost workers about these trees, as far as there are any, by journal."""
 
 
 def lost_owner(rows: Sequence[Row], run: Run) -> str:

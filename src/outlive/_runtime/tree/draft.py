@@ -21,7 +21,7 @@ class Draft(msgspec.Struct, eq=False):
 
     change: Change
     digest: int = 0
-    """Of the journal before it. See `LiveTree.digest`."""
+    """The digest of the journal before it. See `LiveTree.digest`."""
     runs: dict[int, Run] = {}
     """The latest row of each run that changed."""
     forgotten: list[Run] = []

@@ -1,4 +1,4 @@
-"""What one attempt of a step has emitted and the store does not have yet.
+"""The items that one attempt of a step has emitted and the store does not have yet.
 
 The step adds items from any thread, and the writer of streams takes them on the event loop. The buffer is bounded: who
 adds to a full one is given something to wait for.
@@ -20,13 +20,13 @@ Item = tuple[str, bytes]
 
 
 class Source(NamedTuple):
-    """Whose items these are."""
+    """The source of these items: one attempt of a step, or a workflow."""
 
     root_id: str
     journal: int = 0
     run: int = 0
     call: str = ""
-    """Of the step; empty for the workflow itself."""
+    """The call of the step; empty for the workflow itself."""
     attempt: int = 1
     epoch: int = 1
 

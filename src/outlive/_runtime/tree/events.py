@@ -105,8 +105,8 @@ def is_new(events: Sequence[AnyEvent]) -> bool:
 
 
 def resumed_by(events: Sequence[AnyEvent], *, has_skip_request: bool) -> str:
-    """Who resumes a claimed run: "worker" if it was taken over, "person" if one wants a step skipped, empty if it was
-    only suspended. (The request of a person to resume it is an event of its own.)"""
+    """The resumer of a claimed run: "worker" if it was taken over, "person" if one wants a step skipped, empty if it
+    was only suspended. (The request of a person to resume it is an event of its own.)"""
     before, claim = events[-2:] if len(events) > 1 else (None, None)
     if isinstance(before, RunRetried):
         return "person"

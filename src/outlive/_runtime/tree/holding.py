@@ -16,7 +16,7 @@ from outlive._store.contract import Inbound, MessageKind
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """What becomes of a held tree when nothing of it runs any more."""
+    """The plan for a held tree when nothing of it runs any more: it is parked or released."""
 
     reason: str = ""
     """Why it is parked; empty if it is released."""

@@ -32,7 +32,7 @@ def is_interrupted(command: Command) -> bool:
 
 
 def interruption_of(command: RunStep, run: Run, *, at: int) -> StepFailed:
-    """What the workflow gets instead of a second call, which the log says too."""
+    """The failure that the workflow gets instead of a second call; the log says so too."""
     extra = run_fields(run.id, run.workflow, step=command.step.name, attempt=command.attempt)
     log.warning("step %s of run %s was interrupted and is not called again", command.call, run.id, extra=extra)
     error = StepInterruptedError(command.step.name, "its worker was interrupted", idempotency_key(run, command.call))

@@ -183,7 +183,7 @@ class LiveTree:
         self.has_readers = False
         """Whether it has published or emitted something here, so that others may read along."""
         self.unsaid: list[StreamLines] = []
-        """What its workflows emitted when there was no change to write it with; the next one has it."""
+        """Items that its workflows emitted when there was no change to write them with; the next change has them."""
         self._observer_calls = observer_calls
         self._limits = limits
         self._history_max = limits.history_events_max

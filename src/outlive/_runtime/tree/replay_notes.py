@@ -1,4 +1,4 @@
-"""What a worker remembers of the trees that it has replayed: which it has declined, and whose calls have changed.
+"""A worker's memory of the trees that it has replayed: which it has declined, and which have changed calls.
 
 Both memories are bounded. Beyond the bound a tree may be declined, or its differences logged, once more.
 """

@@ -1,4 +1,4 @@
-"""What the log says of runs.
+"""The log lines about runs.
 
 A line is written when its event is durable, by the worker that recorded the event: a replay and a refused change write
 nothing. Every record has the fields of `run_fields`.
@@ -58,7 +58,7 @@ class RunLog:
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         self._secrets: set[str] = set()
-        """Of the tree that is written about."""
+        """The secrets of the tree that is written about."""
 
     def write(self, notable: Iterable[tuple[AnyEvent, Run]], tree: Logged) -> None:
         """Write the lines of durable events of a tree; each comes with the run that it is about."""

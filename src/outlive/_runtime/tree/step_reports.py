@@ -1,4 +1,4 @@
-"""What a running step reports: its progress, what it publishes, and its outcome.
+"""The reports of a running step: its progress, what it publishes, and its outcome.
 
 A step reports the first two from any thread and as often as it likes. Reports that come while an earlier one is being
 written wait and are merged, so that a step costs at most one event of each kind for each commit; what it published last

@@ -52,7 +52,7 @@ def line_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob
 
 
 def emitted(command: Emit, run: Run, root_id: str, packer: Packer, blobs: list[Blob], limits: Limits) -> StreamLines:
-    """What a workflow emits, for the next change.
+    """The lines of an item that a workflow emits, for the next change.
 
     Raises:
         StreamFullError: the stream is full. UnserialisableError, PayloadTooLargeError: as `line_of`.

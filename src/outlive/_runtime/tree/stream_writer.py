@@ -37,7 +37,7 @@ REFUSALS_MAX = 5
 
 @dataclass(eq=False)
 class _Pending:
-    """What is appended to one stream next."""
+    """The lines that are appended to one stream next."""
 
     source: Source
     name: str
@@ -54,7 +54,7 @@ class StreamWriter:
         self._store = store
         self._nonce = environment.clock.nonce
         self._mark = 0
-        """Of the last append; the upper half says whose it is."""
+        """The mark of the last append; the upper half identifies the writer."""
         self._packer = environment.packer
         self._limits = StreamLimits(limits.streams_max, limits.stream_items_max, limits.stream_bytes_max)
         self._ring = ring
@@ -64,7 +64,7 @@ class StreamWriter:
         self._emitters: dict[Emitter, None] = {}
         self._said: list[tuple[Source, list[StreamLines], Callable[[], None]]] = []
         self._blobs: list[Blob] = []
-        """What these lines need."""
+        """The blobs that these lines need."""
         self._task: asyncio.Task[None] | None = None
         self._is_appending = False
         self._is_closed = False
@@ -152,7 +152,7 @@ class StreamWriter:
                 done()
 
     def _collect(self, blobs: list[Blob]) -> dict[tuple[int, int, str], _Pending]:
-        """What the attempts have emitted, by stream."""
+        """Take the items that the attempts have emitted, by stream."""
         pending: dict[tuple[int, int, str], _Pending] = {}
         emitters, self._emitters = self._emitters, {}
         for emitter in emitters:

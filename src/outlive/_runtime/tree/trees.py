@@ -124,7 +124,7 @@ class LiveTrees:
         self._unsaved[live.journal] = False
 
     def mail_saved(self, live: LiveTree) -> bool:
-        """That is durable now; whether more messages came meanwhile."""
+        """Note that the messages which a tree took are durable; returns whether more came meanwhile."""
         return self._unsaved.pop(live.journal, False)
 
     def keep(self, live: LiveTree) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of an undo that has used up its attempts, or that was interrupted and may be called only once.
+"""The end of an undo that has used up its attempts, or that was interrupted and may be called only once.
 
 A step that fails for good raises in its workflow. An undo cannot: the workflow has failed already, and half a roll-back
 must not end silently. So its last failure goes into the journal as one more failed attempt, and the run is parked with
