@@ -13,11 +13,12 @@ other events since, therefore takes nothing from those who remember what it has 
 appends `RunClaimed`, so a former owner, however long it was paused, finds its next seq taken and commits nothing: the
 compare-and-swap is the fence, and no clock takes part in it. Leases only decide who tries.
 
-Three outcomes, never two
--------------------------
-`COMMITTED`, `CONFLICT`, or an exception. `StoreUnavailableError` means that nothing of the call happened;
-`CommitUnknownError` that only reading can tell: the caller reads and compares before it goes on. Every
-writing verb may raise both.
+What a write answers
+--------------------
+A change is `COMMITTED`, meets a `CONFLICT`, or `MUST_WAIT` (only a new run that wants to begin at once in a queue that
+is not open). Otherwise there is an exception. `StoreUnavailableError` means that nothing of the call happened.
+`CommitUnknownError` means that only reading can tell: the caller reads and compares before it goes on. Every writing
+verb may raise both.
 
 All instants are microseconds since 1970 UTC. Whether a lease has run out is judged by the store's own clock.
 """
