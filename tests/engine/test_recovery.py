@@ -80,8 +80,8 @@ async def test_completed_steps_are_not_run_again(place: Place) -> None:
 
 
 async def test_only_interrupted_branches_are_run_again(place: Place) -> None:
-    """Parallel steps that ended before the crash keep their results; only the interrupted ones run again. [SF-U29
-    FB-R11]"""
+    """Parallel steps that ended before the crash keep their results; only the interrupted ones run again.
+    [SF-U29 FB-R11]"""
     first = await place.engine().__aenter__()
     run = await first.start(recovering_in_parallel, ["a", "b", "c"], id="run-1")
     for name in "abc":
