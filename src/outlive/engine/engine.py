@@ -244,10 +244,11 @@ class Engine(Served, Configured, AnyEngine):
         client, self._client = self._client, None
         self._stopping = client
         loop = asyncio.get_running_loop()
-        ends_at = loop.time() + self._worker.grace_seconds + STORE_SECONDS
+        grace_seconds = 0.0 if self._sessions is None else self._worker.grace_seconds  # A client runs no steps.
+        ends_at = loop.time() + grace_seconds + STORE_SECONDS
         try:
             if self._sessions is not None:
-                await self._sessions.stop(grace_seconds=self._worker.grace_seconds)
+                await self._sessions.stop(grace_seconds=grace_seconds)
             if services is not None:
                 await services.stop()
             if self._waiters is not None:
