@@ -8,9 +8,9 @@ its tree, 0 for the root, left out of the bytes then). Two families:
   `StepDelayed`, `StepProgressed`, `StepEndedLate`): they say who runs it and what it waits for, move no workflow code
   and no workflow clock.
 
-Old rows need no change for a new kind or for a new field with a default. The code does: a kind has a place in the tables
-of `outlive._journal.fold` and `outlive._replay.feeding`, and more that CONTRIBUTING.md lists. Changing the meaning of a
-stored field needs a new `FORMAT` and an upcast in `outlive._journal.codec`.
+Old rows need no change for a new kind or for a new field with a default. The code does: a kind has a place in the
+tables of `outlive._journal.fold` and `outlive._replay.feeding`, and more that CONTRIBUTING.md lists. Changing the
+meaning of a stored field needs a new `FORMAT` and an upcast in `outlive._journal.codec`.
 """
 
 from __future__ import annotations
