@@ -60,7 +60,7 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> st
 
 def _filled(entry: Any, parts: dict[str, list[str]]) -> Any:
     if isinstance(entry, dict):
-        return {title: parts.get(title) or inner for title, inner in entry.items()}
+        return {title: [*inner, *parts[title]] if title in parts else inner for title, inner in entry.items()}
     return entry
 
 

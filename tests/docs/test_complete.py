@@ -92,6 +92,16 @@ def files_of_ours() -> list[str]:
     return [path.as_posix() for folder in folders for kind in ("py", "sql") for path in folder.rglob(f"*.{kind}")]
 
 
+def test_every_decision_is_listed_in_order() -> None:
+    """A record that is only found by its file name is not read."""
+    listed = re.findall(
+        r"^\| \[(\d+)\]\(decisions/(.*?)\) \|", (DOCS / "decisions.md").read_text("utf-8"), re.MULTILINE
+    )
+
+    assert [name for _, name in listed] == sorted(page.name for page in DECISIONS.glob("*.md"))
+    assert [name for number, name in listed if not name.startswith(f"{number}-")] == []
+
+
 @pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda page: page.stem)
 def test_decision_is_short_and_complete(page: Path) -> None:
     """Status, context, decision, consequences, in less than a screen."""

@@ -35,6 +35,9 @@ def test_a_worker_is_killed_on_the_page_and_another_one_goes_on(tmp_path: Path, 
         run, kills = re.findall(r"http://\S+", said)
         page.goto(run)
         expect(page.get_by_role("heading", name="order-").first).to_be_visible()
+        page.get_by_role("link", name="was lost").first.click()
+        expect(page.get_by_role("region", name="what is chosen")).to_contain_text("Ran again")
+        check_view(page, "order-killed")
 
         page.goto(kills)
         worker = page.get_by_role("row").filter(has=page.get_by_role("cell", name="A", exact=True))
