@@ -31,12 +31,17 @@ def playing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Fut
         pool.shutdown(cancel_futures=True)
 
 
+def environment() -> dict[str, str]:
+    """That of a process that plays a page."""
+    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+
+
 def play(page: Path, folder: Path) -> Played:
     """Play one page in a process and a folder of its own: none leans on another."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "tests.docs.play", str(page)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
+        env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -188,11 +188,21 @@ async def test_a_run_is_started_by_name_found_and_counted(remote: Remote) -> Non
         await first.result(timeout=30)
 
 
+async def test_arguments_that_do_not_fit_are_refused_before_the_run_exists(remote: Remote) -> None:
+    """Where the program has the workflow, or the flow: as by an engine, with the same error."""
+    flow = outlive.flow.parse(PARCELS)
+    with pytest.raises(FlowInputError, match=r"input\.to is missing"):
+        await remote.start(flow, {}, id="wrong")
+    with pytest.raises(RunNotFoundError):
+        await remote.get("wrong").info()
+
+
 async def test_an_ask_is_answered_or_refused(remote: Remote) -> None:
     """As it is by an engine in the process."""
     run = await remote.start("answer_once")
-    with pytest.raises(AskFailedError, match="no such price"):
+    with pytest.raises(AskFailedError, match="no such price") as refused:
         await run.ask("price", -1, timeout=30)
+    assert repr(refused.value.__cause__) == "ValueError('no such price')"
     assert await run.ask("price", 6, timeout=30) == 7
     assert await run.result(timeout=30) == "asked"
 
@@ -236,6 +246,11 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
     assert [item.value async for item in empty.items()] == await empty.results(timeout=30) == []
 
 
+PARCELS = """
+name: remote-parcels
+input: {to: {type: string}}
+steps: {say: {use: log, must_run: true, with: {message: "${{ input.to }}"}}}
+"""
 gates: dict[int, asyncio.Event] = {}
 
 

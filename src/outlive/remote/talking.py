@@ -6,6 +6,7 @@ import asyncio
 import builtins
 from typing import Any, Unpack
 
+from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.plain import plain_json
 from outlive._model import given
 from outlive._model.approval import Approval
@@ -144,7 +145,8 @@ async def answered(
         )
     assert isinstance(found, AnswerView)
     if found.error is not None:
-        raise AskFailedError(run_id, name, found.key, stored_failure(found.error))
+        failure = stored_failure(found.error)
+        raise AskFailedError(run_id, name, found.key, failure) from exception_of(failure, registered=OWN_ERRORS)
     return typed(reply, found.answer, f"the answer of run {run_id} to {name}")
 
 

@@ -1,0 +1,64 @@
+"""A program of every guide runs unchanged on a connection to a server, or a table says what it needs the store for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page import name_of
+from tests.docs.test_examples import AT_ONCE, PAGES_WITH_EXAMPLES, SECONDS_MAX, environment
+
+pytestmark = pytest.mark.slow
+
+NEEDS_THE_STORE = {
+    "agents": "engine.checkpoints",
+    "approvals": "the reason of an error by its name: over HTTP it is in the message",
+    "batches": "a batch of a step, which has no name that a server knows",
+    "bringing-back": "by=, where a server knows who pauses",
+    "metrics": "the metrics port of a worker",
+    "namespaces": "engine.quotas",
+    "payloads": "engine.counters",
+    "postgresql": "connection=",
+    "security": "engine.keys.find",
+}
+PAGES = [page for page in PAGES_WITH_EXAMPLES if "outlive.Engine(" in page.read_text("utf-8")]
+
+
+def play(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Play a page with servers, in a process and a folder of its own."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.docs.connected", str(page)],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def playing(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Future[subprocess.CompletedProcess[str]]]:
+    """Some pages at once."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return {page: pool.submit(play, page, tmp_path_factory.mktemp(page.stem)) for page in PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_run_on_a_connection(
+    page: Path, playing: dict[Path, Future[subprocess.CompletedProcess[str]]]
+) -> None:
+    """They print what they print on an engine. One that needs the store fails, so that no row of the table is old."""
+    played = playing[page].result()
+
+    assert (played.returncode == 0) == (page.stem not in NEEDS_THE_STORE), played.stderr
+
+
+def test_the_table_names_guides() -> None:
+    """Those that are there."""
+    assert NEEDS_THE_STORE.keys() <= {page.stem for page in PAGES}
