@@ -26,7 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 NO_HASH = "0" * 64
-"""What the hash of the first row is made over, instead of that of a row before it."""
+"""Stands for the hash of the row before the first row."""
 PRUNED = "audit.prune"
 """The verb of the row that says that old rows have gone: `target` is the number of the last one, `reason` its hash."""
 SEALED = "audit.seal"
@@ -42,7 +42,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The name of the principal."""
     verb: str
     target: str = ""
-    """What it was done to: the id of a run, the name of a schedule, a queue, a flow or a key."""
+    """The object of the action: the id of a run, the name of a schedule, a queue, a flow or a key."""
     reason: str = ""
     """The principal's own words, or why it was refused."""
     key: str = ""
@@ -53,9 +53,9 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the request came from."""
     is_denied: bool = False
     request: str = ""
-    """What request it was done by, if its sender named it with a key: a digest of both."""
+    """A digest of the request and of the key that its sender gave it; empty if it had no key."""
     proof: str = ""
-    """Of a row of the store itself: shows that the writer has the key (`proof_of`)."""
+    """The proof in a row that the store itself writes: it shows that the writer has the key (`proof_of`)."""
 
 
 class AuditRow(msgspec.Struct, frozen=True):
@@ -139,12 +139,12 @@ def rows_to_add(last: AuditRow | None, rows: Sequence[AuditRow]) -> list[AuditRo
 
 
 def pruned(last: AuditRow, key: bytes | None = None) -> Action:
-    """What the log says of rows that have gone, up to this one."""
+    """An entry of the log about its rows up to this one, which were deleted."""
     return _about(PRUNED, last, key)
 
 
 def sealed(last: AuditRow, key: bytes) -> Action:
-    """What the log says of its last row, which proves all rows up to that one to those who have the key."""
+    """An entry of the log about its last row: it proves all rows up to that one to a person who has the key."""
     return _about(SEALED, last, key)
 
 
@@ -155,7 +155,8 @@ def _about(verb: str, row: AuditRow, key: bytes | None) -> Action:
 
 
 def proof_of(key: bytes, verb: str, number: str, digest: str) -> str:
-    """What only those can write who have the key: it is over what is said, and of which row."""
+    """The proof in a row of the store, which only a process with the key can write: it covers the verb, and the number
+    and digest of the row."""
     return hmac.new(key, f"{verb}\n{number}\n{digest}".encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What is written: a change of one tree, with everything that it carries, and what the world says to a run.
+"""The values that are written to a store: a change of one tree, with everything that it carries, and messages to runs.
 
 What a store makes of these is its contract (`outlive._store.contract`), from which all others import them.
 """
@@ -18,7 +18,7 @@ from outlive._store.streams import StreamLines
 
 
 class Outcome(enum.Enum):
-    """What became of one change."""
+    """The outcome of one change."""
 
     COMMITTED = "committed"
     CONFLICT = "conflict"
@@ -27,7 +27,7 @@ class Outcome(enum.Enum):
 
 
 class MessageKind(enum.Enum):
-    """What the world can say to a run."""
+    """The kinds of messages to a run."""
 
     SIGNAL = "signal"
     CANCEL = "cancel"
@@ -58,9 +58,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     blobs: tuple[Blob, ...] = ()
     """Blobs that the payload refers to; stored if and only if the message is accepted."""
     audit: Action | None = None
-    """What the audit log is to say; written if and only if the message is accepted."""
+    """An entry for the audit log; written if and only if the message is accepted."""
     bounds: Bounds = UNBOUND
-    """What the sender may know of: a tree whose root is not within them is unknown."""
+    """The runs that the sender may know: a tree whose root is not within these bounds is unknown to it."""
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,7 +71,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     result: Payload | None = None
     failure: Failure | None = None
     workflow: str = ""
-    """Of that run, with its version: they say of which type the result is. Empty if its starter knows."""
+    """The workflow of that run; with its version it says which type the result has. Empty if its starter knows."""
     version: int = 0
     is_refusal: bool = False
     """Whether there is no such end to wait for: `failure` says why."""
@@ -85,7 +85,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
     watcher: str
     """The root run of the tree that waits."""
     key: str
-    """Of the message about the end."""
+    """The key of the message about the end."""
 
     def message(self, run: Run, *, at: int) -> Message:
         """The message about the end of that run."""
@@ -103,7 +103,7 @@ def has_final_end(run: Run) -> bool:
 
 
 class Delivery(enum.Enum):
-    """What became of one message."""
+    """The outcome of one message."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
@@ -114,7 +114,7 @@ class Delivery(enum.Enum):
 
 
 def judge(*, is_key_seen: bool, is_over: bool, waiting: int, messages_max: int) -> Delivery:
-    """What becomes of a message to a run that is there. (PostgreSQL judges in functions/put_messages.sql.)"""
+    """Decide about a message to an existing run. (PostgreSQL decides in functions/put_messages.sql.)"""
     # A sender that asks again, because it never heard the answer, learns that all is well, also after the end.
     if is_key_seen:
         return Delivery.DUPLICATE
@@ -136,18 +136,17 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     payload: Payload | None = None
     ended: Ended | None = None
     fault: str = ""
-    """What is wrong with the row, if it is damaged: then the rest is what could be read of it."""
+    """The fault of the row, if it is damaged: then the other fields hold as much as could be read."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a message that wants an answer; written once, never changed, and found by the key of the
-    message."""
+    """The answer to a message that wants one; written once, never changed, and found by the key of the message."""
 
     key: str
     result: Payload | None = None
     failure: Failure | None = None
     fault: str = ""
-    """What is wrong with it in the store, if it is damaged: then `failure` says so too."""
+    """The fault of the stored answer, if it is damaged: then `failure` says so too."""
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,11 +166,12 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     result: Payload | None = None
     failure: Failure | None = None
     fault: str = ""
-    """What is wrong with the row, if it is damaged: then `failure` says so too."""
+    """The fault of the row, if it is damaged: then `failure` says so too."""
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """What a snapshot in a journal makes superfluous, or a first event that is written again before the run begins."""
+    """The rows to delete because a snapshot in the journal replaces them, or a first event that is written again before
+    the run begins."""
 
     before: int
     """The seq of the snapshot or of that first event: events before it go."""
@@ -211,7 +211,7 @@ class Change(msgspec.Struct, kw_only=True):
     or that the tree has not seen, is left as it is."""
     items: list[ItemResult] = []
     streams: list[StreamLines] = []
-    """What workflows of the tree emitted because of these rows."""
+    """Items that workflows of the tree emitted because of these rows."""
     rings: str = ""
     """The id of the root run, if those who follow it in other processes (`Store.follow`) are to look at it; empty:
     there is nothing for them in this change."""
@@ -227,8 +227,9 @@ class Change(msgspec.Struct, kw_only=True):
     """Keys of messages to this tree that were taken back, with their answers: the next message with such a key is a new
     one."""
     forgets: Forgotten | None = None
-    """What goes when everything else is written; never what stands at or behind the last snapshot among `rows`. The
-    fence holds all the same: a writer whose `after` has gone conflicts, and behind one that stands nothing has gone."""
+    """The rows to delete when everything else is written; never rows at or behind the last snapshot among `rows`. The
+    fence holds all the same: a writer conflicts if the event at its `after` was deleted, and nothing behind an event
+    that stands was deleted."""
     is_guarded: bool = False
     """Whether this journal forgets now and then. Its writers come one after the other: a writer may not look for its
     `after` before, and write after, another one has written and forgotten what stands in its way."""
@@ -240,4 +241,4 @@ class Change(msgspec.Struct, kw_only=True):
     """For a new journal: the queue in which its root run begins without getting in line. It may if nothing is limited
     or paused there, and no run is in line."""
     audit: list[Action] = []
-    """What the audit log is to say; written if and only if this change is."""
+    """Entries for the audit log; written if and only if this change is."""

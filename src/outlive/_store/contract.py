@@ -1,4 +1,4 @@
-"""What a store must do. Not stable: do not implement it outside Outlive before 1.0.
+"""The contract of a store. Not stable: do not implement it outside Outlive before 1.0.
 
 A store keeps journals, the run rows folded from them, an inbox, items, streams, blobs and workers. It knows nothing of
 workflows: it never runs one, never replays one and never reads a payload. Few verbs, each ONE transaction, each
@@ -152,7 +152,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What one claim brought."""
+    """The result of one claim."""
 
     claims: list[Claim]
     next_wake_at: int | None
@@ -176,11 +176,11 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     process: str = ""
     """The process it lives in, as its machine knows it (`outlive._lease.process`); empty if there is no telling."""
     lease: str = ""
-    """Who keeps its lease, if that is not the store alone: "none", or the place of an etcd."""
+    """The keeper of its lease, if that is not the store alone: "none", or the place of an etcd."""
     runs: int = 0
     """Trees that it owns."""
     fault: str = ""
-    """What is wrong with its row, if that is damaged."""
+    """The fault of its row, if the row is damaged."""
 
 
 class Beat(Protocol):
@@ -204,7 +204,7 @@ class Transaction(Protocol):
 
     @property
     def handle(self) -> Tx:
-        """What the user's code is given."""
+        """The handle that the user's code works with."""
 
     async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> list[tuple[Outcome, int]]:
         """Append these changes, all of one tree, and commit what the user wrote with them; all or nothing.
@@ -232,7 +232,7 @@ class Transaction(Protocol):
 
 T = TypeVar("T")
 CellChange = Callable[[bytes | None, int], tuple[bytes | None, T]]
-"""What to make of a cell: given what it holds and the instant, what it is to hold, and an answer."""
+"""A change of a cell: from its content and the instant it makes the new content, and an answer."""
 
 
 class CellStore(Protocol):
@@ -240,7 +240,7 @@ class CellStore(Protocol):
     not know what they mean: the caller brings the function that changes them."""
 
     async def read_cell(self, name: str) -> bytes | None:
-        """What a named cell holds; None for one that was never written. Nothing is locked or written."""
+        """The content of a named cell; None for a cell that was never written. Nothing is locked or written."""
 
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
         """Change what a named cell holds, in one transaction; what `change` answers.

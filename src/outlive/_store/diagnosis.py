@@ -1,4 +1,4 @@
-"""What a doctor finds at a place where a store is or is to be. Looking writes nothing."""
+"""The findings of a doctor at the place of a store. The doctor writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
     level: Level
     said: str
     advice: str = ""
-    """What to do; empty for what is well."""
+    """The way to repair it; empty for a finding that is good."""
 
 
 def well(check: str, said: str) -> Finding:

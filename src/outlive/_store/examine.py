@@ -1,4 +1,5 @@
-"""What a checker may ask of a store: everything that lies in it, as it lies there. Not stable, as the contract itself.
+"""The questions of a checker to a store: everything that lies in it, as it lies there. Not stable, as the contract
+itself.
 
 The verbs of `Store` answer those who trust it. A checker does not: it wants to see rows that no other verb would find
 or could read, and it wants the rows of a tree from one moment, because only then can they be compared with the journal.
@@ -32,7 +33,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     root_id: str
     run: Run | None = None
-    """What the row says; None if it cannot be read."""
+    """The run in the row; None if the row cannot be read."""
     fault: str = ""
     """Why it cannot be read."""
     untagged: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ def row_of(run: Run, **columns: Any) -> RunRow:
 
 
 def fault_of_wait(key: int, name: str, *, is_stray: bool) -> str:
-    """What is wrong with the index of what runs wait for."""
+    """A fault of the index of waits, in words."""
     if is_stray:
         return f"run row {key} is found by waiting for {name!r}, which it does not"
     return f"run row {key} waits for {name!r}, and is not found by it"
@@ -81,9 +82,9 @@ class StreamRows(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     name: str
     position: int
-    """Of its last item, as its row says."""
+    """The position of its last item, as its row says."""
     number: int
-    """Of the last line of a workflow; 0 if there is none."""
+    """The number of the last line of a workflow; 0 if there is none."""
     items: int
     """How many its chunks have."""
     gaps: int
@@ -108,7 +109,7 @@ class TreeRows(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """Keys of messages that the tree has seen."""
     answered: tuple[str, ...] = ()
-    """Those of them that have an answer."""
+    """The keys of messages that have an answer."""
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +130,7 @@ class Examiner(Protocol):
     """The eyes of a checker."""
 
     async def check_database(self) -> list[str]:
-        """What the database itself finds wrong with its files, and rows that hang on nothing; empty if all is well."""
+        """Faults that the database itself finds in its files, and rows that hang on nothing; empty if all is well."""
 
     async def list_journals(self, *, after: int = HANDLE_MIN, limit: int) -> list[int]:
         """Handles greater than `after`, ascending, at most `limit`: of each root row, and of everything that names a

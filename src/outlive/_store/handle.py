@@ -1,4 +1,4 @@
-"""What a step with a transaction is given: a few verbs in the shapes of asyncpg, the same on every store.
+"""The handle of a step with a transaction: a few verbs in the shapes of asyncpg, the same on every store.
 
 Parameters are written `$1`, `$2` and so on. A statement that fails raises the error of the database's own driver. A
 transaction belongs to one task or one thread: one call at a time.
@@ -54,7 +54,7 @@ class Tx(Protocol):
 
     @property
     def sync(self) -> SyncTx:
-        """The same transaction for a function that runs on a thread."""
+        """A handle of this transaction for a function that runs on a thread."""
 
     async def execute(self, query: str, /, *args: Any) -> str:
         """Run a statement and say what it did: `INSERT 0 1`, `UPDATE 3`, `DELETE 0`."""
@@ -69,8 +69,8 @@ class Tx(Protocol):
         """A value of the first row, None if there is none."""
 
     def sqlalchemy(self) -> AbstractAsyncContextManager[AsyncSession]:
-        """The same transaction as a session of SQLAlchemy, on PostgreSQL: `async with tx.sqlalchemy() as session:`. It
-        is flushed when the block ends, and commits with the journal.
+        """A session of SQLAlchemy in this transaction, on PostgreSQL: `async with tx.sqlalchemy() as session:`. It is
+        flushed when the block ends, and commits with the journal.
 
         Raises:
             ConfigurationError: on another store, or SQLAlchemy is not installed.

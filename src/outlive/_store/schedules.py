@@ -30,7 +30,7 @@ class ScheduleRow(msgspec.Struct, frozen=True):
 
 
 class DueSchedules(msgspec.Struct, frozen=True):
-    """What is due, and when something will be."""
+    """The schedules that are due, and when the next one will be."""
 
     rows: list[ScheduleRow]
     now_at: int
@@ -40,20 +40,20 @@ class DueSchedules(msgspec.Struct, frozen=True):
 
 
 class ScheduleChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a schedule is to be from now on."""
+    """A schedule as it must be from now on."""
 
     name: str
     revision: int
-    """That it has, as far as the writer knows; 0: there is no such schedule."""
+    """The revision that it has, as far as the writer knows; 0: there is no such schedule."""
     next_revision: int
-    """That it has then. Never one that it had before, also not before it was deleted."""
+    """The revision that it has afterwards. Never a revision that it had before, also not before it was deleted."""
     next_at: int | None = None
     data: bytes | None
     """None deletes it."""
     starts: list[Change] = []
     """New trees; an id that is taken already is left as it is."""
     audit: Action | None = None
-    """What the audit log is to say; written if and only if this change is."""
+    """An entry for the audit log; written if and only if this change is."""
 
 
 class ScheduleTable(Protocol):

@@ -44,11 +44,11 @@ class StreamLine(msgspec.Struct, frozen=True):
     size: int
     """How many bytes it counts, with those of a blob that it refers to."""
     number: int = 0
-    """Of a line of a workflow: above that of every earlier one of its run."""
+    """The number of a line of a workflow: higher than that of every earlier line of its run. 0 for a step."""
 
 
 class StreamLines(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run says on one of its streams at one moment."""
+    """The lines that a run adds to one of its streams at one moment."""
 
     run: int
     """The number of the run in its tree."""
@@ -57,7 +57,7 @@ class StreamLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamAppend(msgspec.Struct, frozen=True, kw_only=True):
-    """What the owner of a tree appends while a step runs."""
+    """An append to a stream by the owner of a tree while a step runs."""
 
     journal: int
     epoch: int
@@ -68,7 +68,7 @@ class StreamAppend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamLimits(NamedTuple):
-    """What all streams of one run may have together."""
+    """The limits for all streams of one run together."""
 
     streams_max: int
     items_max: int
@@ -76,7 +76,7 @@ class StreamLimits(NamedTuple):
 
 
 class Appended(enum.Enum):
-    """What became of an append."""
+    """The outcome of an append."""
 
     APPENDED = "appended"
     LOST = "lost"
@@ -147,11 +147,11 @@ class StreamState(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What a stream gets."""
+    """The growth of a stream by some lines."""
 
     state: StreamState
     extension: tuple[int, bytes]
-    """What joins the last chunk: how many items, and their lines."""
+    """The part that joins the last chunk: how many items, and their lines."""
     chunks: list[StreamChunk]
     """New chunks."""
 
@@ -162,7 +162,7 @@ def new_marks(nonce: int) -> int:
 
 
 def writer_of(mark: int) -> int:
-    """Who made an append with this mark."""
+    """The writer of the append with this mark."""
     return mark >> MARK_BITS
 
 
@@ -172,7 +172,7 @@ def is_there(state: StreamState, mark: int) -> bool:
 
 
 def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> Growth | None:
-    """What a stream gets when these lines are appended; None if all of them are there. (PostgreSQL judges in
+    """The growth of a stream when these lines are appended; None if it has all of them. (PostgreSQL decides in
     functions/append_streams.sql.)"""
     if is_there(state, mark):
         return None

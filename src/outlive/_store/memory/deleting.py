@@ -33,7 +33,7 @@ class MemoryDeletion:
             self._state.blobs_kept[blob.id] = self.now()
 
     async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """Those that are there."""
+        """The blobs that exist."""
         return {id: self._state.blobs[id] for id in ids if id in self._state.blobs}
 
     async def delete_trees(
@@ -98,7 +98,7 @@ def _needs_starter(state: MemoryState, tree: Tree) -> bool:
 
 
 def _needed_ids(state: MemoryState) -> set[str]:
-    """What open runs wait for, and who started them."""
+    """The names that open runs wait for, and the ids of the runs that started them."""
     ids: set[str] = set()
     for tree in state.active.values():
         ids.update(wait.name for run in tree.runs.values() for wait in run.waits)

@@ -1,4 +1,4 @@
-"""What the stores of one process share."""
+"""The state that the stores of one process share."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Tree:
         }
 
     def copy(self) -> Tree:
-        """The same tree, to be kept as it is now."""
+        """A copy of the tree that later changes do not reach."""
         tree = Tree(self.journal)
         tree.rows, tree.runs, tree.inbox = list(self.rows), dict(self.runs), dict(self.inbox)
         tree.keys, tree.answers, tree.items = set(self.keys), dict(self.answers), dict(self.items)

@@ -255,11 +255,11 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         )
 
     async def request_message(self, connection: Any, message: Message, *, start: Change | None = None) -> Delivery:
-        """The same."""
+        """There is no database that could be shared."""
         raise ConfigurationError("the in-memory store has no transactions to share; sending in one needs PostgreSQL")
 
     async def read_cell(self, name: str) -> bytes | None:
-        """As it is now."""
+        """The content of the cell now."""
         return self._state.cells.get(name)
 
     async def change_cell(self, name: str, change: CellChange[T], *, audit: Action | None = None) -> T:
@@ -289,7 +289,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         queues: Sequence[str] | None = None,
         declared: Declared | None = None,
     ) -> Claims:
-        """Of one queue after the other; the first tree that is left says when to come again."""
+        """Claim from one queue after the other; `next_wake_at` is when the first tree that is left becomes due."""
         if not self._is_live(worker_id):
             return Claims([], None)
         most = limit + 1 if orphans_max is None else orphans_max
@@ -438,14 +438,14 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         return {id: list(trees[id].inbox.values()) for id in journals if id in trees and trees[id].inbox}
 
     async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
-        """Those that wait for a tree of this worker."""
+        """Remove messages that wait for a tree of this worker, and answer them."""
         for refusal in refusals:
             tree = self._state.active.get(refusal.journal)
             if tree is not None and tree.root.owner == worker_id and tree.inbox.pop(refusal.message, None) is not None:
                 self._answer(tree, [refusal.answer])
 
     async def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
-        """Those whose keys are known."""
+        """The answers to the asks whose keys are known."""
         runs, trees = self._state.runs, self._state.trees
         there = [(run_id, key, trees[runs[run_id].journal]) for run_id, key in asks if run_id in runs]
         return {(run_id, key): tree.answers.get(key) for run_id, key, tree in there if key in tree.keys}
@@ -469,7 +469,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         return self._state.runs.get(run_id)
 
     async def find_runs(self, run_ids: Sequence[str]) -> dict[str, Run]:
-        """Those that are there."""
+        """The runs that exist."""
         return {id: self._state.runs[id] for id in run_ids if id in self._state.runs}
 
     async def list_runs(
@@ -557,7 +557,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         return DueSchedules(due[:limit], now, next((next_at for next_at, _, _ in rows if next_at > now), None))
 
     async def find_schedules(self, names: Sequence[str]) -> dict[str, ScheduleRow]:
-        """Those that are there."""
+        """The schedules that exist."""
         return {name: self._state.schedules[name] for name in names if name in self._state.schedules}
 
     async def list_schedules(self, *, after: str = "", limit: int) -> list[ScheduleRow]:

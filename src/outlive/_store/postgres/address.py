@@ -23,7 +23,7 @@ class PostgresAddress:
     """One schema in one database."""
 
     dsn: str
-    """What the driver is given."""
+    """The connection string for the driver."""
     schema: str = "outlive"
     pgbouncer: bool = False
     """Whether a pooler stands between us and the server, so that no session is ours."""

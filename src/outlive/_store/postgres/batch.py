@@ -192,7 +192,7 @@ class Batch:
         ]
 
     def outcomes(self, lost: Sequence[int] | None) -> list[tuple[Outcome, int]]:
-        """What became of the changes, in order, when the trees in `lost` were not created."""
+        """The outcomes of the changes, in order, when the trees in `lost` were not created."""
         if not lost:
             return [(Outcome.COMMITTED, journal) for journal in self._journals]
         gone = set(lost)

@@ -70,7 +70,7 @@ class CellQueue:
 
 
 async def read_cell(session: Session, name: str) -> bytes | None:
-    """What a cell holds."""
+    """The content of a cell; None if it was never written."""
     rows = await session.fetch("read_cell", to_text(name))
     return rows[0]["data"] if rows else None
 

@@ -53,7 +53,7 @@ async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing, *
 
 
 async def _look(session: Session, wanted: ClaimRequest, writing: Writing, *, damaged: int = 0) -> list[asyncpg.Record]:
-    """What could be claimed; runs that users have asked for are created first."""
+    """The rows that could be claimed; runs that users have asked for are created first."""
     names = sorted({to_text(name) for name in wanted.definitions})
     more = SPARE + damaged + len(wanted.declined)
     most = min(wanted.limit, wanted.orphans_max) + more if wanted.orphans_max else 0

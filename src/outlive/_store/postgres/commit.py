@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Writing:
-    """What every write needs to know of its store."""
+    """The facts about its store that every write needs."""
 
     time: Callable[[], int | None]
     """The instant that a test gives; None: the server's clock counts."""

@@ -138,7 +138,7 @@ class Session:
         return await self.connection.fetch(self.sql[name], *values, timeout=PATIENCE_SECONDS)
 
     async def search(self, name: str, values: Mapping[str, Any]) -> list[asyncpg.Record]:
-        """The same for a statement that lists or counts runs, with values by name."""
+        """Run a statement that lists or counts runs, with values by name; its rows."""
         statement, names = search_statement(self.address.schema, name)
         return await self.connection.fetch(statement, *map(values.__getitem__, names), timeout=PATIENCE_SECONDS)
 
@@ -147,7 +147,7 @@ class Session:
         await self.connection.execute(statement, timeout=PATIENCE_SECONDS)
 
     async def put(self, name: str, *values: Any) -> list[asyncpg.Record]:
-        """The same as `fetch` for what may conflict.
+        """Run a statement that may conflict; its rows.
 
         Raises:
             Conflict: it does; nothing of it was written.

@@ -1,4 +1,4 @@
-"""What a doctor sees of a server: whether it can be reached, keeps what it confirms, and has our schema."""
+"""The findings of a doctor about a server: whether it can be reached, keeps its commits, and has our schema."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def diagnose_driver() -> Finding:
 
 
 async def diagnose_server(url: str, *, now: Callable[[], int]) -> list[Finding]:
-    """What is to say of a server; the last one is about the schema."""
+    """The findings about a server; the last one is about the schema."""
     address = parse_address(url)
     try:
         session = Session(await connect(address), address)

@@ -34,7 +34,7 @@ from outlive._store.postgres.rows import birth_of, from_text, to_run, to_text
 from outlive._store.tables.journal_rows import Conflict
 
 FAULTS_MAX = 100
-"""Of each kind, that are reported of the database as a whole."""
+"""How many faults of each kind are reported of the database as a whole."""
 ONE_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""What the errors of a connection mean for the caller.
+"""Translates the errors of a connection for the caller.
 
 Three meanings, and the difference is whether a write may have happened:
 
@@ -17,7 +17,8 @@ from outlive._store.postgres.query import CONFLICT
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 
 CONFLICTS = (CONFLICT, "23505", "23502", "21000")
-"""Of a change with what lies in the database: ours, a unique key, the fence, and twice the same row."""
+"""The codes of a conflict between a change and the rows in the database: ours, a unique key, the fence, and twice the
+same row."""
 RETRIED = ("40001", "40P01")
 """The server chose us to make way: doing the same again works."""
 _LOST = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04", "40003")
@@ -98,7 +99,7 @@ def is_last_word(error: BaseException) -> bool:
 
 
 def translate(error: BaseException, address: PostgresAddress, *, is_write: bool) -> StoreError:
-    """What to tell the caller of a statement, or of several, that raised this."""
+    """The error for the caller of a statement, or of several, that raised this."""
     state, reason = sqlstate_of(error), _reason(error)
     if is_lost(error):
         if is_write:
@@ -112,7 +113,7 @@ def translate(error: BaseException, address: PostgresAddress, *, is_write: bool)
 
 
 def translate_connect(error: BaseException, address: PostgresAddress) -> StoreError:
-    """What to tell the caller who wanted a new connection: nothing was sent."""
+    """The error for a caller who wanted a new connection: nothing was sent."""
     return StoreUnavailableError(str(address), _reason(error))
 
 

@@ -1,4 +1,4 @@
-"""What a step is given to write with: the verbs of an asyncpg connection, without those that end a transaction.
+"""The handle with which a step writes: the verbs of an asyncpg connection, without those that end a transaction.
 
 A statement that fails raises what the driver raises, and that is the step's own error. But if the session is gone, the
 step is not to blame: then it gets `StoreUnavailableError`, and is called again when the store is back.
@@ -33,7 +33,7 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 _ALTERING = re.compile(r"role|authorization|set_config|synchronous_commit|reset|discard", re.IGNORECASE)
-"""What may change who writes the journal, and how safely; a statement that only looks so costs little."""
+"""Words that may change who writes the journal, and how safely; a statement that only looks so costs little."""
 
 
 class StepHandle:
@@ -48,7 +48,7 @@ class StepHandle:
 
     @property
     def sync(self) -> SyncStepHandle:
-        """The same transaction for a function that runs on a thread."""
+        """A handle of this transaction for a function that runs on a thread."""
         return SyncStepHandle(self, self._loop)
 
     async def execute(self, query: str, /, *args: Any) -> str:

@@ -28,7 +28,8 @@ class Incarnation:
         self._lock = threading.Lock()
 
     async def look(self, session: Session, *, timeout: float) -> StoreWentBackError | None:
-        """What has changed since the last look over any connection; None if nothing has, or the server does not say.
+        """An error if the server has changed since the last look over any connection; None if it has not, or does not
+        say.
 
         Servers that do not let their users see this (some that are run by others) are taken for the same.
         """

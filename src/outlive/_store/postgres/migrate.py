@@ -59,7 +59,8 @@ async def check_database(session: Session) -> None:
 
 
 async def lack_of_rights(session: Session, *, user: str) -> UnfitServerError | None:
-    """What its owner has to do so that this user may work with a schema, ready to be pasted; None if it may already.
+    """An error with the statements that the owner of the schema must run so that this user may work with it; None if
+    the user may already.
 
     No right to create anything is asked for: who only works needs none, and could plant tables and functions with it.
     """

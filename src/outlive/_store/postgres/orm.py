@@ -100,7 +100,7 @@ async def open_session(
 
 @cache
 def _engine(address: PostgresAddress) -> AsyncEngine:
-    """What knows the server; it has no connection of its own."""
+    """An engine of SQLAlchemy that knows the server; it has no connection of its own."""
     from sqlalchemy import NullPool
     from sqlalchemy.ext.asyncio import create_async_engine
 

@@ -37,7 +37,7 @@ SPREAD_STEP = 1 / 32
 
 T = TypeVar("T")
 Verb = Callable[..., Coroutine[Any, Any, T]]
-"""What is done with a session, which is its first argument."""
+"""A function of a session, which is its first argument."""
 
 
 class Pool:
@@ -213,7 +213,7 @@ class Pool:
             return await verb(session, *arguments)
 
     async def do_repeatable(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
-        """The same for what may happen twice: if the line is cut, it is asked once more, over another."""
+        """Do something that may happen twice: if the connection is cut, it is tried once more over another one."""
         async with self.session(is_write=is_write) as session:
             try:
                 return await verb(session, *arguments)

@@ -46,7 +46,7 @@ def _numbers(count: int) -> str:
 
 
 def _words(schema: str) -> dict[str, str]:
-    """What stands in braces in a file."""
+    """The values for the words that stand in braces in a file."""
     version = functions_version()
     return _COMMON | {
         "schema": quoted(schema),
@@ -77,7 +77,7 @@ _COMMON = WORDS | {
         2 + len(EVENT_COLUMNS) + 1 + len(STATE_COLUMNS) + len(RUN_COLUMNS) + len(BLOB_COLUMNS) + 1
     ),
 }
-"""The same for every schema."""
+"""The words that are equal for every schema."""
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
@@ -140,7 +140,7 @@ def _function_files() -> tuple[Path, ...]:
 
 @cache
 def functions_version() -> str:
-    """What the names of the functions end with."""
+    """The suffix of the names of the functions: a digest of their text."""
     text = "".join(_filled(file.read_text("utf-8"), _COMMON) for file in _function_files())
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 

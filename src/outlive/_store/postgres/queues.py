@@ -24,7 +24,7 @@ from outlive._store.tables.claiming import ClaimRequest, WakeUp, joined, pick, w
 from outlive._store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Held, Serving
 
 SPARE = 100
-"""As in `claim`: how many more runs are looked at than are wanted."""
+"""How many more runs are looked at than are wanted, as in `claim`."""
 
 
 async def claim_queue(session: Session, name: str, wanted: ClaimRequest, writing: Writing) -> Claims:

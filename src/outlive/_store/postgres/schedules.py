@@ -14,19 +14,19 @@ from outlive._store.tables.journal_rows import Conflict
 
 
 async def find_due_schedules(session: Session, limit: int, now: int | None) -> DueSchedules:
-    """What is due."""
+    """The schedules that are due."""
     rows = await session.fetch("find_due_schedules", now, limit)
     found = [_row(row) for row in rows if row["name"] is not None]
     return DueSchedules(found, rows[0]["now"], rows[0]["later_at"])
 
 
 async def find_schedules(session: Session, names: Sequence[str]) -> dict[str, ScheduleRow]:
-    """Those with these names."""
+    """The schedules with these names."""
     return {row["name"]: _row(row) for row in await session.fetch("find_schedules", list(names))}
 
 
 async def list_schedules(session: Session, after: str, limit: int) -> list[ScheduleRow]:
-    """Those behind a name."""
+    """The schedules whose names follow this one."""
     return [_row(row) for row in await session.fetch("list_schedules", after, limit)]
 
 

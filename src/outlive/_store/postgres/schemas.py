@@ -8,7 +8,7 @@ from outlive._store.postgres.query import statements
 
 
 async def list_schemas(address: PostgresAddress) -> list[str]:
-    """Those that this user may see.
+    """The schemas with a store that this user may see.
 
     Raises:
         StoreUnavailableError: the server cannot be reached.

@@ -221,7 +221,7 @@ class PostgresStore:
         return task
 
     async def _end_of(self, verb: asyncio.Future[T]) -> T:
-        """What comes of a verb, which goes on if its caller is cancelled, unless it still waits for a connection.
+        """The result of a verb, which goes on if its caller is cancelled, unless it still waits for a connection.
 
         Raises:
             StoreUnavailableError: the store was closed, and the verb had no connection.

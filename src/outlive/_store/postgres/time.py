@@ -1,4 +1,4 @@
-"""Whose clock counts: the server's.
+"""The clock that counts is the server's.
 
 Leases and due-ness are judged by `clock_timestamp()` in the statements themselves. `now` is for everything that an
 engine stamps: its own clock, moved by what it was last seen to differ from the server's. A test gives a clock of its

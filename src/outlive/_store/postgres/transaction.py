@@ -82,7 +82,7 @@ class PostgresTransaction:
         return self
 
     def _connection(self) -> Any:
-        """What the handle works with.
+        """The connection that the handle works with.
 
         Raises:
             TransactionOverError: there is nothing to work with any more.
@@ -127,7 +127,7 @@ class PostgresTransaction:
             await self._let_go(session)
 
     async def _wait_for_earlier(self) -> None:
-        """What was given to the store before comes before.
+        """Wait until the commits that were given to the store before this one are written.
 
         Raises:
             StoreUnavailableError: behind a pooler, all of its connections are taken, maybe by transactions that wait

@@ -48,7 +48,8 @@ def _rows(session: Session, verb: str, *values: Any) -> list[AuditRow]:
 
 
 def _text(data: bytes) -> str:
-    """What a column has. It is read as bytes: who changed them may have left no text, and that is to be found too."""
+    """The text in a column. It is read as bytes: a person who changed them may have left bytes that are not text, and a
+    check must find them too."""
     return data.decode(errors="replace")
 
 

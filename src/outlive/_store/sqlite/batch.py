@@ -68,7 +68,7 @@ class Batch:
         self._closed: set[str] = set()
         """Queues in which no new run may begin at once."""
         self._key: int
-        """Of the last tree in the store; read when there are new ones."""
+        """The key of the last tree in the store; read when there are new ones."""
 
     def add(self, changes: Sequence[Change]) -> list[tuple[Outcome, int]]:
         """Take changes in order, once for a batch, and say what becomes of each if the batch can be written."""

@@ -32,7 +32,7 @@ HEARD_MAX = 100
 """Rings that are taken at once; the others follow in the next turn of the loop."""
 SEPARATOR = "\n"
 WORKERS, READERS = "workers", "readers"
-"""What a socket is for: the first part of its name."""
+"""The purpose of a socket: the first part of its name."""
 
 _everyone: WeakSet[Bells] = WeakSet()
 

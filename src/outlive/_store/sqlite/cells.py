@@ -25,7 +25,7 @@ def _change_cell(session: Session, call: tuple[str, CellChange[Any], Action | No
 
 
 def read_cell(session: Session, name: str) -> bytes | None:
-    """What a cell holds."""
+    """The content of a cell; None if it was never written."""
     row = session.fetch("read_cell", name)
     return None if row is None else bytes(row[0])
 

@@ -139,7 +139,7 @@ def _names(session: Session, definitions: Sequence[str], owners: list[str]) -> l
 
 
 def _find_due(session: Session, owners: list[str], names: str, now: int, limit: int) -> list[WakeUp]:
-    """What these owners have that is due, and the one after it."""
+    """The due runs of these owners, and the next one after them."""
     if not owners:
         return []
     streams = decode_streams(session.fetch_json("find_due", to_json(owners), names, now, limit))

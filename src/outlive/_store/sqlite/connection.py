@@ -66,7 +66,7 @@ _forked_from: set[int] = set()
 
 
 class Role(enum.Enum):
-    """What a connection is for."""
+    """The purpose of a connection."""
 
     WRITER = "writer"
     """The only one that writes journals, and the only one that makes checkpoints."""
@@ -137,7 +137,8 @@ class Session:
         return self.fetch_text(name, values)
 
     def fetch_text(self, name: str, values: Sequence[Value] | dict[str, Value]) -> str | bytes:
-        """The same, with values by place or by name."""
+        """The one text that the statement in the file of this name gives, with values by place or by name; bytes if
+        something in it is damaged."""
         try:
             ((text,),) = self.connection.execute(sql(name), values)
         except UnicodeDecodeError:

@@ -21,7 +21,7 @@ from outlive._store.tables.rows import to_json
 INCREMENTAL = 2
 """`PRAGMA auto_vacuum` of a file that can give pages back."""
 PAGES_AT_ONCE = 64
-"""As give_back.sql has it."""
+"""The number of pages in give_back.sql."""
 FREE_PAGES_MIN = 512
 FREE_SHARE = 0.1
 """Free pages that stay for the rows to come: so many, and this share of the file."""

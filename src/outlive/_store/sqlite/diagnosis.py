@@ -1,4 +1,5 @@
-"""What a doctor sees of a file: whether it is there and ours, may be written, and lies where SQLite is safe."""
+"""The findings of a doctor about a file: whether it exists and is ours, may be written, and lies where SQLite is
+safe."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def diagnose_driver() -> Finding:
 
 
 def diagnose_file(name: str) -> Iterator[Finding]:
-    """What is to say of a file; the last one is about its schema if a store of this release can be opened there."""
+    """The findings about a file; the last one is about its schema if a store of this release can be opened there."""
     path = Path(name).expanduser().resolve()
     if path.is_dir():
         yield problem("store", f"{path} is a folder", "name a file in it in the store URL")

@@ -29,7 +29,7 @@ from outlive._store.sqlite.writer import WriteVerb, each
 from outlive._store.tables.rows import to_json
 
 FAULTS_MAX = 100
-"""Of each kind, that are reported of the file as a whole."""
+"""How many faults of each kind are reported of the file as a whole."""
 
 
 A = TypeVar("A")
@@ -40,10 +40,10 @@ class Threads(Protocol):
     """The two threads of a store."""
 
     def read(self, verb: Callable[[Session, A], T], argument: A) -> Awaitable[T]:
-        """What a verb answers."""
+        """Call a verb on the thread that reads; its result."""
 
     def write(self, verb: WriteVerb[A, T], argument: A) -> Awaitable[T]:
-        """What a verb answers."""
+        """Call a verb on the thread that writes; its result."""
 
 
 class SqliteExaminer:

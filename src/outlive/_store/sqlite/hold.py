@@ -27,7 +27,7 @@ SHARED_FIRST, SHARED_SIZE = 0x4000_0002, 510
 
 
 class Holds:
-    """What this process holds, by device and inode."""
+    """The descriptors that this process holds, by device and inode."""
 
     def __init__(self) -> None:
         self.guard = threading.Lock()

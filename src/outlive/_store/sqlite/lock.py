@@ -1,4 +1,4 @@
-"""Who is alive, seen by the kernel.
+"""The locks by which the kernel says which workers are alive.
 
 A worker locks one byte of a file beside the database for as long as its process lives. The kernel drops the
 lock when the process dies, however it dies, so its trees can be taken over at once; the lease, which is judged by

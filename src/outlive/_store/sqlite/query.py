@@ -18,7 +18,7 @@ from outlive._store.tables.searching import AT
 SQL = Path(__file__).with_name("sql")
 SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 PARAMETERS_MAX = 4096
-"""Of one statement; a few thousand make the cost of a statement small beside that of its rows."""
+"""The limit for one statement; a few thousand make the cost of a statement small beside that of its rows."""
 
 BEGIN_WRITE = "BEGIN IMMEDIATE"
 BEGIN_READ = "BEGIN"
@@ -29,7 +29,7 @@ ROLLBACK_TO_SAVEPOINT = "ROLLBACK TO change"
 RELEASE_SAVEPOINT = "RELEASE change"
 
 Value = int | str | bytes | None
-"""What SQLite stores."""
+"""The types of values that SQLite stores."""
 
 _WORDS = WORDS | {
     "run_row": "({})".format(listed(RUN_COLUMNS, "?")),

@@ -93,7 +93,8 @@ def _claim_held(
 def _find_due(
     session: Session, name: str, names: str, owners: list[str], limit: int, now: int
 ) -> tuple[list[WakeUp], list[int]]:
-    """What these owners have in a queue: with a slot, or with a wake-up to come; and what is due without a slot."""
+    """The runs of these owners in a queue that have a slot or a wake-up to come; and the keys of the runs that are due
+    without a slot."""
     if not owners:
         return [], []
     found = _decode_due(session.fetch_json("find_queued_due", to_json(owners), names, now, limit, name))

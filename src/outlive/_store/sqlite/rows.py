@@ -50,7 +50,8 @@ Buffer = bytes | msgspec.Raw
 
 
 def decode_runs(text: str | bytes) -> list[tuple[int, Run]]:
-    """What get_runs.sql gives, with the keys; a row that is damaged is as `to_run` says."""
+    """The runs and their keys in the text that get_runs.sql gives; a damaged row becomes the run that `to_run` makes of
+    it."""
     try:
         return [(row[0], rows.to_sound_run(row, AS_IT_IS)) for row in _decode_runs(text)]
     except UNREADABLE:
@@ -83,7 +84,7 @@ _decode_message = msgspec.json.Decoder(_MailRow).decode
 
 
 def decode_mail(text: str | bytes) -> dict[int, list[Inbound]]:
-    """What read_inbox.sql gives, by journal, oldest first."""
+    """The messages in the text that read_inbox.sql gives, by journal, oldest first."""
     inboxes: dict[int, list[Inbound]] = {}
     try:
         found = [to_inbound(row, AS_IT_IS) for row in _decode_mail(text)]
@@ -104,13 +105,13 @@ def _decode_one_message(row: Buffer) -> tuple[int, Inbound]:
 
 
 def decode_items(text: str | bytes) -> list[ItemResult]:
-    """What read_items.sql gives, by index."""
+    """The items in the text that read_items.sql gives, by index."""
     found = [_plain(row) for row in _decode_raw(text)]
     return [to_item(row) for row in sorted(found, key=lambda row: row[1])]
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True):
-    """What find_owners.sql knows of an owner; all but the id is None for one that was never registered."""
+    """A row of find_owners.sql; all but the id is None for an owner that was never registered."""
 
     id: str
     expires_at: int | None
@@ -122,13 +123,13 @@ _decode_leases = msgspec.json.Decoder(tuple[list[Lease], bool | int]).decode
 
 
 def decode_leases(text: str | bytes) -> tuple[list[Lease], bool | int]:
-    """What find_owners.sql gives: owners, and whether queues have something to claim. An owner whose name is no text
-    any more is one that lives nowhere."""
+    """The result of find_owners.sql: owners, and whether queues have something to claim. An owner whose name is damaged
+    and not text any more is taken for dead."""
     return _decode_leases(as_text(text))
 
 
 class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
-    """What list_workers.sql gives."""
+    """A row of list_workers.sql."""
 
     id: str
     name: str
@@ -142,7 +143,7 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     runs: int
 
     def to_worker(self, *, is_live: bool) -> WorkerInfo:
-        """As the contract says it."""
+        """The worker in the form of the contract."""
         names, fault = to_names(self.definitions, self.id)
         return WorkerInfo(
             id=self.id,
@@ -162,7 +163,7 @@ _decode_workers = msgspec.json.Decoder(list[WorkerRow]).decode
 
 
 def decode_workers(text: str | bytes) -> list[WorkerRow]:
-    """What list_workers.sql gives."""
+    """The rows in the text that list_workers.sql gives."""
     return _decode_workers(as_text(text))
 
 
@@ -177,12 +178,12 @@ _decode_page = msgspec.json.Decoder(list[tuple[int, str, int]]).decode
 
 
 def decode_pages(text: str | bytes) -> list[list[tuple[int, str, int]]]:
-    """What list_runs.sql gives."""
+    """The pages in the text that list_runs.sql gives."""
     return _decode_pages(as_text(text))
 
 
 def decode_page(text: str | bytes) -> list[tuple[int, str, int]]:
-    """What the other lists of runs give."""
+    """The page in the text that any other list of runs gives."""
     return _decode_page(as_text(text))
 
 
@@ -193,7 +194,7 @@ _decode_events = msgspec.json.Decoder(list[tuple[int, int, int, int, int]]).deco
 
 
 def decode_events(numbers: str, bodies: bytes) -> list[tuple[int, Row]]:
-    """What read_journals.sql and find_tails.sql give, with the journals."""
+    """The events in the text that read_journals.sql and find_tails.sql give, each with its journal."""
     found: list[tuple[int, Row]] = []
     start = 0
     for journal, seq, format_, crc, length in _decode_events(numbers):

@@ -15,7 +15,7 @@ from outlive._store.tables.rows import to_json
 
 
 def find_due_schedules(session: Session, limit: int) -> DueSchedules:
-    """What is due."""
+    """The schedules that are due."""
     now = session.clock()
     rows = _rows(session, "find_due_schedules", now, limit)
     (later_at,) = session.fetch("find_next_schedule", now) or (None,)
@@ -24,12 +24,12 @@ def find_due_schedules(session: Session, limit: int) -> DueSchedules:
 
 
 def find_schedules(session: Session, names: Sequence[str]) -> dict[str, ScheduleRow]:
-    """Those with these names."""
+    """The schedules with these names."""
     return {row.name: row for row in _rows(session, "find_schedules", to_json(list(names)))}
 
 
 def list_schedules(session: Session, argument: tuple[str, int]) -> list[ScheduleRow]:
-    """Those behind a name."""
+    """The schedules whose names follow this one."""
     return _rows(session, "list_schedules", *argument)
 
 

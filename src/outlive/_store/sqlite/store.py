@@ -155,14 +155,14 @@ class SqliteStore:
         return self._clock()
 
     def write(self, verb: WriteVerb[A, T], argument: A) -> asyncio.Future[T]:
-        """What a verb answers, done by the thread that writes."""
+        """Call a verb on the thread that writes; its result."""
         self._check_process()
         if self._writer is None:
             raise StoreError(f"{self._path} is not open")
         return self._writer.submit(verb, argument)
 
     def read(self, verb: Callable[[Session, A], T], argument: A) -> asyncio.Future[T]:
-        """What a verb answers, done by the thread that reads."""
+        """Call a verb on the thread that reads; its result."""
         self._check_process()
         if self._reader is None:
             raise StoreError(f"{self._path} is not open")

@@ -46,7 +46,7 @@ def _grow(session: Session, journal: int, said: StreamLines, key: int | None, st
 def _append(
     session: Session, argument: tuple[Sequence[StreamAppend], StreamLimits]
 ) -> tuple[list[Appended], list[str]]:
-    """What became of the appends, and the ids of the root runs that have more for their readers."""
+    """The outcomes of the appends, and the ids of the root runs that have more for their readers."""
     appends, limits = argument
     root_ids: list[str] = []
     return [_append_one(session, append, limits, root_ids) for append in appends], root_ids

@@ -154,7 +154,7 @@ def _attempt(session: Session, job: Job, do: Callable[[], Any]) -> None:
 
 
 def explain(session: Session, error: Exception) -> Exception:
-    """What to tell the caller of a job that raised this."""
+    """The error for the caller of a job that raised this."""
     if not isinstance(error, apsw.Error):
         return error
     recover(session, error)

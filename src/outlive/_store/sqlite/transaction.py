@@ -83,7 +83,7 @@ RequestT = TypeVar("RequestT", Statement, End)
 
 
 class SqliteTransaction:
-    """What the step's side has of a transaction; the writer thread has the other side."""
+    """The step's side of a transaction; the writer thread has the other side."""
 
     def __init__(self) -> None:
         self.requests: SimpleQueue[Statement | End] = SimpleQueue()

@@ -51,7 +51,7 @@ CHECKPOINT_PAGES_MAX = 8_000
 
 
 class WriteRun(Protocol[A, T_co]):
-    """What a verb does in a transaction: answers for all arguments, in order."""
+    """The work of a verb in a transaction: it answers for all arguments, in order."""
 
     def __call__(self, session: Session, arguments: list[A], /, *, careful: bool) -> Sequence[T_co]:
         """Raises `Conflict` unless `careful`; then it finds out for whom."""
@@ -256,7 +256,7 @@ class Refused(Exception):
         self.error, self.is_committing = error, is_committing
 
     def explain(self, session: Session) -> StoreError:
-        """What to tell one of them."""
+        """The error for one of the callers."""
         recover(session, self.error)
         explained = translate(self.error, session.path, is_committing=self.is_committing)
         explained.__cause__ = self.error

@@ -1,4 +1,4 @@
-"""What the stores do alike.
+"""The parts that the stores have in common.
 
 A user's own tables in a SQLite database, written in the transaction of a step. The SQLite store keeps them in its file,
 the in-memory store in a database of its own that no one else sees. Both give the same handle, so a step that is tested

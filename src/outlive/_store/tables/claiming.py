@@ -20,7 +20,7 @@ WakeUp = tuple[int, int]
 
 
 class ClaimRequest(NamedTuple):
-    """What a worker wants to claim, as `Store.claim_runs` says it."""
+    """The request of a worker to claim runs; see `Store.claim_runs`."""
 
     worker_id: str
     definitions: Sequence[str]
@@ -32,14 +32,14 @@ class ClaimRequest(NamedTuple):
     declared: Declared | None = None
 
     def state_of(self, name: str, data: bytes | None) -> QueueState:
-        """What a queue is like for this claim, given what its cell holds."""
+        """The state of a queue for this claim, given the content of its cell."""
         state = queue_in(data)
         if self.declared is None or name not in self.declared.limits:
             return state
         return state.declaring(self.declared.limits[name], at=self.declared.at)
 
     def without(self, claims: Claims) -> ClaimRequest:
-        """What is still wanted after these."""
+        """The request that remains after these claims."""
         orphans = sum(claim.interrupted for claim in claims.claims)
         return self._replace(limit=self.limit - len(claims.claims), orphans_max=self.orphans_max - orphans)
 
@@ -50,13 +50,13 @@ class ClaimRequest(NamedTuple):
 
 
 def joined(first: Claims, second: Claims) -> Claims:
-    """What two parts of one claim brought."""
+    """Two parts of one claim as one."""
     instants = [at for at in (first.next_wake_at, second.next_wake_at) if at is not None]
     return Claims([*first.claims, *second.claims], min(instants, default=None), first.open_queues | second.open_queues)
 
 
 class Picked(NamedTuple):
-    """What a claim takes, in order, and what it leaves."""
+    """The runs that a claim takes, in order, and the earliest wake-up that it leaves."""
 
     free: list[WakeUp]
     orphans: list[WakeUp]

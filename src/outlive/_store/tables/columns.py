@@ -50,7 +50,7 @@ RUN_COLUMNS = tuple(RUN)
 CHILD_COLUMNS = RUN_COLUMNS[1:]
 """The key of a child is its own: the database makes it."""
 STATE_COLUMNS = RUN_COLUMNS[RUN_COLUMNS.index("status") :]
-"""What can change while a run lives."""
+"""The columns that can change while a run lives."""
 
 
 def listed(names: Iterable[str], form: str = "{}") -> str:
@@ -81,4 +81,4 @@ WORDS = {
     "run_set": listed(CHILD_COLUMNS, "{0} = excluded.{0}"),
     "state_set": listed(STATE_COLUMNS, "{0} = excluded.{0}"),
 }
-"""What stands in braces in the files of both databases."""
+"""The values for the words that stand in braces in the files of both databases."""

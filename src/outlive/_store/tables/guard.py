@@ -1,4 +1,4 @@
-"""What a step may not do to the database that its journal lies in.
+"""The guard that forbids a step some changes of the database in which its journal lies.
 
 The transaction ends with the journal's commit, so nothing in a step may end it, or the two could part. Outlive's own
 tables, and SQLite's counter of their keys, are closed to it. A guard is not a wall against an enemy, who has the file
@@ -17,7 +17,7 @@ import apsw
 
 OURS = "outlive_"
 PRAGMAS = {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list"}
-"""Those that only tell what tables look like."""
+"""Pragmas that only describe tables."""
 _WRITES = {apsw.SQLITE_INSERT: "INSERT", apsw.SQLITE_UPDATE: "UPDATE", apsw.SQLITE_DELETE: "DELETE"}
 _TEMPORARY = {
     apsw.SQLITE_CREATE_TEMP_INDEX,
@@ -34,9 +34,9 @@ class Guard:
         self._is_on = False
         self._is_reshaping = False
         self.refusal = ""
-        """What the statement was refused for; empty if it was not."""
+        """The reason for which the statement was refused; empty if it was not."""
         self.verb = ""
-        """What the statement does to a table, if anything."""
+        """The verb by which the statement changes a table; empty if it changes none."""
 
     @classmethod
     def of(cls, connection: apsw.Connection) -> Guard:

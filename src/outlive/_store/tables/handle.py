@@ -45,7 +45,7 @@ class TaskHandle:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self.sync = BlockingHandle(ask)
-        """The same transaction for a function that runs on a thread."""
+        """A handle of this transaction for a function that runs on a thread."""
 
     async def execute(self, query: str, /, *args: Any) -> str:
         """See `Tx`."""

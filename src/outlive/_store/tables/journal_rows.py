@@ -20,7 +20,7 @@ it, and the event."""
 
 
 class Conflict(Exception):
-    """What was tried for many changes at once has to be tried again for each, carefully."""
+    """One attempt for many changes at once has failed: each must be tried again alone, carefully."""
 
 
 class JournalRows:
@@ -31,7 +31,7 @@ class JournalRows:
     def __init__(self) -> None:
         self.rows: list[FencedRow] = []
         self._tails: dict[int, tuple[int, int | None, int, int | None]] = {}
-        """Of each tree: the fence, and where it ends with what was added, each as a seq and a checksum."""
+        """For each tree: the fence, and the end of the journal after the added rows, each as a seq and a checksum."""
 
     def add(self, change: Change, journal: int, *, is_last: bool = False) -> None:
         """Append the rows of a change; a second change of a tree must build on the first one.

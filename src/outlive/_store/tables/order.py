@@ -60,7 +60,7 @@ def _goes_on(change: Change, start: Change) -> bool:
 
 
 def _root_of(run_id: str) -> str:
-    """What the ids of a tree and of all its generations begin with."""
+    """The prefix of the ids of a tree and of all its generations."""
     return run_id.partition("~")[0]
 
 

@@ -1,4 +1,5 @@
-"""What a step may give to a statement: common types of Python, in the one form in which SQLite keeps each.
+"""The parameters that a step may give to a statement: common types of Python, in the one form in which SQLite keeps
+each.
 
 SQLite has numbers, text and bytes. Everything here becomes text that sorts as the values do where that can be, and that
 Python's own constructors read back: `Decimal(text)`, `UUID(text)`, `datetime.fromisoformat(text)`.

@@ -1,4 +1,4 @@
-"""Who is next in a queue: the arithmetic of one claim, the same in every store.
+"""The order of a queue: the arithmetic of one claim, the same in every store.
 
 Each key of a queue has a line of runs, and a *turn*: a number that rises by one for each run that is taken from its
 line (by less for a key with a weight). The line with the lowest turn is next. `virtual`, which the cell of the queue
@@ -163,12 +163,12 @@ class Serving:
         return self._state.charged(self._name, self._taken, self._now_at).next_in_rate(self._name, self._now_at)
 
     def rest(self) -> Claims:
-        """What is to be known of the queue after the claim."""
+        """The state of the queue after the claim: its next wake-up, and whether new runs may begin there at once."""
         is_open = self.is_drained and self._state.is_open
         return Claims([], self.next_wake_at(), frozenset({self._name}) if is_open else frozenset())
 
     def data(self, held: bytes | None) -> bytes | None:
-        """What the cell of the queue is to hold; None if that is what it holds."""
+        """The new content of the cell of the queue; None if that is its content already."""
         state = self._state.charged(self._name, self._taken, self._now_at)
         if self._virtual != state.virtual:
             state = msgspec.structs.replace(state, virtual=self._virtual)

@@ -80,12 +80,13 @@ def _opened(text: str, decode: Callable[[str], T], salt: int) -> T:
 
 
 def _salt(nonce: int, number: int) -> int:
-    """What a checksum begins with: so a text of another run does not pass."""
+    """The start value of a checksum: so a text of another run does not pass."""
     return (nonce ^ number) & BITS_32
 
 
 def _salt_of(*place: object) -> int:
-    """The same for what hangs on a run: a text of another item, or of another message, does not pass."""
+    """The start value of a checksum for a row that belongs to a run: so a text of another item, or of another message,
+    does not pass."""
     return crc32("\0".join(map(str, place)).encode("utf-8", "surrogatepass"))
 
 
@@ -96,7 +97,7 @@ def item_columns(item: ItemResult) -> tuple[str | None, str | None]:
 
 
 def message_columns(message: Message) -> tuple[str | None, str | None]:
-    """What a message says as its columns hold it: payload, ended."""
+    """The columns of a message: payload, ended."""
     salt = _salt_of(message.kind.value, message.name, message.key)
     return _sealed(message.payload, salt), _sealed(message.ended, salt)
 
@@ -158,7 +159,7 @@ def birth_of(run: Run, text: Text, *, key: int | None, journal: int) -> tuple[An
 
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, ValueError)
-"""What reading a damaged column can raise."""
+"""The errors that reading a damaged column can raise."""
 
 
 def to_run(row: Sequence[Any], text: Text) -> Run:
@@ -171,7 +172,7 @@ def to_run(row: Sequence[Any], text: Text) -> Run:
 
 
 def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
-    """What is left of the row of a run."""
+    """A run made of the readable columns of a damaged row."""
     (
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, _, _, _, _,
         status, _, wake_at, owner, epoch, attempts, updated_at, *_,
@@ -199,7 +200,7 @@ def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
 
 
 def _fault_in(row: Sequence[Any], error: Exception) -> str:
-    """What is wrong with the row of a run, with the column if it is one of JSON."""
+    """The fault of the row of a run, with the name of the column if that holds JSON."""
     for name, decode in _JSON_COLUMNS.items():
         text = row[RUN_COLUMNS.index(name)]
         if text is not None:
@@ -226,7 +227,7 @@ def _number(value: Any) -> int:
 
 
 def to_sound_run(row: Sequence[Any], text: Text) -> Run:
-    """The same of a row that is as it was written.
+    """A run from a row that is as it was written.
 
     Raises:
         MsgspecError, UnicodeError, KeyError, TypeError, ValueError: it is not.
@@ -282,7 +283,7 @@ def to_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
 
 
 def to_damaged_inbound(row: Sequence[Any], error: Exception) -> tuple[int, Inbound]:
-    """What is left of a message."""
+    """A message made of the readable columns of a damaged row."""
     journal, id, run, kind, at, name, key, *_ = row
     fault = f"no message is of the kind {kind!r}" if isinstance(error, KeyError) else str(error)
     damaged_rows.add("inbox", str(id), fault)
@@ -324,7 +325,7 @@ def to_names(text: Any, worker_id: str) -> tuple[tuple[str, ...], str]:
 
 
 class _StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a column holds of an answer."""
+    """The content of the column of an answer."""
 
     result: Payload | None = None
     failure: Failure | None = None

@@ -58,13 +58,14 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def awaited(self) -> str | None:
-        """What the runs wait for, as the table of waits has it. A person who is asked for approval is in there too."""
+        """The name in the table of waits that the runs must have. A person who is asked for approval is in that table
+        too."""
         if self.filter.asks is None:
             return self.filter.waiting_for
         return f"@assignee/{self.filter.asks}" if self.filter.asks else "@approval"
 
     def values(self, text: Text) -> dict[str, Any]:
-        """What the statements are given, by name, but for lists of statuses."""
+        """The values of the statements, by name, without the lists of statuses."""
         wanted = self.filter
         until_at = None if wanted.until_at is None else wanted.until_at - 1
         lows = [at for at in (wanted.since_at, self.after and self.after[0]) if at is not None]
@@ -113,7 +114,7 @@ class Source(msgspec.Struct, frozen=True):
         return "measure_runs" if self.name == GROUPS else f"measure_found_runs/{self.name}"
 
     def values(self, text: Text) -> dict[str, Any]:
-        """What its statements are given besides what the search says."""
+        """The values of its statements beside those of the search."""
         return {} if self.tag is None else {"tag_name": text(self.tag[0]), "tag_value": text(self.tag[1])}
 
 

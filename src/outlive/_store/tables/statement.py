@@ -17,7 +17,7 @@ _PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(
 """A parameter by number, or something that only looks as if it held one."""
 _WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w*)", re.DOTALL)
 _REACHING = re.compile(r"\b(references|rename\s+to)\W+outlive_", re.IGNORECASE)
-"""What SQLite does not ask a guard about: the table that a foreign key is to, and the new name of a table."""
+"""Clauses about which SQLite does not ask a guard: the table of a foreign key, and the new name of a table."""
 _DATA = {"INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "SELECT", "VALUES"}
 
 
@@ -72,7 +72,7 @@ class TableRecord:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a statement gave."""
+    """The result of a statement."""
 
     status: str
     records: list[TableRecord]
