@@ -13,7 +13,7 @@ from outlive.errors.outside import BlobError
 
 
 def test_a_blob_is_what_was_stored(tmp_path: Path) -> None:
-    """The same bytes and type, and the file name if there is one. [SF-B1 SF-B3 SF-B7 SF-B9 S28]"""
+    """A blob comes back with its bytes, its type, and its file name if it has one. [SF-B1 SF-B3 SF-B7 SF-B9 S28]"""
     data = bytes(range(256))
     id = blobs.put(tmp_path, data, type="binary", filename="all.bin")
     other = blobs.put(tmp_path, b"{}", type="data")
@@ -63,7 +63,7 @@ def test_a_damaged_blob_is_an_error(tmp_path: Path, damage: bytes) -> None:
 
 
 def test_a_blob_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
-    """And files that a dead process left are no blobs."""
+    """A write that failed leaves no blob, and neither does the half file of a dead process."""
     id = blobs.id_of(b"data")
     (tmp_path / id[:2]).write_text("in the way")
     with pytest.raises(BlobError, match="cannot be written"):

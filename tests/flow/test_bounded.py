@@ -93,8 +93,8 @@ def test_a_document_holds_so_many_values(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (problem.code, problem.line) == ("too-large", 3)
 
 
-def test_schemas_stand_so_deep_in_each_other() -> None:
-    """And a schema holds so many. [S35]"""
+def test_a_schema_is_limited_in_depth_and_number() -> None:
+    """A schema that is nested too deeply or holds too many schemas is refused. [S35]"""
     fits = nested(SCHEMA_DEPTH_MAX, lambda it: {"items": it, "default": []}, {})
     many = {"anyOf": ["string"] * (SCHEMAS_MAX - 1)}
 
@@ -162,7 +162,7 @@ def test_names_are_suggested_for_the_first_mistakes_only() -> None:
 
 
 def test_mistakes_are_not_hidden_by_warnings() -> None:
-    """Of thousands of warnings the first ones are shown, and every mistake. [S35]"""
+    """A check of a document with thousands of warnings lists the first ones and every mistake. [S35]"""
     steps = "".join(f"  s{number}: {{use: unknown}}\n" for number in range(2_000))
     problems = problems_of(f"name: bounded\nsteps:\n{steps}output: 1\ntimeout: 0\n")
 
@@ -178,7 +178,7 @@ def test_a_long_name_is_cut_in_the_path_of_each_mistake() -> None:
 
 
 def test_an_expression_that_cannot_be_read_is_a_problem_of_the_document() -> None:
-    """And no failure of the check. [S35]"""
+    """An expression that cannot be read is a problem of its document, and the check goes on. [S35]"""
     text = 'name: bounded\nsteps: {a: {use: log, with: {message: "${{ ( }}"}}}\n'
 
     assert ["expression"] == [each.code for each in problems_of(text)]

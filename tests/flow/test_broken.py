@@ -23,7 +23,7 @@ def expected(text: str) -> list[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_broken_document_gets_a_clear_message_with_its_line(file: Path) -> None:
-    """And nothing more than that."""
+    """Each broken document gets exactly the messages, with lines, that stand beside it."""
     text = file.read_text("utf-8")
 
     assert expected(text) == problems_in(text)

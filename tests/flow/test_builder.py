@@ -96,8 +96,8 @@ def test_code_and_text_make_the_same_document() -> None:
     assert hash_of(by_text) == hash_of(parse_document(make.yaml(output=output), known=known_here()))
 
 
-async def test_what_was_built_runs() -> None:
-    """As any flow."""
+async def test_a_flow_made_by_the_builder_runs() -> None:
+    """A flow made by the builder runs on an engine."""
     make, output = build()
     orders = make.build(output=output)
     async with TestEngine() as engine:

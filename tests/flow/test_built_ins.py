@@ -198,7 +198,7 @@ output: ["${{ steps.named }}", "${{ steps.used }}", "${{ steps.plain }}"]
 
 
 async def test_a_flow_of_the_library_uses_another_one_by_its_name() -> None:
-    """As it is published when it is called."""
+    """A flow that uses another one by its name calls the revision that is published at the call."""
     steps = "steps: {{ a: {{ use: noop, with: {{ text: {} }} }} }}\n"
     greet = f"name: built-in-greet\n{steps}output: '${{{{{{{{ steps.a.text }}}}}}}}'\n"
     caller = "name: built-in-caller\nsteps: { inner: { use: built-in-greet } }\noutput: '${{ steps.inner }}'\n"
@@ -272,7 +272,7 @@ async def test_a_map_tolerates_some_failures(tolerate: str) -> None:
 
 
 async def test_a_map_that_tolerates_nothing_fails_with_its_item() -> None:
-    """And begins no more."""
+    """A map that tolerates no failure fails with the error of its item and begins no more items."""
     shop.FAILURES["no10"] = [ValueError("no")]
     parsed = flow.parse(MAP.format(name="none", tolerate=0))
     async with TestEngine() as engine:
@@ -292,7 +292,7 @@ async def test_a_map_says_how_many_items_have_failed_when_that_is_too_many() -> 
 
 
 async def test_a_map_that_is_cancelled_ends_there_with_all_its_items() -> None:
-    """What it has so far is no result: no later step gets it, no further item begins, and the run is cancelled."""
+    """A cancelled map begins no further item and gives no result to a later step, and its run is cancelled."""
     parsed = flow.parse("""
 name: built-in-map-cancelled
 steps:

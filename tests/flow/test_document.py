@@ -31,7 +31,7 @@ def document_of(plain: dict[str, Any]) -> Document:
 
 
 def test_the_canonical_form_is_read_back_as_the_same_document() -> None:
-    """Also a null that means something: an output of null is not the same as no output."""
+    """The canonical form is read back as an equal document, and an output of null differs from no output."""
     document = document_of(PLAIN)
 
     assert document == from_canonical(canonical_json(document)) == canonical(document)

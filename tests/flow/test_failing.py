@@ -35,7 +35,7 @@ def saying(options: str, *, name: str) -> str:
 
 
 async def test_a_default_takes_the_place_of_a_result() -> None:
-    """And may say what happened."""
+    """The default of a failed step takes the place of its result and may name the error."""
     shop.FAILURES["it"] = [ValueError("no")]
     text = saying('on_error: { use_default: { was: "${{ error.type }}: ${{ error.message }}" } }', name="default")
 
@@ -82,7 +82,7 @@ async def test_a_step_that_is_called_once_is_not_tried_again() -> None:
 
 @pytest.mark.parametrize("option", ["on_error: { retry: { attempts: 3, first: 1m } }", "retry: { attempts: 3 }"])
 async def test_a_retry_is_for_the_errors_of_the_step_too(option: str) -> None:
-    """As many attempts as the document says."""
+    """A step whose document asks for three attempts succeeds at the third, and fails after three failures."""
     shop.FAILURES["it"] = [ValueError("no")] * 2
     assert await output_of(saying(option, name="retry")) == "it"
 
@@ -152,7 +152,8 @@ steps:
 
 @pytest.mark.parametrize(("how", "expected"), [("stop", ["bad"]), ("finish", ["bad", "rested"])])
 async def test_a_failure_stops_the_others_or_lets_them_finish(how: str, expected: list[str]) -> None:
-    """What waits for the failed step never runs. [FB-R14 FB-R15]"""
+    """A failed step stops the other steps or lets them finish, as its flow says, and a step that waits for it never
+    runs. [FB-R14 FB-R15]"""
     shop.FAILURES["bad"] = [ValueError("bad")]
     with pytest.raises(RunFailedError, match="ValueError: bad"):
         await output_of(BESIDE.format(how=how))

@@ -127,7 +127,8 @@ async def test_credentials_do_not_go_to_another_origin() -> None:
 
 
 def test_a_redirect_to_tls_of_the_same_host_may_have_the_credentials() -> None:
-    """And no other change of scheme or port."""
+    """A redirect from http to https of the same host may have the credentials; any other change of scheme, port or host
+    may not."""
     plain, safe = parse_url("http://a.example/"), parse_url("https://a.example/x")
 
     assert safe.is_trusted_like(plain)
@@ -140,8 +141,8 @@ def test_a_redirect_to_tls_of_the_same_host_may_have_the_credentials() -> None:
     ("status", "method", "then"),
     [(303, "POST", "GET"), (302, "POST", "GET"), (308, "PUT", "PUT"), (301, "HEAD", "HEAD")],
 )
-async def test_the_method_after_a_redirect(status: int, method: str, then: str) -> None:
-    """As browsers do it, with the body only if the method stays."""
+async def test_a_redirect_changes_the_method_as_browsers_do(status: int, method: str, then: str) -> None:
+    """A redirect changes the method as browsers do, and sends the body again only if the method stays."""
 
     def handle(asked: Asked) -> bytes:
         return answer(status, Location="/there") if asked.path == "/" else answer(200)
@@ -155,8 +156,8 @@ async def test_the_method_after_a_redirect(status: int, method: str, then: str) 
     )
 
 
-async def test_a_place_in_other_characters_is_quoted() -> None:
-    """As some servers name it."""
+async def test_a_redirect_to_unquoted_characters_is_followed() -> None:
+    """A redirect whose address has a space or a letter beyond ASCII is followed with these quoted."""
 
     def handle(asked: Asked) -> bytes:
         return answer(302, Location="/å b".encode().decode("latin-1")) if asked.path == "/" else answer(200)

@@ -26,7 +26,7 @@ ORDER = flow(
 
 
 def test_defaults_are_filled_in_at_every_level() -> None:
-    """What is not required may be left out, and is not made up."""
+    """Defaults are filled in at every level; a field that is not required and has no default stays absent."""
     given = {"id": 1, "order": {"cents": 5, "more": []}}
 
     assert given_input(ORDER, given) == {"id": 1, "who": "you", "order": {"cents": 5, "eu": True, "more": []}}
@@ -92,7 +92,8 @@ def test_the_schema_of_the_input_is_plain_json_schema() -> None:
     ],
 )
 def test_each_keyword_takes_what_it_says_and_refuses_the_rest(schema: Any, good: list[Any], bad: list[Any]) -> None:
-    """As JSON Schema defines it: true is not 1, and a keyword for numbers says nothing about text."""
+    """Each keyword accepts and refuses values as JSON Schema defines it: true is not 1, and a keyword for numbers
+    accepts any text."""
     assert list(schema_problems(schema, ("input", "x"), is_property=True)) == []
     assert [value for value in good if filled(schema, value)[1]] == []
     assert [value for value in bad if not filled(schema, value)[1]] == []

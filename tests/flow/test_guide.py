@@ -17,7 +17,7 @@ def test_each_document_in_the_guide_is_right(block: Block) -> None:
 
 
 def test_the_guide_names_every_field() -> None:
-    """Of a flow, and of a step."""
+    """The guide of flows has a row for every field of a flow and of a step."""
     text = (DOCS / "guides" / "flows.md").read_text("utf-8")
     rows = "".join(line for line in text.splitlines() if line.startswith("| `"))
 

@@ -25,7 +25,7 @@ def rows_of(drawn: Layout) -> list[list[str]]:
 
 
 def test_a_box_is_below_all_that_lead_to_it() -> None:
-    """Also below the one that is farthest away; what nothing leads to is at the top."""
+    """A box is below every box that leads to it, and a box that nothing leads to is at the top."""
     drawn = layout_of("a>b", "b>c", "a>c", extra="alone")
 
     assert [["a", "alone"], ["b"], ["c"]] == [sorted(row) for row in rows_of(drawn)]
@@ -86,7 +86,7 @@ def test_a_circle_is_drawn_from_its_first_box_down() -> None:
 
 
 def test_a_picture_of_many_boxes_has_arrows_without_bends() -> None:
-    """What would take too long is left out; every arrow is there."""
+    """A picture of many boxes has every arrow, drawn without bends because finding them would take too long."""
     names = [f"n{number}" for number in range(120)]
     arrows = [*pairwise(names), *((names[0], name) for name in names[2:])]
 

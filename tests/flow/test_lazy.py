@@ -74,8 +74,10 @@ async def test_a_step_of_the_other_branch_does_not_run(output: str, expected: An
     ("given", "expected", "ran"),
     [({"first": True}, "it is a", ["a", "it is a"]), ({"first": False}, "it is b", ["b", "it is b"])],
 )
-async def test_so_it_is_in_the_arguments_of_a_step(given: Any, expected: str, ran: list[str]) -> None:
-    """What the arguments do not take is not run for them."""
+async def test_arguments_of_a_step_run_only_the_branch_that_they_take(
+    given: Any, expected: str, ran: list[str]
+) -> None:
+    """The arguments of a step run only the steps of the branch that they take."""
     text = f"""
 name: lazy-arguments
 steps: {SAYS}
@@ -117,7 +119,7 @@ output: "${{ steps.main }}"
 
 @pytest.mark.parametrize(("on", "ran"), [("one", ["a"]), ("two", ["b"]), (True, [False]), ("three", [None])], ids=str)
 async def test_a_switch_needs_the_case_that_it_takes(on: Any, ran: list[Any]) -> None:
-    """And its default only if none fits."""
+    """A switch runs the steps of the case that it takes, and those of its default only if no case fits."""
     text = f"""
 name: lazy-switch
 steps: {SAYS}
@@ -155,7 +157,8 @@ output: "${{ steps.all.results }}"
 
 
 async def test_the_failure_of_a_step_that_is_asked_for_late_is_that_of_the_flow() -> None:
-    """Also where the condition itself has no value."""
+    """A flow fails with the error of a step that its condition asked for late, and with that of a condition without a
+    value."""
     text = f"name: lazy-fails\nsteps:\n{SAYS}\noutput: '${{{{ steps.lies ? steps.a : steps.b }}}}'\n"
     shop.FAILURES["b"] = [ValueError("closed")]
     with pytest.raises(RunFailedError, match="closed"):
@@ -166,7 +169,8 @@ async def test_the_failure_of_a_step_that_is_asked_for_late_is_that_of_the_flow(
 
 @pytest.mark.parametrize(("order", "expected"), [("breadth", "abcAC"), ("depth", "aAbcC")])
 async def test_the_order_of_the_document_decides_between_steps_that_are_asked_for(order: str, expected: str) -> None:
-    """As it does where no branch is."""
+    """Steps that are ready begin in the order that the document chooses, breadth or depth, also beside an open
+    branch."""
     text = f"""
 name: lazy-{order}
 order: {order}

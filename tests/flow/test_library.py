@@ -171,7 +171,7 @@ async def test_an_exported_run_carries_its_document() -> None:
 
 
 async def test_a_file_whose_document_was_changed_is_refused() -> None:
-    """And leaves nothing behind."""
+    """An exported run whose document was changed is refused, and the import leaves no run behind."""
     async with TestEngine() as engine:
         await engine.flows.apply(WAITING)
         await engine.flows.start("lib-waiting", id="one")
@@ -307,7 +307,7 @@ async def test_damaged_index_stops_no_worker(place: Place) -> None:
 
 
 async def test_flow_calls_another_flow_of_the_library() -> None:
-    """As it is published when it is called."""
+    """A flow that calls another one with `use: flow` gets the revision that is published at the call."""
     outer = "name: lib-outer\nsteps:\n  inner: { use: flow, with: { name: greeting, input: { who: Ann } } }\n"
     outer += "output: '${{ steps.inner }}'\n"
     async with TestEngine() as engine:

@@ -48,7 +48,8 @@ async def history(library: Library) -> list[tuple[int, str]]:
 
 @pytest.mark.every_store
 async def test_revisions_are_counted_and_listed(library: Library, store: Store) -> None:
-    """The same content again is no revision, and the old documents stay. [FB-S11, SF-B5]"""
+    """Revisions are counted and their documents kept; publishing the newest content again makes no revision.
+    [FB-S11, SF-B5]"""
     assert [1, 1, 2, 3] == [await publish(library, digits) for digits in (FIRST, FIRST, SECOND, THIRD)]
 
     assert [(1, FIRST), (2, SECOND), (3, THIRD)] == await history(library)
@@ -94,8 +95,8 @@ async def test_many_writers_lose_no_revision(library: Library) -> None:
 
 
 @pytest.mark.any_store
-async def test_writer_that_expects_wins_once(library: Library) -> None:
-    """Of many that have read the same revision one writes."""
+async def test_one_of_many_writers_that_expect_one_revision_writes(library: Library) -> None:
+    """One of ten writers that have read the same revision writes, and the others get StaleFlowError."""
     await publish(library, FIRST)
     changes = [publish(library, hash_of(number), expected=1) for number in range(2, 12)]
 
@@ -181,7 +182,3 @@ async def test_damaged_cells_are_said_and_not_overwritten(library: Library, stor
     with pytest.raises(FlowDamagedError, match="it is not in the store"):
         await library.document("orders", THIRD)
     assert b'{"orders": 7}' == await store.read_cell(INDEX_CELL)
-
-
-def test_revision_says_when() -> None:
-    """As an instant for people."""

@@ -39,8 +39,9 @@ async def states(run: RunHandle[Any], document: Document) -> dict[str, str]:
     return {id: view.state.value for id, view in progress.views(await run.info()).items()}
 
 
-def test_graph_says_order_depth_and_need() -> None:
-    """As the document does, with those that nothing needs."""
+def test_graph_gives_depth_condition_and_need_of_each_step() -> None:
+    """The graph of a flow gives the depth and the needs of each step, and says which are conditional or needed by
+    nothing."""
     nodes = {node.id: node for node in nodes_of(Plan(flow.parse(TEXT).document))}
 
     assert {"one": 0, "maybe": 1, "ready": 1, "last": 2, "idle": 0} == {id: node.depth for id, node in nodes.items()}
@@ -97,7 +98,7 @@ async def test_steps_of_a_run_are_where_its_journal_says() -> None:
 
 
 async def test_child_counts_as_its_step() -> None:
-    """And what was cut off by a cancel has not succeeded."""
+    """The step of a child run has succeeded with it, and a sleep that a cancel cut off counts as skipped."""
     shop.clear()
     own = """
 name: picture-child
@@ -140,7 +141,8 @@ output: "${{ steps.mail }}"
 
 
 async def test_map_has_run_if_its_items_have() -> None:
-    """Also one with an `if`: its own end is no event. One item that has ended is not the end of it."""
+    """A map waits until all its items have ended, even if one has, and has then succeeded, although its own end is not
+    an event."""
     shop.clear()
     own = """
 name: picture-of-a-map
@@ -217,8 +219,8 @@ output: "${{ steps.last }}"
     assert after == {"ready": "succeeded", "yes_": "succeeded", "no_": "skipped", "last": "succeeded"}
 
 
-async def test_a_step_that_was_taken_back_is_shown_so() -> None:
-    """And one whose attempt has failed waits for the next one, with the error."""
+async def test_a_step_is_shown_as_retrying_failed_or_undone() -> None:
+    """A step whose attempt failed is shown as retrying and then as failed, and a step that was taken back as undone."""
     text = """
 name: picture-of-a-saga
 steps:

@@ -204,7 +204,7 @@ output: ["${{ steps.used }}", "${{ steps.named }}", "${{ steps.own }}"]
 
 
 async def test_a_child_goes_on_with_the_document_that_it_started_with(tmp_path: Path) -> None:
-    """Also where the new one would not take its input."""
+    """A child goes on with the document of its start, even if the new one would not take its input."""
     store = f"sqlite:{tmp_path / 'pinned.db'}"
     flow.parse(INNER_OLD)
     outer = flow.parse(OUTER)

@@ -91,7 +91,8 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.parametrize("is_modern", [False, True])
 @pytest.mark.parametrize("is_stream", [False, True])
 async def test_a_tool_over_http(is_modern: bool, is_stream: bool) -> None:  # noqa: FBT001
-    """Of a server with sessions, and of one of the revision that has none; the answer as JSON or as a stream."""
+    """A tool is called over HTTP on servers with sessions and on servers of the revision without, with answers as JSON
+    or as a stream."""
 
     def handle(asked: Asked) -> bytes:
         message = json.loads(asked.body)

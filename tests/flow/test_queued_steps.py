@@ -39,7 +39,7 @@ output: "${{ steps.charge }}"
 
 
 async def test_a_step_runs_in_its_queue() -> None:
-    """As a run of the same document that is this one step; the flow goes on with its result."""
+    """A step with a queue runs as a run of its own in that queue, and the flow goes on with the result."""
     orders = flow.parse(ORDERS)
     async with TestEngine() as engine:
         run = await engine.start(orders, {"cents": 5}, id="q-1")
@@ -53,7 +53,7 @@ async def test_a_step_runs_in_its_queue() -> None:
 
 
 async def test_the_limits_of_the_queue_hold() -> None:
-    """Also for the items of a map: one at a time, whatever the map allows; what is not in the queue is not held up."""
+    """The items of a map with a queue run one at a time, as the queue says and whatever the map allows."""
     text = """
 name: queued-items
 steps:
@@ -163,7 +163,8 @@ async def test_a_step_that_is_cancelled_in_its_queue_is_undone_if_it_was_done() 
 
 
 async def test_a_secret_reaches_a_step_in_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a reference until the step runs; and data that looks like one does not get there."""
+    """A step in a queue gets the value of a secret and no journal has it; input that imitates a reference is
+    refused."""
     monkeypatch.setenv("OUTLIVE_SECRET_KEY", "hush-hush")
     text = """
 name: queued-secret
@@ -204,7 +205,7 @@ def test_what_waits_or_decides_is_in_no_queue() -> None:
 
 
 async def test_a_change_of_a_step_for_one_run_reaches_its_queue() -> None:
-    """And decides which queue that is."""
+    """An override of a step reaches its run in the queue, and may choose another queue."""
     orders = flow.parse(ORDERS)
     async with TestEngine() as engine:
         overrides = {"charge": {"queue": "other", "with": {"note": "now"}}}

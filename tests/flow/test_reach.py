@@ -53,7 +53,7 @@ def test_a_url_that_could_mean_two_things_is_refused(url: str, complaint: str) -
 
 
 def test_the_parts_of_a_url() -> None:
-    """As the request has them."""
+    """A URL is split into the scheme, host, port and path that its request has."""
     target = parse_url("https://Example.COM.:8443/a/b?c=%20d#part")
 
     assert (target.scheme, target.host, target.port, target.path) == ("https", "example.com", 8443, "/a/b?c=%20d")
@@ -78,8 +78,8 @@ def test_what_is_not_public_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "172.32.0.1", "2606:4700::1111", "64:ff9b::8.8.8.8"])
-def test_what_is_public_is_not(address: str) -> None:
-    """Also behind the NAT64 of an IPv6-only network."""
+def test_public_addresses_are_allowed(address: str) -> None:
+    """A public address is allowed, even behind the NAT64 of an IPv6-only network."""
     assert not refused_kind(ip_address(address))
 
 

@@ -188,7 +188,7 @@ async def test_a_container_of_the_settings(tmp_path: Path, monkeypatch: pytest.M
 
 
 async def test_a_tool_of_the_settings() -> None:
-    """Of a server by HTTP and of a program; a tool that is not listed is refused."""
+    """A tool of the settings is called on a server over HTTP and on a program; a tool that is not listed is refused."""
 
     def handle(asked: Asked) -> bytes:
         assert asked.headers["authorization"] == f"Bearer {KEY}"

@@ -52,7 +52,7 @@ def test_a_plain_word_means_what_the_core_schema_of_yaml_1_2_says(text: str, val
 
 
 def test_a_key_is_always_text() -> None:
-    """As in JSON."""
+    """A key of a YAML map is text, as in JSON, even if it looks like a number, null or a date."""
     assert {"on": 1, "1": 2, "null": 3, "2026-01-01": 4} == read("on: 1\n1: 2\nnull: 3\n2026-01-01: 4").data
 
 

@@ -86,7 +86,7 @@ async def test_routes_that_cannot_work() -> None:
 
 
 async def test_a_route_may_change_while_a_run_is_under_way(tmp_path: Path) -> None:
-    """What has run is known by the id of the step, and what comes takes the new way."""
+    """A step that has run keeps its result when its route changes, and a later step takes the new route."""
     text = """
 name: routed_change
 steps:

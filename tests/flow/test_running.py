@@ -54,7 +54,7 @@ async def test_order_comes_from_references() -> None:
 
 @pytest.mark.parametrize("store", ["memory:", "sqlite:"])
 async def test_a_flow_runs_on_an_engine(store: str, tmp_path: Any) -> None:
-    """As any workflow does: in memory, and in a file."""
+    """A flow runs on an engine in memory and on a file, and is listed with its name and hash."""
     url = store if store == "memory:" else f"{store}{tmp_path / 'flow.db'}"
     orders = flow.parse(ORDERS)
     async with outlive.Engine(url) as engine:
@@ -66,7 +66,8 @@ async def test_a_flow_runs_on_an_engine(store: str, tmp_path: Any) -> None:
 
 
 async def test_the_journal_knows_a_step_by_its_id() -> None:
-    """Also beside others; and what is no step stands in a scope with the name of the step."""
+    """The journal has the steps, children and timers of a flow under the ids of the document, even when they run side
+    by side."""
     text = """
 name: running-names
 steps:
@@ -171,7 +172,7 @@ steps:
 
 
 async def test_a_result_is_plain_data() -> None:
-    """Also one for which the journal has a form of its own: an instant, a tuple, an object of a class."""
+    """An instant, a tuple or an object of a class reaches later steps and the output as plain JSON data."""
     text = """
 name: running-plain
 steps:
@@ -236,7 +237,7 @@ async def test_an_input_that_does_not_fit_starts_no_run() -> None:
 
 
 async def test_a_flow_is_called_in_a_workflow() -> None:
-    """As a child run."""
+    """A flow that a workflow calls runs as its child."""
     async with TestEngine() as engine:
         found = await (await engine.start(calls_a_flow, 4)).result()
 

@@ -84,7 +84,8 @@ def test_data_cannot_hold_a_reference() -> None:
 
 
 def test_values_are_blotted_out_in_every_form_of_a_request() -> None:
-    """As text, in a URL, in a form, in JSON and in Base64 with anything around it."""
+    """The value of a secret is blotted out as text, in a URL, in a form, in JSON, and in Base64 with anything around
+    it."""
     revealed = Revealed([TOKEN], to=None)
     revealed.value_of(TOKEN)
     packed = [
@@ -150,8 +151,8 @@ def test_errors_are_blotted_and_stay_what_they_are() -> None:
     assert picky.value.type_name.endswith("Picky")
 
 
-async def test_a_step_of_a_user_reveals_what_its_flow_gave_it() -> None:
-    """And nothing else, and not when it is called otherwise; its result is blotted."""
+async def test_a_step_of_a_user_reveals_the_secrets_that_its_flow_gave_it() -> None:
+    """A step reveals the secrets that its flow gave it and no others, not outside a flow, and its result is blotted."""
 
     async def use(token: str) -> list[str]:
         return [str(len(reveal(token))), reveal(token), reveal("plain")]

@@ -77,7 +77,7 @@ def test_a_profile_changes_what_it_names(tmp_path: Path) -> None:
 
 
 def test_the_first_route_whose_conditions_hold_is_taken() -> None:
-    """As in Stepflow: by what the step is given, with params; else the name is what it says."""
+    """The first route whose conditions hold is taken, with its params; without one the name stands for itself."""
     table = {
         "routes": {
             "pay": [
@@ -120,7 +120,7 @@ def test_the_first_route_whose_conditions_hold_is_taken() -> None:
     ],
 )
 def test_a_mistake_names_the_file_and_the_key(table: Any, complaint: str) -> None:
-    """Also in a profile that is not used here."""
+    """A mistake in the settings is named with file and key, even in a profile that is not used here."""
     with pytest.raises(SettingsError, match=complaint):
         read(table)
 

@@ -38,7 +38,7 @@ async def test_a_run_that_was_retried_is_not_retried_again(api: Caller, engine: 
 
 
 async def test_a_key_is_the_key_of_one_principal(engine: TestEngine) -> None:
-    """What one has done with it, another one has not."""
+    """A request with the idempotency key of another principal is a new request."""
     await engine.start(shop.api_patient, id="p-1")
     await engine.settle()
     await engine.pause("p-1")
@@ -130,7 +130,8 @@ async def test_a_deleted_run_stays_deleted(api: Caller, engine: TestEngine) -> N
 
 
 async def test_a_schedule_is_triggered_once(api: Caller, engine: TestEngine) -> None:
-    """The same run, also while its overlap policy would refuse another one."""
+    """A trigger of a schedule that is sent again gets the first answer, even though the overlap policy would refuse
+    another run."""
     await engine.schedules.set("nightly", outlive.every(hours=1, overlap="skip"), shop.api_patient)
     first, again = [await api.post("/api/v1/schedules/nightly/trigger", headers=KEY) for _ in range(2)]
 
@@ -153,7 +154,7 @@ async def test_a_start_with_a_policy_is_one_start(api: Caller, engine: TestEngin
 
 
 async def test_a_request_for_many_runs_is_for_the_same_ones_again(api: Caller, engine: TestEngine) -> None:
-    """Also when its filters would find others by now."""
+    """A bulk cancel that is sent again gets the first answer and cancels no run that came since."""
     for name in ("p-1", "p-2"):
         await engine.start(shop.api_patient, id=name)
     await engine.settle()

@@ -158,8 +158,8 @@ async def test_two_keys_with_one_name_do_not_wait_for_each_other(
         assert (other.status, (await first).status) == (200, 200)
 
 
-async def test_what_the_work_raises_is_raised() -> None:
-    """And the next work is done. [S35]"""
+async def test_error_of_the_work_reaches_its_caller() -> None:
+    """The caller gets the error of its work, and the next work is done. [S35]"""
 
     def fail() -> None:
         raise ValueError("no")

@@ -120,7 +120,7 @@ async def test_a_server_on_another_loop_refuses_a_request_that_names_a_server(en
 
 
 async def test_requests_ahead_of_their_answers_are_answered_in_turn(engine: TestEngine, parser: str) -> None:
-    """As HTTP/1.1 lets clients send them."""
+    """Requests that are sent before their answers came, as HTTP/1.1 allows, are answered in turn."""
     missing = b"GET /nothing HTTP/1.1\r\nhost: localhost\r\n\r\n"
     async with served(Api(engine), http=parser) as port:
         found = await said(port, GET + b"\r\n" + missing + GET + b"connection: close\r\n\r\n")
@@ -131,7 +131,8 @@ async def test_requests_ahead_of_their_answers_are_answered_in_turn(engine: Test
 async def test_a_sender_that_reads_after_its_body_gets_to_know_that_it_is_too_large(
     engine: TestEngine, parser: str
 ) -> None:
-    """As `urllib` does, which wants the connection closed then: the app reads and drops what comes after its answer."""
+    """A sender that reads only after its body, such as `urllib`, gets 413, because the app reads and drops the rest of
+    the body."""
     body = b" " * 12 * 1024 * 1024
     async with served(Api(engine), http=parser) as port:
         headers = {"content-type": "application/json"}

@@ -22,7 +22,7 @@ PATH = "/api/v1/deploys/journals"
 
 
 async def test_journals_are_as_they_lie_in_the_store() -> None:
-    """Also what is redacted elsewhere; runs that have ended, are no roots or are not there are left out."""
+    """Journals of open runs come as they are stored, with nothing redacted; ended and unknown runs are left out."""
     async with TestEngine(redact=["sum"]) as engine:
         await engine.start(shop.api_patient, id="open-1")
         await (await engine.start(shop.api_order, 5, id="ended-1")).result()
@@ -64,7 +64,7 @@ async def test_ids_that_outlive_made_are_read_too() -> None:
 
 
 async def test_an_answer_is_bounded_and_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit into it is named, and can be asked for again."""
+    """An answer is packed and ends when it holds enough; the ids that did not fit are listed to be asked for again."""
     monkeypatch.setattr(open_runs, "BYTES_MAX", 1)
     async with TestEngine() as engine:
         names = [f"open-{number}" for number in range(open_runs.AT_ONCE + 2)]

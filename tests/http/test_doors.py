@@ -67,7 +67,7 @@ async def test_garbage_is_no_key(engine: TestEngine, garbage: str) -> None:
 
 
 async def test_a_store_that_is_away_lets_no_request_in(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be checked is refused. [S43]"""
+    """A request whose key cannot be checked because the store is away gets 503. [S43]"""
     caller = await made(engine, "ci")
 
     async def fail(name: str) -> bytes | None:

@@ -106,7 +106,8 @@ async def test_a_run_that_begins_at_the_end_of_time_is_shown_like_any_other(
 @pytest.mark.parametrize("bound", ["start", "end"])
 @pytest.mark.parametrize("instant", NEVER)
 async def test_a_schedule_until_the_end_of_time_is_shown_like_any_other(api: Caller, instant: str, bound: str) -> None:
-    """Of spans, and of a cron expression in a zone ahead of UTC."""
+    """A schedule that begins or ends at the edge of time is kept and listed, for spans and for a cron expression ahead
+    of UTC."""
     body = {"workflow": "api_order", "arguments": {"cents": 5}, bound: instant, "tz": "Asia/Tokyo"}
 
     spans = await api.send("PUT", "/api/v1/schedules/spans", body | {"every": 60})

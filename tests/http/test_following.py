@@ -66,10 +66,8 @@ async def test_a_run_is_followed_and_a_cut_reader_goes_on_behind_what_it_has(api
     assert seqs(whole) == seqs(first) + seqs(second)
 
 
-async def test_what_an_earlier_event_shows_to_be_secret_is_hidden_in_later_ones(
-    api: Caller, engine: TestEngine
-) -> None:
-    """Also for a reader that comes after the earlier one."""
+async def test_later_events_hide_the_secret_of_an_earlier_one(api: Caller, engine: TestEngine) -> None:
+    """A reader that begins behind the event with a secret does not see that secret in a later event."""
     shop.Flag.is_up = False
     await engine.start(shop.api_talker, SECRET, id="bad")
     path = "/api/v1/runs/bad/follow"
@@ -101,7 +99,8 @@ async def test_a_stream_is_followed_from_a_position(api: Caller, engine: TestEng
 
 
 async def test_a_list_is_followed(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is new, what has changed, and what is in the list no longer; many readers are one look."""
+    """Two followers of a list get each new or changed run and each run that has left the list, with the same
+    messages."""
     monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
     api = Caller(Api(engine, limits=LIMITS))
     path = "/api/v1/runs/follow?workflow=api_patient&status=waiting&status=pending&status=running"
@@ -249,8 +248,9 @@ async def test_readers_of_a_list_share_what_they_are_sent_and_a_slow_one_misses_
     assert late[-1].startswith(b"id: ")
 
 
-async def test_readers_that_go_leave_nothing_behind(engine: TestEngine) -> None:
-    """Also when the server stops; and there are not more of them than it takes."""
+async def test_a_server_that_stops_ends_its_followers_and_leaves_no_task(engine: TestEngine) -> None:
+    """A server that stops ends the requests that follow or wait and leaves no task; a follower beyond its limit gets
+    503."""
     app = Api(engine, limits=ApiLimits(look_seconds=0.01, followers_max=1))
     api = Caller(app)
     await engine.start(shop.api_patient, id="quiet")
@@ -271,8 +271,8 @@ async def test_readers_that_go_leave_nothing_behind(engine: TestEngine) -> None:
 
 
 @pytest.mark.parametrize("mark", ["x", "1", "1.x", "1.2;=x", "1.2;a", "9" * 5000, "1.2;%ff=3", "0.\u0663"])
-async def test_an_id_that_is_none_is_refused(api: Caller, engine: TestEngine, mark: str) -> None:
-    """And nothing is guessed."""
+async def test_an_invalid_id_of_a_message_is_refused(api: Caller, engine: TestEngine, mark: str) -> None:
+    """A follower whose position cannot be read gets 400."""
     await engine.start(shop.api_patient, id="odd")
 
     answer = await api.get(f"/api/v1/runs/odd/follow?after={mark}".encode("ascii", "replace").decode())

@@ -100,7 +100,8 @@ async def test_no_spelling_of_a_path_is_a_probe(engine: TestEngine, path: str) -
 
 
 async def test_only_this_machine_needs_no_key(engine: TestEngine) -> None:
-    """And not if it asks for another one. [S1 S2]"""
+    """A caller on this machine needs no key; one with another address, behind a proxy or with a wrong key is refused.
+    [S1 S2]"""
     app = Api(engine)
     forwarded = {"x-forwarded-for": "192.0.2.1"}
 
@@ -134,7 +135,8 @@ async def test_another_host_is_refused(engine: TestEngine, host: str) -> None:
 )
 @pytest.mark.parametrize("probe", ["live", "ready", "startup"])
 async def test_probes_call_a_server_by_its_address(engine: TestEngine, probe: str, host: str, status: int) -> None:
-    """As Kubernetes does, which knows no name of a pod; a page of another site has a name in its requests."""
+    """A probe may name the server by its address, as Kubernetes does; a host name of another site is refused, and so is
+    any other path."""
     api = Caller(Api(engine))
 
     assert status == (await api.get(f"/health/{probe}", headers={"host": host})).status
@@ -165,8 +167,8 @@ async def test_hosts_and_origins_that_were_given_are_let_through(engine: TestEng
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 async def test_a_page_of_another_site_does_not_read_the_api(engine: TestEngine, method: str, site: str) -> None:
-    """As a picture or a script it would, without an `Origin`: a server of this machine asks for no key. A link to a
-    page, and a probe, are for anyone. [S2]"""
+    """A page of another site cannot read the API, not even as a picture or a script without an `Origin`; probes and
+    pages are for anyone. [S2]"""
     api = Caller(Api(engine, pages=pages()))
     asked = {"sec-fetch-site": site}
 
@@ -220,7 +222,8 @@ async def test_a_network_of_ipv6_is_one_address_that_tries_keys(engine: TestEngi
 
 
 async def test_a_principal_without_a_name_is_not_let_in(engine: TestEngine) -> None:
-    """What it does could not be in the audit log, and its overrides would count as those of the program. [S3 S37]"""
+    """A principal without a name is refused, because the audit log could not name it and its overrides would count as
+    the program's. [S3 S37]"""
 
     async def nameless(asking: Asking) -> Principal:
         return Principal("", frozenset({"operator"}))
@@ -260,8 +263,8 @@ async def test_a_principal_of_some_workflows_sees_no_others(engine: TestEngine) 
     assert 403 == (await api.post("/api/v1/bulk/cancel", {"workflow": "api_order"})).status
 
 
-async def test_who_decides_is_who_has_the_key(engine: TestEngine) -> None:
-    """And no name in a body. [S38]"""
+async def test_a_decision_is_made_by_the_principal_of_the_key(engine: TestEngine) -> None:
+    """An approval is refused if its body names a person who decides: the owner of the key does. [S38]"""
     api = Caller(Api(engine, auth=AUTH), key=KEYS["operator"])
     answer = await api.post("/api/v1/runs/x/approvals/refund/approve", {"by": "ann"})
 
@@ -307,10 +310,10 @@ async def test_bodies_that_cannot_be_read_are_refused(
         ("runs", {"workflow": "api_order", "on_conflict": "fight"}, "give 'attach' or 'attach_open' or 'reject'"),
     ],
 )
-async def test_a_value_that_is_none_of_a_few_is_answered_with_those(
+async def test_a_value_that_is_not_a_choice_is_answered_with_the_choices(
     engine: TestEngine, path: str, body: object, choices: str
 ) -> None:
-    """Of a parameter, and of a field of a body."""
+    """A parameter or a field with a value that is not among its choices gets 400 with the choices."""
     api = Caller(Api(engine))
     answer = await (api.get(f"/api/v1/{path}") if body is None else api.post(f"/api/v1/{path}", body))
 

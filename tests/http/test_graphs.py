@@ -182,8 +182,9 @@ async def test_a_flow_is_a_graph_with_the_lines_of_its_document(api: Caller) -> 
     assert (404, "FlowNotFoundError") == (missing.status, missing.error)
 
 
-async def test_a_document_says_what_a_run_of_it_takes(api: Caller) -> None:
-    """As JSON Schema, without secrets: a start cannot give these."""
+async def test_a_document_has_schemas_of_input_and_variables(api: Caller) -> None:
+    """A document comes with the JSON Schemas of its input and of the variables that a start may give, without
+    secrets."""
     await api.post("/api/v1/flows", {"document": FLOW})
 
     found = (await api.get("/api/v1/flows/graph-flow/document")).data
@@ -212,7 +213,7 @@ async def test_a_document_is_checked_and_not_stored(api: Caller) -> None:
 
 
 async def test_the_graph_of_a_run_of_a_flow_has_its_state(api: Caller, engine: TestEngine) -> None:
-    """And the arrows that it has gone along."""
+    """The graph of a run of a flow has the state of each step and the arrows that the run has taken."""
     await api.post("/api/v1/flows", {"document": FLOW})
     await engine.settle()
     await api.post("/api/v1/flows/graph-flow/runs", {"input": {"cents": 5}, "id": "g-1"})
@@ -262,8 +263,8 @@ async def test_a_machine_is_a_graph_with_the_state_of_a_run(api: Caller, engine:
     assert ("succeeded", "succeeded", "pending") == tuple(states(ended)[name] for name in ("PAY", "DONE", "LOST"))
 
 
-async def test_what_a_machine_did_is_shown_as_taken_back(api: Caller, engine: TestEngine) -> None:
-    """And the state in which it failed has failed."""
+async def test_the_graph_of_a_failed_machine_shows_undone_and_failed_states(api: Caller, engine: TestEngine) -> None:
+    """The graph of a failed machine shows its earlier state as undone and the state that failed with its error."""
     shop.Flag.is_up = False
     run = await engine.start(graph_machine, Order(), id="m-2")
     await run.signal("cents", 7)

@@ -23,7 +23,8 @@ async def test_a_retry_after_a_kill_has_the_answer_that_was_lost(tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_a_retry_after_a_kill_has_the_answer_that_was_lost_on_postgresql(postgres_url: str) -> None:
-    """The same, where the server leaves transactions to a database that outlives it."""
+    """A retry after a kill of the server has the lost answer on PostgreSQL, too, where transactions outlive the
+    server."""
     found = await prove(postgres_url, sorted(WANTED), random_kills=0, seed=0)
 
     assert [] == [verdict for verdict in found if verdict.problem]

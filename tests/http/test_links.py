@@ -69,7 +69,7 @@ async def test_a_link_decides_once_and_as_the_person_it_is_for(engine: TestEngin
 
 
 async def test_a_person_who_presses_the_button_sees_a_page(engine: TestEngine) -> None:
-    """Of what was decided, and of a link that was used; a program gets JSON from the same address. [S11]"""
+    """A browser gets a page for a decision and for a used link, and a program gets JSON from the same address. [S11]"""
     made = await link_for(engine)
     stranger = Caller(Api(engine, auth="keys"), address=FAR)
     browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "origin": "http://localhost"}

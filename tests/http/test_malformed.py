@@ -22,7 +22,8 @@ def test_bad_requests_have_clear_answers_and_other_clients_are_served() -> None:
 
 
 def test_every_operation_gets_hostile_requests() -> None:
-    """As its whole body, in each field of it, and as its parameters; as a document where one is read. [S35]"""
+    """Every operation gets hostile bodies and parameters, and each that reads a document gets hostile documents.
+    [S35]"""
     sent = {name: list(costs.requests_for(it, {}, length=200)) for name, it in OPERATIONS.items()}
     bodies = {name for name, requests in sent.items() if any(each.body for each in requests)}
     documents = {name: sum(each.is_document for each in requests) for name, requests in sent.items()}

@@ -65,7 +65,7 @@ async def test_an_equal_of_another_system_answers(method: str, path: str) -> Non
 
 
 def test_the_table_names_every_system_and_only_operations_that_there_are() -> None:
-    """Also the promised recovery of Flowbot, its gateway, the URLs of the Asynkron page, and calls of two libraries."""
+    """The table of the guide names five systems, and every operation in it exists."""
     shapes = {f"{it.method} {re.sub(r'{.*?}', '{}', it.path)}" for it in OPERATIONS.values()}
 
     assert {f"{method} {re.sub(r'{.*?}', '{}', path)}" for method, path in CALLS} <= shapes

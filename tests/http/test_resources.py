@@ -20,8 +20,8 @@ output: "${{ input.order }}"
 """
 
 
-async def test_the_inbox_has_what_waits_for_a_decision(api: Caller, engine: TestEngine) -> None:
-    """And one run has what was decided, by whom."""
+async def test_the_inbox_lists_open_approvals_of_an_assignee(api: Caller, engine: TestEngine) -> None:
+    """The inbox lists the open approvals of an assignee, and the run has the decision with who made it."""
     await engine.start(shop.api_refund, id="r-1")
     await engine.settle()
     inbox = await api.get("/api/v1/approvals?assignee=ann&workflow=api_refund")
@@ -89,7 +89,8 @@ async def test_queues_are_measured_changed_and_paused(api: Caller, engine: TestE
 
 
 async def test_the_rate_and_the_weights_of_a_queue_are_set_as_they_are_read(api: Caller, engine: TestEngine) -> None:
-    """What was read can be sent again; null is none, and what cannot be is named."""
+    """The rate and weights of a queue that were read can be sent again; null clears them, and a value that cannot be is
+    named."""
     path = "/api/v1/queues/api_paced"
     rate = [{"kind": "bucket", "amount": 0.5, "extent": 3.0}, {"kind": "window", "amount": 500.0, "extent": 60.0}]
     await api.send("PUT", path, {"rate": rate, "weights": {"acme": 3}})
@@ -256,7 +257,7 @@ async def test_promises_are_settled_once(api: Caller, engine: TestEngine) -> Non
 
 
 async def test_events_start_runs_once(api: Caller, engine: TestEngine) -> None:
-    """The same key is the same event; sinks are kept by name."""
+    """An event with the same key gets the same answer; sinks are set, listed and deleted by name."""
     sent = [
         await api.post("/api/v1/events", {"type": "api.happened"}, headers={"idempotency-key": "e"}) for _ in range(2)
     ]
@@ -321,7 +322,8 @@ async def test_a_flow_may_have_the_name_of_what_is_done_to_documents(api: Caller
 
 
 async def test_batches_are_started_by_name_and_their_items_paged(api: Caller, engine: TestEngine) -> None:
-    """The same key is the same batch; failed rows are tried again as another one."""
+    """A batch starts once for each key, its items come in pages, and its failed rows can be tried again as another
+    batch."""
     body = {"workflow": "api_fussy", "rows": [0, 1, 2, 3, 4]}
     first, again = [await api.post("/api/v1/batches", body, headers={"idempotency-key": "b"}) for _ in range(2)]
     batch = f"/api/v1/batches/{first.data['id']}"

@@ -180,7 +180,8 @@ async def test_signals_arrive_once_for_each_key(api: Caller) -> None:
 
 
 async def test_asks_are_answered_once_for_each_key(api: Caller) -> None:
-    """Also when the answer is an error; one that has no answer yet says under which key it will be there."""
+    """An ask with the same key has the same answer, also an error; an ask without an answer yet gets 202 with its
+    key."""
     await start(api, "api_polite", id="sum")
     first = await api.post(f"{RUNS}/sum/asks/add", {"body": 1, "key": "k"})
     again = await api.post(f"{RUNS}/sum/asks/add", {"body": 1, "key": "k"})
@@ -200,7 +201,7 @@ async def test_asks_are_answered_once_for_each_key(api: Caller) -> None:
 
 
 async def test_the_first_decision_is_the_only_one(api: Caller, engine: TestEngine) -> None:
-    """The same decision again is the same answer; another one gets the first."""
+    """A decision that is repeated gets the same answer, and a different one gets the first decision."""
     await start(api, "api_refund", id="r")
     await engine.settle()
     decide = f"{RUNS}/r/approvals/refund"
@@ -216,7 +217,7 @@ async def test_the_first_decision_is_the_only_one(api: Caller, engine: TestEngin
 
 
 async def test_operators_stop_pause_and_resume_runs(api: Caller, engine: TestEngine) -> None:
-    """And what is not in the state for it is a conflict."""
+    """Pause, resume and cancel are accepted and can be repeated; a skip of a run that is not parked gets 409."""
     for name in ("a", "b"):
         await start(api, "api_patient", id=name)
     await engine.settle()

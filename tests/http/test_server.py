@@ -15,7 +15,7 @@ from outlive.testing import TestEngine
 
 
 def test_a_server_has_the_loop_of_uvloop_where_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And Python's own elsewhere."""
+    """A server has the loop of uvloop where that is installed, and the loop of asyncio elsewhere."""
     fast = new_loop()
     monkeypatch.setitem(sys.modules, "uvloop", None)
     plain = new_loop()

@@ -105,7 +105,7 @@ class Watched:
 
 
 async def test_a_server_does_not_wait_for_half_a_body_when_it_stops(engine: TestEngine, parser: str) -> None:
-    """Of a request that was answered before its body was there."""
+    """A server that stops does not wait for the rest of a body whose request it has answered."""
     loop = asyncio.get_running_loop()
     half = GET.replace(b"/health/live", b"/nothing") + b"content-length: 9\r\n\r\nhalf"
     api = Api(engine)

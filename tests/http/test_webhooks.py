@@ -135,7 +135,7 @@ async def test_a_trigger_maps_the_request_and_may_leave_it_out(engine: TestEngin
 
 
 async def test_a_form_is_read(engine: TestEngine) -> None:
-    """As text by name."""
+    """A form that is sent to a webhook is read as text by name."""
     form = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
     found = await post(Webhooks(engine), "/hooks/open", b"order=7&kind=%C3%A4", form)
     assert {"order": "7", "kind": "ä"} == await engine.get(found.data["run_id"]).result()
@@ -163,7 +163,7 @@ async def test_what_is_no_webhook_is_refused(engine: TestEngine) -> None:
 
 
 async def test_a_sender_that_hangs_up_starts_nothing(engine: TestEngine) -> None:
-    """What it is answered says no more than that, to the application around this one."""
+    """A sender that hangs up before its body is there starts no run, and its request ends with 499."""
     said: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -216,7 +216,7 @@ async def test_app_answers_the_start_of_its_server_and_no_websocket(
 async def test_delivery_that_failed_here_says_whether_to_send_it_again(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
 ) -> None:
-    """And nothing of what went wrong, which is in the log."""
+    """A delivery that failed says whether to send it again, and not what went wrong, which is in the log."""
 
     async def fail(*_: Any, **__: Any) -> None:
         raise error

@@ -279,8 +279,8 @@ async def regret(data: Data) -> S:
     raise ValueError("regretted")
 
 
-async def test_an_undo_has_the_options_behind_a_snapshot_that_its_step_gave_it(place: Place) -> None:
-    """As many attempts as whoever lives through it."""
+async def test_an_undo_behind_a_snapshot_has_the_options_of_its_step(place: Place) -> None:
+    """An undo behind a snapshot is attempted as often as its step declared."""
     await crash_behind_snapshot(place, books, id="books")
 
     async with place.engine() as second:
@@ -306,8 +306,8 @@ async def book_with_patience(data: Data) -> S:
 own.workflow(S.LAST)(regret)
 
 
-async def test_an_undo_has_the_options_behind_a_snapshot_that_it_was_given_for_one_call(place: Place) -> None:
-    """And only that call has them."""
+async def test_an_undo_behind_a_snapshot_has_the_options_of_its_call(place: Place) -> None:
+    """An undo behind a snapshot has the options of its own call, and the undo of another call does not have them."""
     stage.values["bad unbooks"] = 4
     first = await place.engine().__aenter__()
     run = await first.start(own, Data(), id="own")

@@ -127,7 +127,7 @@ async def test_a_cancel_wakes_a_workflow_state_that_waits(engine: outlive.Engine
 
 
 async def test_a_cancel_reaches_the_step_of_a_workflow_state(engine: outlive.Engine) -> None:
-    """As in any workflow. [CA-C7]"""
+    """A cancel reaches the step under way in a workflow state, and the earlier state is undone. [CA-C7]"""
     run = await engine.start(calling, Data())
     await stage.gate("step").reached()
     await cancel(run)
@@ -231,7 +231,7 @@ async def stepped_work(data: Data, cursor: int | None) -> More[int] | S:
 
 
 async def test_a_cancel_in_a_stepped_state_keeps_its_cursors(engine: outlive.Engine) -> None:
-    """What was journaled stays so; the step under way is told and leaves nothing. [CA-C12]"""
+    """A cancel in a stepped state stops the step under way, and the cursors in the journal stay. [CA-C12]"""
     run = await engine.start(stepped, Data())
     await stage.gate("cursor 2").reached()
     await cancel(run)

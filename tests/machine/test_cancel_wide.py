@@ -41,8 +41,8 @@ booking = machine("booking")
 booking.split(S.WORK, [left, cancel_seat], join=All(then=S.AFTER))
 
 
-async def test_a_cancel_in_a_split_tells_every_branch(engine: outlive.Engine) -> None:
-    """And there is no join. [CA-C4]"""
+async def test_a_cancel_in_a_split_cancels_every_branch(engine: outlive.Engine) -> None:
+    """A cancel in a split cancels every branch, nothing is joined, and the earlier state is undone. [CA-C4]"""
     run = await engine.start(split, Data())
     await stage.gate("left").reached()
     await stage.gate("right").reached()

@@ -85,7 +85,7 @@ def test_every_state_needs_a_handler() -> None:
 
 
 def test_states_that_cannot_be_reached_are_named() -> None:
-    """As far as the states say where they go; and so is one that never comes to an end."""
+    """A state that no other state leads to is named as a problem of its machine."""
     made = machine()
     made.state(S.BEGIN)(go_on)
     made.state(S.MIDDLE)(come_to_an_end)
@@ -208,7 +208,8 @@ async def needy(data: None, more: int) -> S:
 
 
 def test_a_state_is_defined_once() -> None:
-    """The same function again is a cell of a notebook that is run twice."""
+    """A state with two functions is refused; the same function again is accepted, as when a cell of a notebook runs
+    twice."""
     made = machine()
     made.state(S.BEGIN)(go_on)
     made.state(S.BEGIN)(go_on)
@@ -229,7 +230,7 @@ def test_a_name_belongs_to_one_machine() -> None:
 
 
 def test_a_diagram_says_what_is_known_and_what_is_guessed() -> None:
-    """What only the code of a handler mentions has a question mark."""
+    """A diagram marks with a question mark the arrows that only the code of a handler mentions."""
     made = whole("drawn")
     made.validate()
 
@@ -270,7 +271,7 @@ def test_a_picture_has_every_state_and_every_arrow() -> None:
 
 
 def test_a_picture_can_have_loops_and_strays() -> None:
-    """Also of a machine that is not valid yet."""
+    """A machine that is not valid yet has a picture, with its loops and unreachable states."""
     made = machine("strange")
     made.state(S.BEGIN, to=[S.BEGIN, S.MIDDLE])(go_on)
     made.state(S.MIDDLE, to=[S.BEGIN])(go_anywhere)

@@ -126,7 +126,7 @@ async def test_errors_of_a_poll_count_only_in_a_row(place: Place) -> None:
 
 
 async def test_too_many_errors_in_a_row_fail_a_poll(place: Place) -> None:
-    """And a poll without a retry fails at once."""
+    """Too many errors in a row fail a poll."""
     stage.values["failing"] = {2, 3, 4}
     async with TestEngine(place.url) as engine:
         with pytest.raises(RunFailedError, match="no answer"):
@@ -191,7 +191,7 @@ async def test_a_batch_of_nothing_is_finished_at_once(engine: outlive.Engine) ->
 
 
 async def test_a_crash_runs_only_unfinished_items_again(place: Place) -> None:
-    """What is loaded stays loaded, what is done stays done. [CA-X14]"""
+    """After a crash a batch runs only its unfinished items again; what was loaded and done stays. [CA-X14]"""
     first = await place.engine().__aenter__()
     run = await first.start(batch, Data(5), id="run-1")
     await stage.gate("hang").reached()

@@ -31,7 +31,8 @@ async def check_trips(meeting_place: Place, ledger: Path, trials: dict[str, Any]
 @pytest.mark.timeout(120)  # Some ten seconds where nobody else is busy: fifty processes.
 @pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
 async def test_forty_sagas_survive_a_kill_at_every_commit(meeting_place: Place, tmp_path: Path, moment: str) -> None:
-    """And one more while another process goes on with them. [CA-X4 CA-X8 CA-X10]"""
+    """Forty sagas are whole or rolled back after a kill at every commit, and one more kill of the process that goes on.
+    [CA-X4 CA-X8 CA-X10]"""
     ledger = tmp_path / "ledger.db"
     trials = kill_everywhere("killed_trips", meeting_place, ledger, moment, "grouped", seconds_max=110)
 

@@ -165,8 +165,8 @@ def test_a_stream_tolerates_a_number_of_items(tolerate: Any) -> None:
         made.stream(S.BEGIN, source=give, process=keep, flush=go_on, then=S.END, tolerate=tolerate)
 
 
-def test_what_is_equal_to_a_state_is_none() -> None:
-    """As a string is to a member of a StrEnum; and one exit is no list of exits."""
+def test_a_string_that_equals_a_state_is_refused() -> None:
+    """A string that equals a member of a StrEnum is refused as a state, and one exit in place of a list is refused."""
     states: Any = Text
     with pytest.raises(MachineError, match="'a' is no state of Text; 'b' is no state of Text"):
         outlive.Machine("mistakes.text", states, start="a", exits=["b"])

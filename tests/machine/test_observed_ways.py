@@ -264,7 +264,7 @@ reading.observe(recorder)
 
 
 async def test_an_async_hook_may_ask_the_engine(place: Place) -> None:
-    """What it is told is in the store when it looks; a second observer does not wait for it."""
+    """An async hook that asks the engine finds its fact in the store, and a second observer does not wait for it."""
     async with place.engine(grace_seconds=5) as engine:
         stage.values["engine"] = engine
         await engine.start(reading)

@@ -270,7 +270,7 @@ async def test_a_run_that_another_process_created_is_observed_from_its_first_sta
 
 
 async def test_nothing_is_observed_that_is_not_durable(place: Place) -> None:
-    """What a worker has to say after it was replaced is refused by the journal, and heard by nobody."""
+    """Observers do not hear of an attempt that a replaced worker made, because the journal refuses it."""
     stores: list[FaultyStore] = []
     stage.gate("pay")
     async with place.engine(wrap=faulty(stores), grace_seconds=0) as zombie:
@@ -326,8 +326,8 @@ async def heard_parent() -> str:
     return "done"
 
 
-async def test_a_machine_that_is_a_child_is_heard(place: Place) -> None:
-    """Also after a crash, also if it is its parent that cancels it; of the parent nothing is told."""
+async def test_a_machine_that_is_a_child_is_observed(place: Place) -> None:
+    """A machine that is a child is observed after a crash and when its parent cancels it; its parent is not."""
     first = await place.engine().__aenter__()
     await first.start(heard_parent, id="parent")
     await waits(first.get("parent"))
@@ -419,7 +419,7 @@ slow.observe(Slow())
 
 
 async def test_a_slow_hook_holds_up_neither_its_run_nor_another(engine: outlive.Engine) -> None:
-    """What is told of one run keeps its order; each run has its own."""
+    """A slow hook holds up neither its run nor the facts of another run, and the facts of one run stay in order."""
     for name in ("a", "b"):
         await in_time((await engine.start(slow, id=name)).result())
     await stage.gate("slow").reached()
@@ -431,7 +431,8 @@ async def test_a_slow_hook_holds_up_neither_its_run_nor_another(engine: outlive.
 
 
 async def test_an_engine_that_stops_waits_for_hooks_and_not_for_ever(place: Place) -> None:
-    """As long as its grace; then they are cancelled, and what is not told is counted."""
+    """An engine that stops waits for hooks as long as its grace, then cancels them and counts the facts that were
+    dropped."""
     async with place.engine(grace_seconds=0.05) as engine:
         await in_time((await engine.start(slow, id="a")).result())
         await stage.gate("slow").reached()

@@ -40,7 +40,7 @@ def machine(*exits: str) -> outlive.Machine[Any, None]:
 
 @pytest.mark.parametrize("name", [*ODD, *TAKEN])
 def test_mermaid_has_every_name_as_text(name: str) -> None:
-    """What is no plain word, or a word of its own, has a number and a label."""
+    """A state whose name is not a plain word, or is a keyword of Mermaid, has a number and a label in the diagram."""
     lines = machine(name).diagram().splitlines()
 
     assert lines[:4] == ["stateDiagram-v2", "    [*] --> GO", "    GO --> GO", "    GO --> state_2"]
@@ -56,7 +56,7 @@ def test_a_label_says_the_name() -> None:
 
 @pytest.mark.parametrize("name", [*ODD, *TAKEN])
 def test_an_image_has_every_name_as_text(name: str) -> None:
-    """And is well-formed."""
+    """An SVG has every odd name as text, is well-formed and has no script."""
     root = ElementTree.fromstring(machine(name).diagram("svg"))
 
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]

@@ -96,7 +96,7 @@ async def test_a_new_field_with_a_default_contradicts_nothing(place: Place) -> N
 
 
 async def test_a_state_that_the_code_does_not_know_parks_the_run(place: Place) -> None:
-    """And code that knows it goes on. [CA-U5]"""
+    """A run in a state that the code does not have is parked, and goes on with code that has it. [CA-U5]"""
     await begin_with_old_code(place)
     async with place.engine(registry=registry_of(machine(New, OldData))) as engine:
         await engine.signal("run-1", "answer", "yes")

@@ -54,7 +54,7 @@ async def check_orders(place: Place, path: Path, trials: Collection[str]) -> Non
 @pytest.mark.timeout(120)  # Some ten seconds where nobody else is busy: thirty processes.
 @pytest.mark.parametrize("moment", ["AFTER", pytest.param("BEFORE", marks=pytest.mark.slow)])
 async def test_every_kill_leaves_the_same_ledger(meeting_place: Place, tmp_path: Path, moment: str) -> None:
-    """The same with SIGKILL: all forms side by side, in processes that die at every commit.
+    """Function, machine and flow leave the same ledger side by side after a SIGKILL at every commit.
     [CA-X8 CA-X10 SF-X1 SF-X2]"""
     path = tmp_path / "ledger.db"
     trials = kill_everywhere("killed_orders", meeting_place, path, moment, "grouped", seconds_max=110)

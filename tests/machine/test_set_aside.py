@@ -67,7 +67,8 @@ async def test_a_snapshot_keeps_what_was_set_aside(place: Place) -> None:
 
 
 async def test_a_damaged_snapshot_parks_its_machine_and_is_named() -> None:
-    """What it stood for is gone, so nothing can be rebuilt. The reason says which event to restore; others go on."""
+    """A damaged snapshot parks its machine with the event to restore, because nothing can be rebuilt without it, and
+    others go on."""
     place = Place(None, is_damaged=True)
     async with place.engine() as engine:
         for run_id in ("bad", "good"):

@@ -437,7 +437,7 @@ async def ask_and_be_heard(data: Data) -> S:
 
 
 async def test_observers_hear_of_each_state_once_over_snapshots(place: Place) -> None:
-    """Also when another process goes on from one; and it is in the right state."""
+    """Observers hear of each state once over snapshots, even if another process goes on from one."""
     recorder.clear()
     first = await place.engine().__aenter__()
     await waits(await first.start(heard, Data(), id="heard"))
@@ -462,7 +462,7 @@ async def test_observers_hear_of_each_state_once_over_snapshots(place: Place) ->
 
 
 async def test_a_journal_with_a_snapshot_is_exported_and_replayed(tmp_path: Any) -> None:
-    """As any other one; what is redacted in it is not shown."""
+    """A journal with a snapshot is exported and replayed, and its history hides the redacted fields of the snapshot."""
     async with TestEngine(redact=["until"]) as engine:
         run = await engine.start(wheel, Data(until=50, asks=45))
         await run.signal("until", "secret")

@@ -125,7 +125,8 @@ async def test_a_split_is_a_row_for_each_branch_and_one_for_its_join(engine: out
 async def test_a_join_goes_on_when_it_has_enough(
     engine: outlive.Engine, machine: outlive.Machine[S, Parcel], ways: str, found: str
 ) -> None:
-    """What it does not wait for is cancelled; merge sees results, and the exceptions of those that failed before."""
+    """A join goes on when it has enough, cancels the other branches, and merges the results and exceptions that it
+    has."""
     result = await in_time((await engine.start(machine, plan(ways))).result())
 
     words = {"ok": "is fine", "fail": "is broken"}

@@ -200,7 +200,7 @@ def wrong_route(data: dict[str, Any]) -> Any:
     ("what", "told"), [("nothing", "returned None; return T.END or T.ROUTE"), ("self", "returned <T.BEGIN: 1>")]
 )
 async def test_a_handler_must_say_where_to_go(what: str, told: str) -> None:
-    """What is no state, or none of those that it declared, is its failure."""
+    """A handler that returns nothing, or a state that it did not declare, fails its run with the states to return."""
     async with TestEngine() as engine:
         run = await engine.start(wrong, {"return": what})
 

@@ -117,7 +117,7 @@ async def test_windows_are_as_large_as_they_may_be(engine: outlive.Engine) -> No
 
 
 async def test_a_window_is_one_item_unless_it_is_said(engine: outlive.Engine) -> None:
-    """And an empty source is over at once."""
+    """A window holds one item by default, and an empty source is over at once."""
     assert (await in_time((await engine.start(single, Data(2))).result())).data.flushed == 2
     assert (await in_time((await engine.start(single, Data(0))).result())).state is S.DONE
     assert flushed() == [(1,), (2,)]
@@ -232,7 +232,7 @@ async def test_a_cancel_does_not_wait_for_the_next_attempt_of_a_window(place: Pl
 
 
 async def test_a_cancelled_window_that_fails_is_not_tried_again(place: Place) -> None:
-    """What it read is read again by nobody, and nobody waits for that. [CA-C13]"""
+    """A window that fails after a cancel is not tried again, and the source is not opened again. [CA-C13]"""
     stage.values |= {"idle at": 2, "hold at": 1}
     async with place.engine() as engine:
         run = await engine.start(patient, Data(9, bad=[1]), id="run-1")
@@ -250,7 +250,7 @@ async def test_a_cancelled_window_that_fails_is_not_tried_again(place: Place) ->
 
 
 async def test_a_window_whose_time_is_over_closes_its_source(engine: outlive.Engine) -> None:
-    """And says that it took too long. [CA-X20]"""
+    """A window that exceeds its timeout closes its source and fails the run. [CA-X20]"""
     stage.values["idle at"] = 2
     run = await engine.start(hasty, Data(3))
 
@@ -261,7 +261,8 @@ async def test_a_window_whose_time_is_over_closes_its_source(engine: outlive.Eng
 
 @pytest.mark.parametrize("odd", [None, 7, (1, 2, 3)])
 async def test_a_source_that_gives_no_item_fails_and_is_not_over(engine: outlive.Engine, odd: Any) -> None:
-    """What comes behind would be lost without a word."""
+    """A source that gives something other than a cursor and an item fails, because the items behind it would be
+    lost."""
     stage.values["odd"] = odd
     run = await engine.start(strange, Data(2))
 

@@ -138,8 +138,8 @@ async def test_a_machine_that_comes_to_an_exit_keeps_everything(engine: outlive.
     assert [[], 3] == [undone(), stage.values["held"]["trip"]]
 
 
-async def test_a_cancel_undoes_too(place: Place) -> None:
-    """Also what an earlier process did: the journal remembers. [CA-U10]"""
+async def test_a_cancel_undoes_the_states_of_an_earlier_process(place: Place) -> None:
+    """A cancel undoes the states that an earlier process completed, because the journal has them. [CA-U10]"""
     first = await place.engine().__aenter__()
     run = await first.start(trip, Trip(failing="wait"), id="trip-1")
     await waits(run)

@@ -318,7 +318,7 @@ async def bounded_and_quick() -> str:
 
 
 async def test_a_rollback_in_time_ends_its_bound(place: Place) -> None:
-    """What the workflow does afterwards has all the time in the world."""
+    """A workflow whose roll-back ended in time may wait longer afterwards than the bound of the roll-back."""
     async with place.engine() as engine:
         run = await engine.start(bounded_and_quick)
         await waits(run)

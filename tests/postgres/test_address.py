@@ -71,8 +71,8 @@ def test_no_error_shows_the_password() -> None:
     ],
 )
 def test_no_address_that_is_refused_shows_a_password(url: str) -> None:
-    """Also one that was not written as it must be; silently connecting to somewhere else would show it, too, as would a
-    question for a part of it in DNS. [S30]"""
+    """The error of a malformed address shows no password; connecting elsewhere, or asking DNS for a part of it, would
+    show one, too. [S30]"""
     with pytest.raises(StoreUrlError) as caught:
         parse_address(url)
 
@@ -96,7 +96,7 @@ def test_what_the_driver_understands_is_given_to_it(url: str) -> None:
 
 
 def test_address_of_another_tool_does_not_show_its_password() -> None:
-    """As SQLAlchemy writes it, for one."""
+    """An address with the scheme of SQLAlchemy is refused by name and without its password."""
     with pytest.raises(StoreUrlError, match="postgresql\\+asyncpg://me") as caught:
         store_for("postgresql+asyncpg://me:s3cr:e@t@host/db", clock=ManualClock())
 
@@ -113,7 +113,7 @@ def test_address_of_another_database_is_refused() -> None:
 
 
 def test_engine_makes_a_store_of_both_schemes() -> None:
-    """As other tools write them."""
+    """An address may begin with postgresql: or postgres:."""
     for scheme in ("postgresql", "postgres"):
         assert isinstance(store_for(f"{scheme}://host/db", clock=ManualClock()), PostgresStore)
 

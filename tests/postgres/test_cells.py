@@ -31,7 +31,8 @@ async def far(proxy: Proxy, postgres_url: str, open_store: Opener) -> PostgresSt
 async def test_a_change_that_is_cut_before_its_commit_has_not_happened(
     proxy: Proxy, far: PostgresStore, request_number: int
 ) -> None:
-    """And the error says so: the caller may ask again."""
+    """A change of a cell whose line is cut before the commit has not happened, its error says so, and it can be made
+    again."""
     proxy.cut_request(request_number)
 
     with pytest.raises(StoreUnavailableError) as caught:

@@ -135,7 +135,7 @@ async def test_claimers_at_once_take_different_runs_and_never_conflict(
     statements: Statements,
     is_orphan: bool,  # noqa: FBT001 (a parameter of the test)
 ) -> None:
-    """What one has locked and not yet written is passed over by the other one, which does not wait."""
+    """A claimer passes over the runs that another one has locked, takes others, and does not wait."""
     names = [f"run-{number}" for number in range(4)]
     for name in names:
         await begin(store, name)

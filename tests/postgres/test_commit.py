@@ -189,8 +189,9 @@ async def test_id_that_two_changes_of_a_batch_want_goes_to_the_first(store: Post
     assert (await get_run(store, "old")).journal == tree.journal
 
 
-async def test_id_that_two_starts_of_a_change_want_goes_to_the_first(store: PostgresStore) -> None:
-    """Also when the second one only pushes its ancestor there: then the tree cannot end."""
+async def test_change_whose_starts_need_one_id_twice_is_a_conflict(store: PostgresStore) -> None:
+    """A change that starts a tree under an id and renames an ancestor to the same id is a conflict and writes
+    nothing."""
     tree = await begin(store, "old")
     successor = new_tree(store, "old")
     successor.renames = [replace(tree.fold.root, id="wanted", root_id="wanted", journal=tree.journal)]

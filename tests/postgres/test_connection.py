@@ -22,10 +22,10 @@ VERBS: dict[str, Callable[[PostgresStore], Coroutine[Any, Any, object]]] = {
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
-async def test_who_asks_while_the_store_is_closed_gets_an_error(
+async def test_caller_of_a_store_that_is_closed_meanwhile_gets_an_error(
     verb: Callable[[PostgresStore], Coroutine[Any, Any, object]], store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And is not cancelled: it would end as if its own caller had cancelled it, or wait for ever."""
+    """A caller whose store is closed meanwhile gets StoreUnavailableError; it is neither cancelled nor left waiting."""
     monkeypatch.setattr(stores, "CLOSE_SECONDS", 0)
     monkeypatch.setattr(pool.Pool, "do", _never)
     asking = asyncio.create_task(verb(store))

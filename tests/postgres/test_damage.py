@@ -22,7 +22,7 @@ from tests.postgres.support import connected
 async def test_damaged_runs_do_not_keep_others_from_being_claimed(
     store: PostgresStore, postgres_url: str, limit: int, damage: str
 ) -> None:
-    """Also when a worker has room for one run only, and a damaged one is the first in the line."""
+    """A worker claims the sound run behind a damaged one, even if it has room for one run only."""
     await hire(store, "worker-a")
     await begin(store, "damaged")
     async with connected(postgres_url) as connection:

@@ -157,7 +157,8 @@ def test_no_error_is_not_a_full_server() -> None:
 def test_failed_statement_about_another_server_is_not_the_end_of_the_session(
     severities: dict[str, str], *, is_last: bool
 ) -> None:
-    """As dblink says it of a server that it asks; a server may say it in another language."""
+    """A failed statement that speaks of another server, as with dblink, does not end the session, in whatever language
+    the server says it."""
     error = asyncpg.ConnectionDoesNotExistError("gone")
     vars(error).update(severities)
 

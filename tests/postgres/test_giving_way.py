@@ -230,11 +230,9 @@ DOORS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_what_gives_way_to_another_snapshot_is_done_again_and_uses_up_no_attempt(
-    postgres_url: str, door: str
-) -> None:
-    """Of two serializable transactions that cannot come one after the other the second fails when it is committed; of
-    two with a snapshot the second fails when it writes. Workflows, machines and flows alike."""
+async def test_transaction_that_gives_way_is_done_again_and_uses_up_no_attempt(postgres_url: str, door: str) -> None:
+    """A serializable or snapshot transaction that the server refuses in favour of another is done again and uses up no
+    attempt, in workflows, machines and flows."""
     workflow, arguments = DOORS[door]
     async with outlive.Engine(postgres_url) as engine:
         await in_time((await engine.start(prepare)).result())

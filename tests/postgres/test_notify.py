@@ -70,7 +70,7 @@ async def test_released_run_rings(ear: Ear, other: PostgresStore) -> None:
 
 
 async def test_retired_worker_rings(ear: Ear, other: PostgresStore) -> None:
-    """What it owns is for others."""
+    """A worker that retires rings the others, which may take its runs."""
     await hire(other, "worker-a")
 
     await other.retire_worker("worker-a")

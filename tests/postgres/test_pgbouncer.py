@@ -61,7 +61,7 @@ def balance(server: PostgresServer, database: str) -> int:
 
 
 async def test_connections_change_hands(pgbouncer: PgBouncer, pgbouncer_url: str, postgres_place: str) -> None:
-    """What a session of the store talks to is another connection of the server from one statement to the next."""
+    """A session of the store talks to different connections of the server from one statement to the next."""
     store = PostgresStore(pgbouncer_url, clock=ManualClock())
     await store.open()
     user = await asyncpg.connect(pgbouncer.url(postgres_place), statement_cache_size=0)

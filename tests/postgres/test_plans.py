@@ -71,7 +71,7 @@ async def plan_of(connection: Any, name: str, *values: Any) -> str:
 
 
 async def test_runs_that_are_claimed_are_found_by_their_keys_alone(store: PostgresStore, connection: Any) -> None:
-    """Also looking up who else is due, to be on the safe side, would be a walk over everybody who is asleep."""
+    """A claim locks its runs by their primary keys and walks no index of owners or workflows."""
     keys = [row[0] for row in await connection.fetch("SELECT key FROM place.runs WHERE wake_at = 1")]
 
     plan = await plan_of(connection, "lock_due", store.now(), "worker-a", [DEFINITION], keys, 1, False, 0)

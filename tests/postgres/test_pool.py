@@ -178,7 +178,7 @@ async def test_place_of_a_caller_that_gave_up_connecting_is_free_again(pool: Poo
 
 
 async def test_settings_are_asked_for(server: Server) -> None:
-    """What a user's statements need is not what ours need."""
+    """A pool with settings asks the server for them when it connects."""
     steps = Pool(PLACE, size=1, settings=USER_SETTINGS)
 
     steps.give(await steps.take())
@@ -191,7 +191,7 @@ async def test_settings_are_asked_for(server: Server) -> None:
 
 
 async def test_reset_session_is_used_again(pool: Pool) -> None:
-    """And not before it is clean."""
+    """A session that is reset is given to the next caller when it is clean."""
     session = await pool.take()
     pool.reset(session)
     waiting = asyncio.ensure_future(pool.take())
@@ -396,7 +396,7 @@ async def test_transaction_that_cannot_be_rolled_back_gives_its_place_back(
 
 
 async def test_session_that_cannot_roll_back_is_cut_off(pool: Pool) -> None:
-    """What was wrong before is what the caller hears."""
+    """A session that cannot roll back is cut off, and its caller gets the error that came first."""
     session = await pool.take()
 
     async def fail() -> None:
@@ -528,7 +528,7 @@ async def test_patient_caller_takes_what_another_gives_back(server: Server) -> N
 
 
 async def test_patient_caller_makes_a_connection_if_none_comes_free(server: Server) -> None:
-    """And does not wait where there is none that could."""
+    """A patient caller makes a connection if none comes free, and takes the free one at once if the pool is full."""
     pool = Pool(PLACE, size=2, patience=0.001)
 
     first, second = await in_time(pool.take()), await in_time(pool.take())
@@ -570,7 +570,7 @@ async def test_patient_caller_that_is_cancelled_loses_no_connection(server: Serv
 async def test_pool_that_gets_no_more_connections_uses_those_that_it_has(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And has its full size again when the server has room."""
+    """A pool that a full server refuses uses the connections that it has, and grows again when the server has room."""
     monkeypatch.setattr(pools, "BACKOFF_FIRST_SECONDS", 0.0)
     monkeypatch.setattr(pools, "BACKOFF_MAX_SECONDS", 0.001)
     pool = Pool(PLACE, size=2)

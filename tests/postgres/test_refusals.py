@@ -61,7 +61,7 @@ async def test_server_without_fsync_is_refused(postgres_server: PostgresServer, 
 async def test_database_that_forgets_or_takes_nothing_is_refused(
     durable_server: PostgresServer, setting: str, reason: str
 ) -> None:
-    """Also when only this database or this user is set so."""
+    """A database that is read-only or commits asynchronously is refused, even if only this database is set so."""
     database = durable_server.create_database()
     durable_server.execute(f"ALTER DATABASE {database} SET {setting}")
 
@@ -119,7 +119,7 @@ async def test_old_server_is_refused(
 
 
 async def test_schema_of_another_program_is_refused(postgres_server: PostgresServer, database: str) -> None:
-    """And left as it is."""
+    """A schema with tables of another program is refused."""
     async with connected(postgres_server.url(database)) as connection:
         await connection.execute("CREATE TABLE public.runs (id int)")
 

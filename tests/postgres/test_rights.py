@@ -152,7 +152,7 @@ async def test_an_audit_log_may_be_one_that_workers_only_add_to(owner_url: str, 
 async def test_a_right_that_is_missing_is_named_when_the_store_is_opened(
     owner_url: str, url: str, revoked: str
 ) -> None:
-    """And not hours later by the one verb that needs it; what the error says to run helps. [S49]"""
+    """A missing right is reported when the store is opened, with the statement that grants it. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, f"REVOKE {revoked} FROM {WORKER}, public")
 
@@ -164,7 +164,7 @@ async def test_a_right_that_is_missing_is_named_when_the_store_is_opened(
 
 
 async def test_tables_of_others_in_the_schema_need_no_right(owner_url: str, url: str) -> None:
-    """What is not ours is not asked for. [S49]"""
+    """A store needs no right on tables of other programs in its schema. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, "CREATE TABLE outlive.theirs (id serial)", "REVOKE ALL ON outlive.theirs FROM public")
 

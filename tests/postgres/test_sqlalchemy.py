@@ -157,13 +157,14 @@ async def test_what_a_failed_step_wrote_is_gone(engine: TestEngine) -> None:
 async def test_a_session_that_fails_is_rolled_back_and_the_step_may_go_on(
     engine: TestEngine, after: str, said: str
 ) -> None:
-    """Also when a statement has failed, which would else have spoilt the transaction."""
+    """A session that fails, by an exception or a refused statement, is rolled back, and the step goes on in its
+    transaction."""
     assert said == await (await engine.start(failing, "bob", after)).result()
     assert [] == await ids(engine)
 
 
 async def test_a_session_cannot_end_the_transaction(engine: TestEngine) -> None:
-    """As the plain verbs cannot."""
+    """A session cannot commit the transaction of its step with a statement."""
     with pytest.raises(RunFailedError, match="COMMIT"):
         await (await engine.start(failing, "bob", "COMMIT")).result()
     assert [] == await ids(engine)
@@ -176,8 +177,8 @@ async def test_a_step_whose_connection_is_lost_is_called_again(engine: TestEngin
     assert ["lost-2"] == await ids(engine)
 
 
-async def test_other_stores_say_that_they_cannot() -> None:
-    """And what to do instead."""
+async def test_sqlalchemy_on_another_store_is_refused_with_advice() -> None:
+    """`tx.sqlalchemy()` on another store is refused with the verbs to use instead."""
     async with TestEngine() as engine:
         with pytest.raises(RunFailedError, match=r"tx.sqlalchemy\(\) is for PostgreSQL") as caught:
             await (await engine.start(counting)).result()

@@ -63,10 +63,10 @@ async def test_step_may_work_as_another_role(store: PostgresStore, postgres_url:
     assert await transaction.commit([tree.change(stepped(store))]) == [(Outcome.COMMITTED, tree.journal)]
 
 
-async def test_transaction_whose_time_is_up_lets_go_of_its_locks(
+async def test_transaction_whose_time_is_up_releases_its_locks(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in the middle of a statement, which the server would go on with for as long as it takes."""
+    """A transaction whose time is up releases its locks, even in the middle of a long statement."""
     monkeypatch.setattr(transaction_module, "SLACK_SECONDS", 60)  # The server ends it by itself only much later.
     async with connected(postgres_url) as other:
         transaction = await store.begin(seconds_max=0.2)
@@ -108,7 +108,7 @@ async def test_transaction_that_ends_after_the_store_was_closed_leaves_no_connec
 
 
 async def test_transaction_comes_after_every_commit_that_was_asked_for_before(store: PostgresStore) -> None:
-    """Also after one that has not been sent yet: here the connection of the commits is taken."""
+    """A transaction commits after every commit that was asked for before it, even one that waits for a connection."""
     tree, other = await begin(store, "run-1"), await begin(store, "run-2")
     transaction = await store.begin()
     session = await store.pools.writer.take()

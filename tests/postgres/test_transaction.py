@@ -179,7 +179,7 @@ async def test_lost_commit_is_unknown(
 async def test_statement_of_a_lost_session_says_that_the_store_is_away(
     ledger: PostgresStore, other: PostgresStore
 ) -> None:
-    """Also the next one: the step is not to blame, whatever the driver calls it."""
+    """A statement of a lost session, and the one after it, raise StoreUnavailableError."""
     transaction = await ledger.begin()
     pid = await transaction.handle.fetchval("SELECT pg_backend_pid()")
     killer = await other.begin()

@@ -194,7 +194,8 @@ async def test_store_is_closed_in_time_though_its_server_is_silent(
 
 
 async def test_listener_listens_again_after_a_cut(proxy: Proxy, far: PostgresStore, store: PostgresStore) -> None:
-    """And rings once for what it may have missed."""
+    """A listener whose line was cut connects again, rings once for what it may have missed, and hears the next
+    commit."""
     rung = asyncio.Event()
     far.watch(lambda _: rung.set())
     await in_time(rung.wait())
@@ -242,7 +243,7 @@ async def test_idle_listener_goes_on_hearing(
 async def test_listener_listens_again_after_a_defect(
     store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of the driver, for example: it is logged, and nothing is deaf for good."""
+    """A listener that failed with a defect logs it, connects again, and hears the next commit."""
     defects = iter([RuntimeError("a defect")])
 
     async def connect_in_the_end(*args: Any, **options: Any) -> Any:
@@ -337,7 +338,8 @@ def own_server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
 
 
 async def test_store_goes_on_after_its_server_was_killed(own_server: PostgresServer) -> None:
-    """What was acknowledged is there, on the same store object, and verbs meanwhile say that nothing happened."""
+    """A store whose server was killed has everything acknowledged when the server is back, and its verbs raise
+    StoreUnavailableError meanwhile."""
     store = PostgresStore(own_server.store_url(own_server.create_database()), clock=ManualClock())
     await store.open()
     tree = await begin(store)

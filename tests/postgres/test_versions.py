@@ -41,7 +41,8 @@ async def smoke() -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("programs", VERSIONS.values(), ids=VERSIONS)
 async def test_every_version_will_do(programs: Path) -> None:
-    """Also with a replaced run, and with whatever two hundred random operations make up."""
+    """Every version of PostgreSQL runs and replaces a run, and agrees with the oracle on two hundred random
+    operations."""
     with PostgresServer(fsync=False, programs=programs, settings={"shared_buffers": "32MB"}) as server:
         ((version,),) = server.execute("SHOW server_version")
         assert version.startswith(version_of(programs))

@@ -120,7 +120,8 @@ async def test_every_verb_is_one_row(engine: TestEngine) -> None:
 
 
 async def test_the_row_of_triggers_that_are_forgotten_names_their_workflow(engine: TestEngine) -> None:
-    """And there is none where there were none. [S37]"""
+    """The audit row of forgotten triggers names their workflow, and a second call that finds none writes no row.
+    [S37]"""
     await give_triggers(engine, "gone")
     with engine.audit.acting("ann"):
         for _ in range(2):

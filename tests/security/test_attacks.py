@@ -328,7 +328,7 @@ async def test_wrong_keys_do_not_shut_out_other_callers_of_a_proxy(engine: TestE
     "origin", ["http://[", "http://[::1", "null", "", "//", "http://localhost@evil.example", "\x00"]
 )
 async def test_an_origin_that_cannot_be_read_is_another_site(engine: TestEngine, origin: str) -> None:
-    """And no failure of the server. [S2 S15]"""
+    """An origin that cannot be read is refused as another site, and the server does not fail. [S2 S15]"""
     answer = await Caller(Api(engine)).post("/api/v1/runs", {"workflow": "x"}, headers={"origin": origin})
 
     assert (answer.status, answer.error) == (403, "OriginRefused")
@@ -374,7 +374,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 async def test_a_body_is_read_in_time_that_grows_with_its_length(engine: TestEngine, bomb: str) -> None:
-    """And not with the square of it: this would take minutes. [S27 S35]"""
+    """A body that would take minutes if the time grew with the square of its length is refused at once. [S27 S35]"""
     answer = await Caller(Api(engine)).post("/api/v1/runs", body=[BOMBS[bomb]])
 
     assert (answer.status, answer.error) == (400, "Malformed")
@@ -416,7 +416,7 @@ async def test_webhooks_have_the_limits_and_headers_of_the_api(engine: TestEngin
 
 
 async def test_a_body_of_a_webhook_that_does_not_arrive_is_not_waited_for(engine: TestEngine) -> None:
-    """As long as a body of the API. [S35]"""
+    """A body of a webhook that does not arrive within the time for bodies of the API gets 408. [S35]"""
     flow.parse(HOOK)
     said: list[dict[str, object]] = []
 

@@ -238,7 +238,7 @@ async def test_a_log_that_lost_its_seals_is_found(engine: TestEngine, monkeypatc
 
 
 async def test_a_key_that_came_later_needs_a_head_from_before(engine: TestEngine) -> None:
-    """What was written before there was a key is proven by the head of a check that was kept."""
+    """Rows from before the key are proven only by the head of an earlier check."""
     await write(engine, 3)
     await engine.skip(days=2)
     head = (await engine.audit.verify()).head
@@ -274,7 +274,7 @@ async def written(store: str) -> None:
 
 @pytest.mark.parametrize("wrong", [b"short", b"", "k" * 32])
 def test_a_key_that_can_be_guessed_is_refused(wrong: object) -> None:
-    """And is not shown: errors end up in logs."""
+    """A key that is too short or is not bytes is refused, and no error shows it."""
     with pytest.raises((ConfigurationError, TypeError)) as refused:
         KeepAudit(YEAR, wrong)  # type: ignore[arg-type]
 

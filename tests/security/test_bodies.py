@@ -191,7 +191,8 @@ async def test_bodies_of_one_stranger_leave_room_for_those_of_another(engine: Te
 
 
 async def test_a_body_in_small_parts_takes_no_more_memory_than_its_bytes(engine: TestEngine) -> None:
-    """What is counted is what is held: two bytes as an object of their own are twenty times as much. [S35]"""
+    """A body in parts of two bytes takes less than ten times its length in memory, where objects of their own would
+    take twenty. [S35]"""
     count = 50_000
 
     async def receive() -> dict[str, Any]:

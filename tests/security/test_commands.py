@@ -29,7 +29,7 @@ def outlive_cli(*words: str, code: int = 0) -> str:
 
 
 def test_keys_are_made_listed_and_revoked_by_a_person(url: str) -> None:
-    """And the audit log says who that was; a row that is changed is noticed."""
+    """The audit log names the person who creates and revokes a key, and `audit verify` notices a changed row."""
     new = json.loads(
         outlive_cli("keys", "create", "ci", "--scope", "operator", "--expires", "90d", "--store", url, "--json")
     )
@@ -56,7 +56,7 @@ def test_keys_are_made_listed_and_revoked_by_a_person(url: str) -> None:
 
 
 def test_a_key_of_a_worker_is_for_queues(url: str) -> None:
-    """And not for workflows, whose code it has not; the list says what it is for. [S3]"""
+    """A key of a worker is bound to queues, is listed with them, and cannot be bound to workflows. [S3]"""
     create = ("keys", "create", "gpu-1", "--store", url, "--scope", "worker")
     assert outlive_cli(*create, "--queue", "gpu", "--queue", "video").startswith("olv_")
     assert "queues gpu, video" in outlive_cli("keys", "list", "--store", url)

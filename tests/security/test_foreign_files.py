@@ -114,8 +114,9 @@ async def refuse(text: str) -> str:
     return str(refused.value)
 
 
-async def test_the_forger_of_these_tests_forges_well(file: Forged) -> None:
-    """What is refused below is refused for what it says, and not for its checksums."""
+async def test_a_forged_file_has_right_checksums(file: Forged) -> None:
+    """A forged file is imported if its content is allowed, so the tests below are refused for their content and not for
+    their checksums."""
     file.events[0]["tags"] = {"shop": "south"}
     async with outlive.Engine("memory:", worker=False) as engine:
         await engine.import_run(file.text())
@@ -187,8 +188,8 @@ async def test_a_file_has_a_nonce_that_there_can_be(file: Forged, nonce: int) ->
 
 
 @pytest.mark.parametrize("line", ['{"blob":"aa","data":"a"}', '{"blob":"aa","data":"é"}'])
-async def test_a_blob_that_is_no_base64_is_refused(file: Forged, line: str) -> None:
-    """And the error says where it stands. [S46]"""
+async def test_a_blob_that_is_not_base64_is_refused(file: Forged, line: str) -> None:
+    """A blob that is not base64 is refused with its line. [S46]"""
     assert "the exported run:2: it is no base64" in await refuse(file.text(before=line))
 
 
@@ -387,7 +388,7 @@ async def test_a_stream_that_names_more_items_than_it_has_is_not_read_for_ever(t
 
 @pytest.mark.parametrize("body", ["'{'", "'5'", "replace(hex(zeroblob(50000)), '00', '[')"], ids=["cut", "5", "deep"])
 async def test_a_store_whose_audit_log_cannot_be_read_is_not_moved(tmp_path: Path, body: str) -> None:
-    """And the error says which row it is. [S22]"""
+    """A move of a store with an unreadable row in its audit log fails and names the row. [S22]"""
     url = await changed_store(tmp_path / "a.db", f"UPDATE outlive_audit SET body = {body}")
 
     result = await asyncio.to_thread(CliRunner().invoke, main, ["move", url, f"sqlite:{tmp_path / 'b.db'}"])

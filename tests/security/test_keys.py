@@ -111,7 +111,7 @@ async def test_a_use_that_is_noted_late_does_not_undo_a_revocation(engine: TestE
 
 
 async def test_a_use_that_is_noted_late_does_not_repair_a_key_that_is_damaged(engine: TestEngine) -> None:
-    """What was read before is no reason to write it again: a damaged key lets nothing in. [S3]"""
+    """A use that is noted late does not write a damaged key again, so the key lets nothing in. [S3]"""
     made = await engine.keys.create("ci")
     store = store_of(engine)
     change_cell = store.change_cell

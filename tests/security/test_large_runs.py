@@ -91,7 +91,7 @@ async def test_what_a_journal_holds_is_read_in_portions(
 
 
 async def test_a_page_of_a_history_ends_where_it_has_much(engine: TestEngine) -> None:
-    """And the next one goes on behind it, up to the last event. [S51]"""
+    """A page of a history ends when it holds much, and the next page goes on up to the last event. [S51]"""
     await engine.start(large_runs_whole, PAGE_BYTES_MAX // 60_000 + 10, 60_000, id="pages")
     await engine.settle()
     api, pages = Caller(Api(engine)), list[list[int]]()
@@ -142,7 +142,8 @@ async def large_runs_deaf() -> None:
 async def test_messages_that_could_not_be_read_are_shown_up_to_a_size(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And none that was read is looked at: a sender of many large ones filled the memory of the server. [S35 S51]"""
+    """Dead letters are shown up to a size in all and read in portions, so a sender of many large ones cannot fill the
+    memory of the server. [S35 S51]"""
     run = await engine.start(large_runs_deaf, id="deaf")
     await run.signal("any", "x" * PORTION_BYTES)
     count = PAGE_BYTES_MAX // PORTION_BYTES + 3
@@ -162,7 +163,7 @@ async def test_messages_that_could_not_be_read_are_shown_up_to_a_size(
 
 
 async def test_a_page_of_items_ends_where_they_hold_much(engine: TestEngine) -> None:
-    """And the next one goes on behind it. [S35 S51]"""
+    """A page of items ends when they hold much, and the next page goes on behind it. [S35 S51]"""
     count = PAGE_BYTES_MAX // PORTION_BYTES + 3
     batch = await engine.start_batch(large_item, list(range(count)), id="batch")
     await batch.results()

@@ -277,7 +277,7 @@ def test_every_operation_that_takes_arguments_is_looked_at() -> None:
 
 
 def test_keys_of_every_scope_are_looked_at() -> None:
-    """And of every kind of bound that a key for runs may have. [S33]"""
+    """These tests have a key of every scope and of every kind of bound. [S33]"""
     bounds = {name for key in KEYS.values() for name in key if name != "scope"}
 
     assert {key["scope"] for key in KEYS.values()} == set(SCOPES)

@@ -173,7 +173,7 @@ async def test_a_principal_with_many_lists_waits_in_its_own_line(
 
 
 def test_readers_that_ask_within_a_minute_follow_one_list() -> None:
-    """What they asked for is in it. [S35]"""
+    """Readers whose times differ within a minute follow one list, which covers what each asked for. [S35]"""
 
     def asked(second: int, minute: int = 5) -> RunsFollowQuery:
         return RunsFollowQuery(

@@ -131,7 +131,7 @@ async def test_the_queue_of_the_workflow_takes_keys_and_priorities(
     "said", [{"queue": "keys.mails"}, {"queue": "default", "key": "x"}, {"key": "x"}, {"priority": 9}]
 )
 async def test_a_workflow_without_a_queue_has_no_key_and_no_priority(engine: TestEngine, said: dict[str, Any]) -> None:
-    """And a start for it cannot bring a queue along."""
+    """A bound key cannot give a queue, a key or a priority to a workflow that declares no queue."""
     bound = await caller(engine, workflows=["keys.note"])
     body = {"workflow": "keys.note", "arguments": [1]}
 

@@ -181,7 +181,7 @@ async def test_a_run_of_another_workflow_is_not_there(engine: TestEngine, name: 
 
 
 async def test_a_message_creates_no_run_of_another_workflow(engine: TestEngine) -> None:
-    """And none reaches a run of one, whatever it says of a start. [S3 S33]"""
+    """A signal neither creates a run of another workflow nor reaches one, whatever start it carries. [S3 S33]"""
     await engine.start(shop.api_patient, id="theirs")
     caller = Caller(Api(engine, auth=as_narrowed))
     before = (await engine.get("theirs").info()).updated_at

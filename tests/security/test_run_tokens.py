@@ -106,7 +106,7 @@ async def test_a_token_of_a_stream_shows_nothing_but_the_stream(engine: TestEngi
 
 
 async def test_a_token_expires(engine: TestEngine) -> None:
-    """What is followed with it ends too. [S3]"""
+    """A token that expires ends what is followed with it and opens nothing more. [S3]"""
     token = await made(engine, key=await viewer(engine), expires_seconds=60)
     api = Api(engine, auth="keys", limits=ApiLimits(check_again_seconds=0.0))
     caller, began = Caller(api, key=token), asyncio.Event()
@@ -171,7 +171,7 @@ async def test_a_token_is_kept_as_a_hash_and_is_in_the_audit_log(engine: TestEng
 
 @pytest.mark.parametrize("seconds", [0, -1, 3_601])
 async def test_a_token_lives_for_an_hour_at_most(engine: TestEngine, seconds: float) -> None:
-    """What lives longer is a key. [S3]"""
+    """A token for no time or for more than an hour is refused. [S3]"""
     caller = Caller(Api(engine, auth="keys"), key=await viewer(engine))
 
     assert (await caller.post(f"{API}/runs/chat-1/tokens", {"expires_seconds": seconds})).status == 400

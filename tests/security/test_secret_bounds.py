@@ -212,7 +212,8 @@ async def test_a_flow_uses_the_secrets_that_are_listed_for_it() -> None:
 
 
 async def test_a_document_that_comes_with_a_key_names_listed_secrets() -> None:
-    """Of all secrets of the workers: those of endpoints, sinks and other flows are found by their names too. [S30]"""
+    """A document that comes with a key may use only the secrets and variables of the environment that are listed for
+    its flow. [S30]"""
 
     def document(variable: str, **said: Any) -> dict[str, str]:
         plain = {"name": "bounds.new", "vars": {variable: said}, "steps": {"a": {"use": "noop"}}, "output": 1}
@@ -379,7 +380,8 @@ async def test_no_person_sets_the_result_that_decides_where_a_secret_goes(*, is_
 
 @pytest.mark.parametrize("is_forged", [True, False])
 async def test_a_run_begins_with_the_address_that_its_worker_has(*, is_forged: bool) -> None:
-    """Also one whose arguments came past every check: it takes no other value of a fixed variable. [S30 S33]"""
+    """A run takes the fixed variables of its worker; a start that gives another value, even past every check, fails.
+    [S30 S33]"""
     variables = {"bounds_token": {"secret": True}, "api": {"type": "string", "default": "http://127.0.0.1:9"}}
     charge = {"use": "http", "with": {"url": "${{ vars.api }}", "bearer": TOKEN}, "retry": {"attempts": 1}}
     name = f"bounds_begun_{is_forged}"
@@ -420,7 +422,8 @@ def two_versions(bank: Web) -> tuple[flow.Flow, flow.Flow]:
 @pytest.mark.parametrize("has_code", [True, False], ids=["worker", "server"])
 @pytest.mark.parametrize("edit", ["vars", "result"])
 async def test_a_fork_to_another_document_takes_no_address_along(tmp_path: Path, edit: str, *, has_code: bool) -> None:
-    """What a start, or a person, could say where no secret was is not what a later document sends one to. [S30 S33]"""
+    """A fork to a later document takes no variable and no set result along that could name where a secret goes.
+    [S30 S33]"""
     async with serving(lambda _: answer(200)) as bank, serving(lambda _: answer(200)) as thief:
         first, later = two_versions(bank)
         forks: list[dict[str, Any]] = [{"at": 1, "version": later.version}]

@@ -100,7 +100,7 @@ def images() -> Iterator[str]:
 
 
 def test_an_image_of_others_has_its_digest() -> None:
-    """What comes is what was looked at, although others may push to that tag. [S39]"""
+    """Every image of others is named with its digest, because its owner may move the tag. [S39]"""
     found = list(images())
 
     assert len(found) == 2

@@ -57,7 +57,7 @@ async def test_a_changed_log_in_a_file_is_found(tmp_path: Path, change: str) -> 
 
 
 async def test_a_changed_log_in_a_database_is_found(postgres_url: str) -> None:
-    """The same on PostgreSQL. [S37]"""
+    """A change of any column of the audit log on PostgreSQL is found. [S37]"""
     async with outlive.Engine(postgres_url, worker=False) as engine:
         with engine.audit.acting("ann \1"):
             for number in range(5):

@@ -88,7 +88,7 @@ async def test_no_operation_shows_a_tenant_of_the_same_folder(tmp_path: Path) ->
 
 
 async def test_no_operation_shows_a_tenant_of_the_same_database(postgres_url: str) -> None:
-    """The same on PostgreSQL. [S33]"""
+    """No operation that only reads shows another tenant of the same PostgreSQL database. [S33]"""
     await look_at_each_other(postgres_url)
 
 
@@ -156,17 +156,17 @@ async def starts_at_once(url: str, *, engines: int, each: int, **quota: int) -> 
     "quota", [{"open_runs": 7}, {"starts_per_minute": 7}, {"open_runs": 9, "starts_per_minute": 7}]
 )
 async def test_a_quota_holds_for_all_engines_of_a_file_together(tmp_path: Path, quota: dict[str, int]) -> None:
-    """Also for starts at the same moment: as many as it says, none more and none fewer. [S34]"""
+    """Starts at the same moment on three engines of one file are together as many as the quota says. [S34]"""
     assert (7, 7) == await starts_at_once(f"sqlite:{tmp_path / 'runs.db'}", engines=3, each=6, **quota)
 
 
 async def test_a_quota_holds_for_all_engines_of_a_database_together(postgres_url: str) -> None:
-    """The same on PostgreSQL. [S34]"""
+    """Starts at the same moment on three engines of one database are together as many as the quota says. [S34]"""
     assert (7, 7) == await starts_at_once(postgres_url, engines=3, each=6, open_runs=7)
 
 
-async def test_a_start_that_failed_leaves_its_place(tmp_path: Path) -> None:
-    """And one whose process died, after a while. [S34]"""
+async def test_a_start_that_failed_uses_up_no_quota(tmp_path: Path) -> None:
+    """A start that failed uses up no quota. [S34]"""
     async with TestEngine(namespace="acme") as engine:
         await engine.quotas.set(open_runs=1)
         with pytest.raises(TypeError):

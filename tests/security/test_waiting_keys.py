@@ -135,7 +135,7 @@ async def test_a_key_that_is_revoked_gets_nothing_that_it_waits_for(engine: Test
 
 
 async def test_a_key_that_is_revoked_waits_no_longer() -> None:
-    """Also if no answer comes: it is not in this time that its wait would end. [S3]"""
+    """A request whose key is revoked while it waits gets 401 long before its wait would end. [S3]"""
     async with outlive.Engine("memory:") as engine:
         key = await engine.keys.create("eve")
         limits = ApiLimits(check_again_seconds=0.0, wait_seconds_max=3600.0)

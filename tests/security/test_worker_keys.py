@@ -92,7 +92,7 @@ async def test_a_task_that_has_ended_shows_no_lease(engine: TestEngine) -> None:
 
 
 async def test_the_session_of_a_task_ends_with_it(engine: TestEngine) -> None:
-    """Also when the end is sent twice: no program is listed that has nothing to do."""
+    """The session of a task ends with it, even if the end is sent twice."""
     owner = await caller(engine, "worker")
     task = await claimed(engine, owner)
     for _ in range(2):
@@ -132,7 +132,7 @@ async def test_a_key_that_could_do_nothing_is_not_made(engine: TestEngine, optio
 
 
 async def test_a_key_for_queues_is_made_by_the_api(engine: TestEngine) -> None:
-    """And shown with its queues."""
+    """A key for queues is made by the API and listed with its queues."""
     admin = await caller(engine, "admin")
     body = {"name": "gpu-1", "scope": "worker", "queues": ["video", "gpu", "gpu"]}
 

@@ -23,7 +23,8 @@ EXAMPLES = 100
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
 @given(st.integers(0, 2**64))
 def test_same_value_as_cel(seed: int) -> None:
-    """Also the same lack of one, apart from what decision 0043 lists."""
+    """A random expression has the value that CEL gives it, or has none where CEL has none, apart from what decision
+    0043 lists."""
     text = Grammar(random.Random(seed)).expression()
 
     assert difference(text, SCOPE) == "", text

@@ -153,8 +153,8 @@ def test_no_value(text: str, message: str) -> None:
         ("a\u200b", "has no meaning here"),
     ],
 )
-def test_no_expression(text: str, message: str) -> None:
-    """What cannot be read is refused with the character and advice."""
+def test_text_that_is_not_an_expression_is_refused(text: str, message: str) -> None:
+    """A text that cannot be read as an expression is refused with the character and advice."""
     with pytest.raises(ExpressionError) as raised:
         parse(text)
 

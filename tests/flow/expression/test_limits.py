@@ -70,8 +70,9 @@ for _ in range(5000):
         "range(50).map(a, range(50).map(b, range(50).map(c, 1)))",
     ],
 )
-def test_limit(text: str) -> None:
-    """What would take long or make much is refused within 1 s; `||` and `exists` do not hide it. [S20]"""
+def test_expression_that_would_take_long_or_make_much_is_refused(text: str) -> None:
+    """An expression that would take long or make much is refused within 1 s, and `||` and `exists` do not hide it.
+    [S20]"""
     scope = {"wide": WIDE, "long": LONG, "part": "x" * 500_000, "deep": DEEP, "deepToo": DEEP_TOO, "deepMap": DEEP_MAP}
     scope["many"] = [WIDE[:10_000]] * 90
     began = time.process_time()
@@ -108,7 +109,7 @@ def test_the_worst_data_takes_no_time(text: str) -> None:
 
 
 def test_data_passes_as_it_is() -> None:
-    """What an expression only chooses is not limited: nothing is made."""
+    """An expression that only chooses a value passes it on whatever its size, because nothing is made."""
     scope = {"wide": WIDE, "long": LONG, "deep": DEEP, "no": None}
 
     for text in ("wide", "deep", "true ? long : no", "coalesce(no, long)", "no.?x.orValue(wide)"):
@@ -116,7 +117,7 @@ def test_data_passes_as_it_is() -> None:
 
 
 def test_eight_thousand_elements_are_fine() -> None:
-    """As long as little is done with each."""
+    """An expression may do a little with each of eight thousand elements."""
     assert parse("wide.map(x, x.a * 2).sum()").evaluate({"wide": [{"a": 1}] * 8000}) == 16_000
 
 
@@ -132,7 +133,7 @@ def test_long_expressions_are_not_kept() -> None:
 
 
 def test_a_text_is_limited_as_a_whole() -> None:
-    """Also where each of its parts is small enough."""
+    """A text is refused when its parts together are too long, even if each part is short enough."""
     half = "y" * (OUTPUT_MAX // 2 + 1)
 
     assert compile_value("${{ x }}-").render({"x": half}) == f"{half}-"

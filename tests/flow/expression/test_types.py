@@ -65,8 +65,8 @@ TYPES = {
         ("'a,b'.split(',').reverse()", LIST(STRING)),
     ],
 )
-def test_type(text: str, type_: Type) -> None:
-    """What is known of the value."""
+def test_expression_has_the_type_of_its_value(text: str, type_: Type) -> None:
+    """A check gives the type of an expression as far as it is known, else ANY."""
     assert parse(text).check(TYPES) == type_
 
 
@@ -138,8 +138,8 @@ def test_mistake(text: str, message: str) -> None:
         ({"type": "object", "properties": {"a": {"anyOf": 1, "enum": 2}}}, MAP({"a": ANY})),
     ],
 )
-def test_type_of_schema(schema: Any, type_: Type) -> None:
-    """What the schema says, as far as types can; nonsense is ANY, and checked elsewhere."""
+def test_schema_gives_the_type_of_its_values(schema: Any, type_: Type) -> None:
+    """A JSON Schema gives the type of its values as far as types can say it; nonsense gives ANY."""
     assert type_of_schema(schema) == type_
 
 

@@ -99,7 +99,8 @@ async def test_a_crash_in_a_chain_repeats_the_step_in_flight_and_no_other(place:
 
 
 async def test_a_crash_in_a_fan_out_keeps_the_branches_that_had_returned(place: Place) -> None:
-    """And the step that needs all of them runs once. [SF-X2 SF-U29 FB-R11]"""
+    """A branch of a fan-out that had returned before the crash does not run again, and the step that needs all branches
+    runs once. [SF-X2 SF-U29 FB-R11]"""
     first = await place.engine().__aenter__()
     run = await first.start(FAN, id="run-1")
     await stage.gate("c").reached()
@@ -119,7 +120,8 @@ async def test_a_crash_in_a_fan_out_keeps_the_branches_that_had_returned(place: 
 
 
 async def test_a_crash_in_a_sub_flow_goes_on_in_the_same_child(place: Place) -> None:
-    """And a sub-flow that had ended is not run again. [SF-X6 SF-X8 SF-U17 SF-U18 SF-U25 SF-U27]"""
+    """A crash in a sub-flow goes on in the same child, and a sub-flow that had ended does not run again.
+    [SF-X6 SF-X8 SF-U17 SF-U18 SF-U25 SF-U27]"""
     first = await place.engine().__aenter__()
     await first.start(OUTER, id="run-1")
     await stage.gate("inner").reached()
