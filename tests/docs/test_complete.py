@@ -13,13 +13,15 @@ from outlive import errors
 from outlive._journal.event import AnyEvent
 from outlive.errors.known import ERRORS as KNOWN
 from outlive.telemetry import Counters
-from tests.docs.page import DOCS, ROOT, expect_same, first_cells, name_of, section_of
+from tests.docs.page import DOCS, ROOT, expect_same, find_pages, first_cells, name_of, section_of
 
 ERRORS = DOCS / "guides" / "errors.md"
 OPERATING = DOCS / "guides" / "operating.md"
 FORMAT = DOCS / "internals" / "journal-format.md"
 DECISIONS = DOCS / "decisions"
 DECISION_LINES_MAX = 40
+MAKE = re.compile(r"(?:`|^)make ([a-z0-9]+)", re.MULTILINE)
+"""A target of make that a page names as code."""
 
 
 def test_every_error_is_explained() -> None:
@@ -73,7 +75,7 @@ def test_every_kind_of_event_is_described() -> None:
         expect_same(named, fields, where=f"{page}, the fields of {kind.__name__}")
 
 
-PAGES_ABOUT_THE_INSIDE = sorted([*DECISIONS.glob("*.md"), *FORMAT.parent.glob("*.md"), ROOT / "CONTRIBUTING.md"])
+PAGES_ABOUT_THE_INSIDE = sorted([*DECISIONS.glob("*.md"), *FORMAT.parent.glob("*.md"), *ROOT.glob("*.md")])
 
 
 @pytest.mark.parametrize("page", PAGES_ABOUT_THE_INSIDE, ids=lambda it: it.stem)
@@ -83,6 +85,16 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
     gone = sorted(name for name in named if not any(file.endswith(f"/{name}") for file in files_of_ours()))
     assert not gone, f"{name_of(page)} names files that are not there: {', '.join(gone)}"
+
+
+def test_targets_of_make_that_pages_name_exist() -> None:
+    """A reader can type what a page says in code; decisions are history."""
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE))
+    pages = [page for page in {*find_pages(), *ROOT.glob("*.md")} if page.parent != DECISIONS]
+    named = {(name_of(page), it) for page in pages for it in MAKE.findall(page.read_text("utf-8"))}
+
+    assert {"test", "site", "kill"} <= {target for _, target in named}
+    assert [it for it in sorted(named) if it[1] not in targets] == []
 
 
 @cache

@@ -10,7 +10,7 @@ from tests.docs.page import README, ROOT, anchors_of, find_pages, links_of, name
 ELSEWHERE = ("https://", "http://", "mailto:")
 
 
-@pytest.mark.parametrize("page", find_pages(), ids=name_of)
+@pytest.mark.parametrize("page", sorted({*find_pages(), *ROOT.glob("*.md")}), ids=name_of)
 def test_links_resolve(page: Path) -> None:
     """A link names a file that exists and, behind the '#', one of its headings."""
     broken = [link for link in links_of(page) if not link.startswith(ELSEWHERE) and not is_good(page, link)]

@@ -37,7 +37,7 @@ def test_tests_hide_less_and_less_who_does_what() -> None:
 
 def test_what_users_read_says_who_does_what() -> None:
     """Decisions are history, and keep their words."""
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     files = [page for page in pages if page.parent.name != "decisions"] + list((ROOT / "examples").rglob("*.py"))
     found = [
         f"{path.relative_to(ROOT).as_posix()}:{number}: {line.strip()}"
