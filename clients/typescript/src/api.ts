@@ -739,7 +739,7 @@ export interface NewLink {
 
 /** A token that was just made. It is here and nowhere else. */
 export interface NewRunToken {
-  /** What is sent as `Authorization: Bearer ...`. */
+  /** The token that a request sends as `Authorization: Bearer ...`. */
   token: string;
   run_id: string;
   expires_at: string;

@@ -44,14 +44,14 @@ class OwnWorker(Protocol):
         """Whether a root run is in motion there and its end will be announced."""
 
     def under_way(self, run_id: str) -> Report | None:
-        """What is under way in the tree of a root run that moves there; None if it does not."""
+        """The work under way in the tree of a root run that moves there; None if it does not move there."""
 
     def discard_tree(self, journal: int) -> None:
         """A client has ended a tree: stop what runs of it there."""
 
     @property
     def pauses(self) -> Pauses:
-        """What is known of workflows that are paused."""
+        """The workflows that are paused, as far as the worker knows."""
 
     def set_pauses(self, pauses: Pauses) -> None:
         """A client has paused workflows, or let them go on."""
@@ -61,7 +61,7 @@ class OwnWorker(Protocol):
 
 
 class Access:
-    """What every verb of a client begins with."""
+    """The parts with which every verb of a client begins."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Access:
 
     @property
     def own_store(self) -> Store:
-        """The same for what the engine does by itself, whichever principal acts."""
+        """The store for the engine's own writes, whichever principal acts."""
         if self._store is None:
             raise EngineClosedError("this")
         return self._store
@@ -151,7 +151,7 @@ class Access:
         return open_journal(await self.store.read_journal(run.journal), nonce=run.nonce, run_id=run.root_id)
 
     async def blobs(self, payloads: Iterable[Payload | None]) -> dict[str, bytes]:
-        """What these payloads keep elsewhere in the store."""
+        """The blobs of these payloads that are stored apart."""
         ids = sorted({payload.blob for payload in payloads if payload is not None and payload.blob})
         return await self.store.get_blobs(ids) if ids else {}
 

@@ -1,4 +1,5 @@
-"""Who acts: what is written while a person or a key acts is in the audit log, in the same transaction.
+"""The acting principal: everything that is written while a person or a key acts is in the audit log, in the same
+transaction.
 
 `engine.audit.acting` says who it is. As long as that lasts, `Access.store` is an `AuditedStore`: whatever verb of a
 client writes, it says what it did. So no verb can forget to, and a new verb need not think of it. `doing` gives what is
@@ -58,7 +59,7 @@ _FAMILIES = {
     LINK_CELLS: "link.change",
     TOKEN_CELLS: "token.change",
 }
-"""The same for cells whose names begin so."""
+"""The verbs for changes of cells whose names have these prefixes."""
 
 
 class Deed:
@@ -73,14 +74,14 @@ class Deed:
 
     @property
     def action(self) -> Action:
-        """What the log is to say, also of arguments that were taken since this began."""
+        """The entry for the audit log, also with arguments that were taken since this began."""
         if said := self._giver.take():
             self._action = replace(self._action, reason="; ".join(filter(None, (self._action.reason, *said))))
         return self._action
 
 
 class Acting:
-    """Who acts in a context, on which runs, and what it is doing."""
+    """The acting principal of a context, with the runs that it may know and the verb under way."""
 
     __slots__ = ("_actor", "bounds", "deed", "giver")
 
@@ -92,7 +93,7 @@ class Acting:
 
     @property
     def name(self) -> str:
-        """Who acts."""
+        """The name of the principal."""
         return self._actor.actor
 
     def action(self, verb: str, target: str, reason: str = "", *, is_denied: bool = False) -> Action:
@@ -100,7 +101,7 @@ class Acting:
         return replace(self._actor, verb=verb, target=target, reason=reason, is_denied=is_denied)
 
     def within(self, verb: str, target: str, reason: str) -> Acting:
-        """The same, doing something."""
+        """This principal, while it does something."""
         deed = Deed(self.action(verb, target, reason), self.giver)
         return Acting(self._actor, self.bounds, self.giver, deed)
 
@@ -150,7 +151,7 @@ class Commits:
 
 
 TOGETHER: ContextVar[Commits | None] = ContextVar("outlive-together", default=None)
-"""Who commits the changes of single runs, while one verb is done to many."""
+"""The committer of changes of single runs, while one verb is done to many."""
 
 
 @contextmanager
@@ -198,7 +199,7 @@ def acting(
 
 @contextmanager
 def doing(verb: str, target: str, reason: str = "") -> Iterator[None]:
-    """What is written in this block is one action with this name; of an action in an action, the outer one counts."""
+    """Name the writes of this block as one action; within another action, the outer one counts."""
     found = ACTING.get()
     if found is None or found.deed is not None:
         yield
@@ -211,13 +212,13 @@ def doing(verb: str, target: str, reason: str = "") -> Iterator[None]:
 
 
 def begun(verb: str, target: str, reason: str = "") -> Deed | None:
-    """What the next write is to say; None if no principal acts, or it was said."""
+    """The entry for the next write; None if no principal acts, or the entry was written."""
     found = ACTING.get()
     return None if found is None else found.begin(verb, target, reason)
 
 
 def purges(runs: Sequence[Run]) -> Mapping[int, Action] | None:
-    """What the log is to say of trees that are deleted, by their journals."""
+    """The entries for deleted trees, by their journals; None if no principal acts."""
     for run in runs:
         check_acts_on(run)
     found = ACTING.get()
@@ -226,7 +227,7 @@ def purges(runs: Sequence[Run]) -> Mapping[int, Action] | None:
 
 @contextmanager
 def by_the_engine() -> Iterator[None]:
-    """What is written in this block the engine does by itself, whichever principal acts."""
+    """Treat the writes of this block as the engine's own, whichever principal acts."""
     token = ACTING.set(None)
     try:
         yield
@@ -325,7 +326,7 @@ def own_tags(where: str, workflow: str, wanted: Mapping[str, str] | None) -> dic
 
 
 def with_tags(where: str, what: str, plain: dict[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """What a principal gives to a run, and the tags that all of its runs have.
+    """The tags that a principal gives to a run, with the tags that all of its runs have.
 
     Raises:
         InvalidArgumentError: it gives another value for one of these.
@@ -384,13 +385,13 @@ def _check_bounds(changes: Sequence[Change]) -> None:
 
 
 def _started(change: Change, action: Action) -> list[Action]:
-    """The same action, for another run."""
+    """The action, as the start of another run."""
     verb, run_id = _named(change)
     return [replace(action, verb=verb, target=run_id)]
 
 
 def _named(change: Change) -> tuple[str, str]:
-    """What a change does, and to which run."""
+    """The verb of a change, and the id of its run."""
     root = next((run for run in change.runs if run.number == 0), None)
     run_id = "" if root is None else root.id
     if not change.journal:
@@ -407,7 +408,7 @@ def _verb_of(change: ScheduleChange) -> str:
 
 
 def _cell_named(name: str) -> tuple[str, str] | None:
-    """What a change of this cell is called, and what it is a change of; None for one that people do not change."""
+    """The verb for a change of this cell, and its target; None for a cell that people do not change."""
     if name in _CELLS:
         return _CELLS[name], ""
     for prefix, verb in _FAMILIES.items():

@@ -1,4 +1,4 @@
-"""Who waits for which answer.
+"""The waiters for answers of runs.
 
 Answers that are given in this process are announced by its worker, and a process that gives one rings for those that
 wait elsewhere (`followers`). For all others polling is the truth, as for the ends of runs (`waiters`): often at first,

@@ -43,7 +43,7 @@ class Decider:
         self._new_id = new_id
 
     async def entries(self, run_id: str) -> list[ApprovalRequest]:
-        """What a run has asked for, oldest first; for a root, what its whole tree has."""
+        """The requests of a run, oldest first; for a root, those of its whole tree."""
         run = await self._access.info(run_id)
         entries = (await self._read(run)).entries.values()
         return [entry for entry in entries if run.number == 0 or entry.run_id == run_id]
@@ -154,7 +154,7 @@ def _choose(audit: Audit, run: Run, name: str, request: str | None) -> Key:
 
 
 def _answer(entry: ApprovalRequest) -> Approval[Any]:
-    """What the first one decided."""
+    """The decision of another person, who was first."""
     if entry.decision is None:
         raise ApprovalClosedError(entry.run_id, entry.name, entry.reason or "the run does not wait for it any more")
     return replace(entry.decision, is_first=False)

@@ -36,8 +36,8 @@ class Approvals:
         after: str | None = None,
         **filters: Unpack[Filters],
     ) -> Page[ApprovalRequest]:
-        """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
-        With a `run_id`: everything that this run and its children have asked for, with who decided what and when.
+        """Requests without a decision, of the oldest runs first: the inbox of one person, or of all. With a `run_id`:
+        all requests of this run and its children, with their decisions: by whom, what and when.
 
         Args:
             assignee: only what this person, or this group, may decide.

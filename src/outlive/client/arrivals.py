@@ -23,7 +23,7 @@ async def in_time(
     what: str,
     why: Callable[[], Awaitable[str]],
 ) -> T:
-    """What this work gives.
+    """The result of this work, if it comes in time.
 
     Raises:
         ResultTimeoutError: it has taken longer; says `what` the run has not done, and `why`.

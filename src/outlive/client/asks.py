@@ -31,7 +31,7 @@ Wait = Callable[[asyncio.Future[Any], float | None], Awaitable[None]]
 
 
 class AskId(NamedTuple):
-    """What tells one ask from all others."""
+    """The identity of an ask."""
 
     run_id: str
     name: str
@@ -44,16 +44,16 @@ class AskId(NamedTuple):
 
 
 class AskOptions(TypedDict, total=False):
-    """What an ask may say besides its body."""
+    """The options of an ask, besides its body."""
 
     key: str | None
-    """The same key again, for this run and name, is the same ask and has the same answer: from any process, also after
-    a crash. One that is made for this call unless given."""
+    """An ask with the same key, for this run and name, is the same ask and has the same answer: from any process, also
+    after a crash. Unless given, a key is made for this call."""
     start: tuple[Any, ...] | None
     """`(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)` if its code
     is not here, as for `engine.start_by_name`."""
     headers: Mapping[str, str] | None
-    """Of the run that it starts."""
+    """The headers of the run that it starts."""
     timeout: given.Span | None
     """How long to wait; the ask goes on."""
 

@@ -1,4 +1,4 @@
-"""What was asked and what was decided, folded from a journal: the audit of approvals.
+"""The audit of approvals: requests and decisions, folded from a journal.
 
 Of a decision and a closing the first in the journal counts. A decision that still lies in the inbox is durable and the
 only one there will be, so it counts like one in the journal, unless the request is closed already.

@@ -37,10 +37,10 @@ _HEAD = re.compile(r"(\d{1,18}):(.{64})(?::(\d{1,18}):(\d{1,18}))?", re.ASCII)
 
 
 class Head(NamedTuple):
-    """What the log was at a check."""
+    """The ends of the log at a check."""
 
     number: int
-    """Of the last row."""
+    """The number of the last row."""
     hash: str
     first: int = 0
     """The number of the first row; 0 if it is not known."""
@@ -65,7 +65,7 @@ class Head(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a row of the store itself says of another row."""
+    """A statement in a row of the store itself about another row."""
 
     by: int
     """The number of the row that says it."""
@@ -83,7 +83,7 @@ class Chain:
         self._first: AuditRow | None = None
         self._last: AuditRow | None = None
         self._pruned: dict[str, _Said] = {}
-        """What rows say of rows that have gone, by the number of the last one."""
+        """The statements about rows that were deleted, by the number of the last of these."""
         self._recent: OrderedDict[str, str] = OrderedDict()
         """The hashes of the last rows, for seals; only with a key."""
         self._sealed = 0
@@ -145,7 +145,7 @@ class Chain:
         self._sealed, self._unsealed_at = number, None if number == seal.number - 1 else seal.at
 
     def done(self) -> AuditCheck:
-        """What was found."""
+        """The result of the check."""
         first, last = self._first, self._last
         gone = None
         if first is not None and first.number > 1:
@@ -254,7 +254,7 @@ def entry_of(row: AuditRow) -> AuditEntry:
 
 
 def action_of(row: AuditRow) -> Action:
-    """What a row says."""
+    """The action in a row."""
     try:
         return decode_action(row.body)
     except msgspec.MsgspecError:

@@ -19,7 +19,7 @@ from outlive.client.finding import Page
 from outlive.errors import InvalidArgumentError
 
 NUMBER_DIGITS_MAX = 18
-"""Of the number of a row; what a store can keep has a digit more."""
+"""The limit for the number of a row; a store can keep one digit more."""
 _MICROSECONDS = 1_000_000
 
 

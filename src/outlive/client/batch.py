@@ -45,7 +45,7 @@ _decode_rows = msgspec.json.Decoder(tuple[int, list[msgspec.Raw]]).decode
 
 
 class Placed(Protocol):
-    """What has the place of a row."""
+    """A value with the index of a row."""
 
     @property
     def index(self) -> int:
@@ -75,7 +75,7 @@ class Reader:
         return self._access.store
 
     async def plan_of(self, run: Run) -> Plan:
-        """What a batch is to do.
+        """The plan of a batch.
 
         Raises:
             RunExistsError: the run is none of a batch.
@@ -169,7 +169,7 @@ class Reader:
         return [self._outcome(plan, item, blobs) for item in page]
 
     async def read_stored(self, plan: Plan, run_id: str, *, after: int) -> list[ItemResult]:
-        """The same as they are stored."""
+        """Results of items in the form in which they are stored."""
         return await self.store.read_items(run_id, after=after, limit=CHUNK_ITEMS_MAX)
 
     async def as_they_finish(
@@ -334,8 +334,8 @@ class StoredBatch(Batch[R]):
         return counted
 
     async def _end(self, timeout: given.Span | None = None) -> Any:
-        """What the run returns that looks after the batch. It goes on waiting while one of its chunks is parked; who
-        waits for the batch must hear of that."""
+        """The result of the run that looks after the batch. That run goes on waiting while one of its chunks is parked;
+        the caller that waits for the batch must learn of that."""
         ending = own_task(self.run.result(timeout), name="outlive-batch-end")
         watching = own_task(self._watch_chunks(), name="outlive-batch-watch")
         watching.add_done_callback(_look_at)  # If both are done, the end counts.
@@ -435,7 +435,7 @@ class _Chunks:
         return next(iter(self._open.values()))[0]
 
     async def read(self, read: ReadChunk[T], run_id: str) -> AsyncIterator[T]:
-        """What is new in a chunk."""
+        """The new results in a chunk."""
         seen_to, seen = self._open[run_id]
         for item in await read(self._plan, run_id, after=seen_to):
             if item.index > seen_to and item.index not in seen:

@@ -98,7 +98,7 @@ class Batches:
 
 
 class BatchOptions(PlaceOptions, total=False):
-    """What the start of a batch takes. An item under way holds one slot of its queue."""
+    """The options of the start of a batch. An item under way holds one slot of its queue."""
 
     concurrency: int
     id: str | None

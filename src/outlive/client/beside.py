@@ -12,7 +12,7 @@ class Beside(Protocol):
     """Does work, and returns what it returns."""
 
     async def __call__(self, work: Callable[[], T], /) -> T:
-        """What the work returns. Whatever it raises is raised."""
+        """The result of the work. An exception of the work is raised."""
 
 
 async def at_once(work: Callable[[], T], /) -> T:

@@ -49,13 +49,13 @@ class BulkFilters(TypedDict, total=False):
 
 
 class WorkflowFilters(BulkFilters, total=False):
-    """The same, of any workflow."""
+    """Filters for the runs of any workflow."""
 
     workflow: str | None
 
 
 class TreeFilters(WorkflowFilters, total=False):
-    """The same, and whether child runs are meant too."""
+    """Filters that also say whether child runs are meant."""
 
     roots_only: bool
     """False for child runs too, as `engine.list` finds them; True unless given."""

@@ -45,7 +45,7 @@ PAGE_RUNS = 200
 """Runs that are found, and done, at once: what a worker that dies has to look at again."""
 LISTED_MAX = 100
 ENGINE = "outlive.bulk"
-"""Who acts if the program does not say who asks."""
+"""The actor of an operation for which the program names none."""
 _STATUSES: dict[BulkVerb, tuple[RunStatus, ...]] = {
     "cancel": (*OPEN, RunStatus.PARKED),
     "retry": ENDED_BADLY,

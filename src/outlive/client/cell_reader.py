@@ -32,7 +32,7 @@ class CellReader(Generic[T]):
         self._decoded = decode(None)
 
     async def read(self, store: CellStore) -> T:
-        """What the cell holds now.
+        """The content of the cell now.
 
         Raises:
             StoreUnavailableError: the store cannot be reached.

@@ -161,5 +161,5 @@ def _title(run_id: str, sequence: int) -> str:
 
 
 def _mark(run_id: str, sequence: int) -> str:
-    """What a codec binds an output to: moved to another place, it cannot be read."""
+    """The mark with which a codec binds an output to its place: moved to another place, it cannot be read."""
     return f"checkpoint:{run_id}/{sequence}"

@@ -91,7 +91,7 @@ from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.run import RunContinuedError, RunDamagedError, RunNotParkedError
 
 MOVES = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
-"""What goes on by itself, so that its journal grows."""
+"""The statuses of a run that goes on by itself, so that its journal grows."""
 
 
 class Client:
@@ -138,7 +138,7 @@ class Client:
         self.library = Library(lambda: access.store, changed=self._ring_flows)
         """The flows in the store. See `Engine.flows`."""
         self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
-        """What workers can run. See `Engine.workflows.list`."""
+        """The workflows that workers can run. See `Engine.workflows.list`."""
         interventions = Interventions(access, start=self._starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
         self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork
@@ -171,7 +171,7 @@ class Client:
         self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.followers = waiters.followers
-        """Those who read along."""
+        """The readers that follow runs."""
         self.journals = JournalReader(access, shown=self.shown, followers=self.followers, new_rest=self.new_rest)
         self.follow, self.info = self.journals.entries, access.info
         """Every event of a run as it comes; its row. See `RunHandle.follow`."""
@@ -246,7 +246,7 @@ class Client:
         return await find_incomplete(self.access.store, limit=limit, before=last, shown=self.shown.run)
 
     async def published(self, run_id: str) -> dict[str, Any]:
-        """What a run shows of itself. See `RunHandle.published`."""
+        """The object that a run shows. See `RunHandle.published`."""
         run = await self.info(run_id)
         if run.published is None:
             return {}
@@ -279,7 +279,7 @@ class Client:
         return "; ".join(part for part in (sentence, await self._advice(run)) if part)
 
     async def _advice(self, run: Run) -> str:
-        """What is to be said of the length of its journal."""
+        """The advice for a run whose journal is too long; empty for any other run."""
         events_max = self._events_advised_max
         advice = long_journal_shown(run.workflow, events_max)
         if not advice or run.number or run.status not in MOVES:
@@ -393,7 +393,7 @@ class Client:
             await asyncio.wait([end], timeout=timeout)
 
     def new_pause(self) -> Callable[[], Coroutine[Any, Any, None]]:
-        """What to wait for between two looks at the store. A client of tests waits in skipped time."""
+        """The pause between two looks at the store. A client of tests waits in skipped time."""
         return self._waiters.pause
 
     def new_rest(self) -> Rest:

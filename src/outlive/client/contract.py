@@ -1,4 +1,5 @@
-"""What an engine and a connection have in common: namespaces of verbs, and the verbs that the handle of a run needs.
+"""The protocols that an engine and a connection share: namespaces of verbs, and the verbs that the handle of a run
+needs.
 
 Each protocol is a table of names, parameters and results. The classes of `client` carry the verbs out in a store, and
 say what each of them does. The classes of `remote` carry them out through a server. `any_engine` has the rest.
@@ -284,7 +285,7 @@ class RunVerbs(Protocol):
 
     @property
     def approvals(self) -> ApprovalVerbs:
-        """What runs ask people for."""
+        """The approvals that runs ask for."""
 
     @property
     def asks(self) -> AskVerbs:

@@ -63,7 +63,7 @@ async def read_dead_letters(access: Access, run_id: str, *, bytes_max: int | Non
 
 
 async def _value(access: Access, payload: Payload | None) -> tuple[Any, int]:
-    """What a message said, and how many bytes that has."""
+    """The value of a message, and its size in bytes."""
     if payload is None:
         return None, 0
     blobs = await access.blobs([payload])

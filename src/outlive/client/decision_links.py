@@ -33,7 +33,7 @@ _NO_HASH = "0" * 64
 
 
 class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the cell of a link holds."""
+    """The content of the cell of a link."""
 
     hash: str
     run_id: str
@@ -44,7 +44,7 @@ class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: int
     used_at: int | None = None
     nonce: int = 0
-    """Of the tree: ids can be taken again."""
+    """The nonce of the tree, because another run can take its id."""
 
 
 _decode = msgspec.json.Decoder(LinkRecord).decode
@@ -93,7 +93,7 @@ class Links:
         return NewLink(**asdict(_shown(record, entry)), path=f"/decide/{token.text}")
 
     async def show(self, token: str) -> DecisionLink:
-        """What a link is for; nothing happens.
+        """The request that a link is for, and the decision that it makes; nothing happens.
 
         Raises:
             LinkRefusedError: it is not valid, was used, or has expired; or the request is decided or closed.

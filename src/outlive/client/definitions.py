@@ -1,4 +1,5 @@
-"""What workers can run, for programs that do not have the code: names, versions, schemas, and the states of machines.
+"""The workflows that workers can run, for programs that do not have the code: names, versions, schemas, and the states
+of machines.
 
 A worker describes its workflows once, a moment after it has started, in a cell that all processes share. It stays there
 when the worker is gone: a run may be started while no worker is up.
@@ -125,7 +126,7 @@ _DESCRIBED: WeakKeyDictionary[Signature, Described] = WeakKeyDictionary()
 
 
 def described_of(spec: WorkflowSpec) -> Described:
-    """What a workflow of this process takes and gives."""
+    """The arguments and the result of a workflow of this process, as schemas."""
     found = _DESCRIBED.get(spec.signature)
     if found is None:
         queue = own_place(spec).queue

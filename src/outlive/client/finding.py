@@ -28,7 +28,7 @@ COUNT_MAX = 10_000
 """How many runs `engine.count` counts unless it is asked for more or fewer."""
 COUNT_LIMIT_MAX = 1_000_000
 TIMER = "@timer"
-"""What a run waits for that a timer will wake, as histories call it."""
+"""The name, in histories, of a wait that a timer ends."""
 
 T = TypeVar("T")
 Order = Literal["-created_at", "created_at"]
@@ -36,7 +36,7 @@ Statuses = RunStatus | str | Iterable[RunStatus | str]
 
 
 class Filters(TypedDict, total=False):
-    """What `engine.list` and `engine.count` narrow by; every one of them narrows."""
+    """The filters of `engine.list` and `engine.count`; a run must pass all of them."""
 
     status: Statuses | None
     """One status or several."""
@@ -45,7 +45,7 @@ class Filters(TypedDict, total=False):
     tags: Mapping[str, str] | None
     """All of these tags, with these values."""
     id_prefix: str | None
-    """What the id begins with."""
+    """A prefix of the id."""
     since: datetime | None
     """Created at this instant or later."""
     until: datetime | None
@@ -84,12 +84,12 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     id: str
 
     def write(self) -> str:
-        """As users hold it."""
+        """The cursor as text, for users."""
         return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
 def read_cursor(where: str, after: object, order: str) -> Cursor | None:
-    """What a user gives as `after`.
+    """Read the cursor that a user gives as `after`.
 
     Raises:
         InvalidArgumentError: it is no cursor, or one of a list in another order.

@@ -1,4 +1,4 @@
-"""Who reads along with which run: readers of streams and of what is published, and callers that wait for an answer.
+"""The followers of runs: readers of streams and of published objects, and callers that wait for an answer.
 
 A reader looks at the store and, when there is nothing new, waits for a ring. The worker of this engine rings when it
 has written something for readers, and so does the store, if it can, for what other processes have written. Both are
@@ -15,7 +15,8 @@ from outlive.errors import EngineClosedError
 
 
 class Bell:
-    """What one reader waits for. A ring while it does not wait ends the next wait at once, and that one only."""
+    """The wake-up of one reader. A ring while the reader does not wait ends its next wait at once, and only that
+    one."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
@@ -42,7 +43,7 @@ class Bell:
 
 
 class Followers:
-    """What is called for the readers of one engine, by the root of the run that they read."""
+    """The wake-ups of the readers of one engine, by the root of the run that they read."""
 
     def __init__(self, follow: Callable[[Callable[[str], None]], bool]) -> None:
         self._follow = follow
@@ -99,5 +100,5 @@ class Followers:
 
 
 def _name_of(run_id: str) -> str:
-    """What the ids of a tree and of all its generations begin with."""
+    """The prefix of the ids of a tree and of all its generations."""
     return run_id.partition("~")[0]

@@ -317,7 +317,7 @@ def _span(events: list[AnyEvent]) -> int | None:
 
 
 def _checked(at: object, results: object, version: object) -> dict[str, Any]:
-    """What the caller gave, looked at; the results by name."""
+    """The results by name, after the arguments of the caller were checked."""
     where = "engine.fork"
     if at is not None and (isinstance(at, bool) or not isinstance(at, str | int)):
         raise InvalidArgumentError(

@@ -76,7 +76,7 @@ def _graph_of(document: Document, positions: Positions) -> FlowGraph:
 
 
 class CheckedText(NamedTuple):
-    """What is to be said of the text of a document."""
+    """The result of a check of the text of a document."""
 
     problems: Sequence[Problem]
     """Mistakes and warnings."""
@@ -87,7 +87,7 @@ class CheckedText(NamedTuple):
 
 
 def check_text(text: str) -> CheckedText:
-    """What is wrong with a text, and the graph of what can be read. Nothing of it runs."""
+    """The problems of a text, and the graph of the part that can be read. Nothing of it runs."""
     with collection_paused():
         return _checked(text)
 

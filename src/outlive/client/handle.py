@@ -106,7 +106,7 @@ class RunHandle(ABC, Generic[R]):
     @overload
     async def published(self, key: str, *, timeout: given.Span | None = None) -> Any: ...
     async def published(self, key: str | None = None, *, timeout: given.Span | None = None) -> Any:
-        """What it last showed of itself with `outlive.publish`; empty if nothing.
+        """The object that the run last showed with `outlive.publish`; empty if it showed none.
 
         Args:
             key: one field of it; waits until it is published.
@@ -141,7 +141,7 @@ class RunHandle(ABC, Generic[R]):
     async def stream(
         self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False, redacted: bool = False
     ) -> AsyncIterator[Any]:
-        """What it emits to a stream, in order, from the first item on; ends when the run has ended.
+        """The items that the run emits to a stream, in order, from the first on; ends when the run has ended.
 
         Args:
             kind: the type of the items; without one a model is read as an object.
@@ -165,7 +165,7 @@ class RunHandle(ABC, Generic[R]):
 
     @abstractmethod
     def watch(self) -> AsyncIterator[dict[str, Any]]:
-        """What it shows of itself with `outlive.publish`, now and whenever it changes; ends when the run has ended.
+        """The object that the run shows with `outlive.publish`, now and after each change; ends when the run has ended.
 
         Changes that follow each other quickly may be seen as one.
 
@@ -224,7 +224,7 @@ class RunHandle(ABC, Generic[R]):
         return await self._verbs.approvals.reject(self.id, name, by=by, form=form, comment=comment, request=request)
 
     async def approvals(self) -> Page[ApprovalRequest]:
-        """What it has asked people for, oldest first, with who decided what and when."""
+        """The requests of the run to people, oldest first, with their decisions: by whom, what and when."""
         return await self._verbs.approvals.list(self.id)
 
     async def dead_letters(self) -> list[DeadLetter]:

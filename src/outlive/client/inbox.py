@@ -61,7 +61,7 @@ class Inbox:
                 return delivery
 
     async def _send(self, messages: list[Message], start: Change | None) -> Delivery:
-        """What became of the first message that was refused, or else of the first."""
+        """The outcome of the first message that was refused, or else of the first message."""
         loop = asyncio.get_running_loop()
         sends, until = SENDS_MAX if messages[0].key else 1, loop.time() + self._access.store_seconds
         room = self._inbox_messages_max + (REQUESTS_MAX if messages[0].kind in _REQUESTS else 0)

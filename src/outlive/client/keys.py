@@ -37,7 +37,7 @@ _NO_HASH = "0" * 64
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What the cell of a key holds. A bound that this release does not know lets no request in."""
+    """The content of the cell of a key. A key with a bound that this release does not know lets no request in."""
 
     name: str
     scope: Scope

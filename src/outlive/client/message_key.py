@@ -72,8 +72,8 @@ def key_of_watch(run_id: str, nonce: int, asked: int, *, retried: int = 0) -> st
 
 
 def kind_in(message_key: str) -> MessageKind | None:
-    """What kind of message has this key; None if it does not say. The key of a signal begins with a run id, which
-    has no '@'."""
+    """The kind of a message with this key; None if the key does not say. The key of a signal begins with a run id,
+    which has no '@'."""
     return _KINDS.get(message_key.partition("/")[0])
 
 
@@ -83,5 +83,5 @@ def ended_in(message_key: str) -> str:
 
 
 def sender_key(message_key: str, name: str) -> str:
-    """What the sender of a signal or of an ask called its key."""
+    """The key that the sender of a signal or of an ask gave it."""
     return message_key.removeprefix("@ask/").partition("/")[2].removeprefix(f"{name}/")

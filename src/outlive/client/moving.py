@@ -36,7 +36,7 @@ PAGE = 100
 
 
 class Moved(NamedTuple):
-    """What was carried over."""
+    """The numbers of things that were moved."""
 
     trees: int
     runs: int

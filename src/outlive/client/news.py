@@ -41,7 +41,7 @@ class News:
 
     position: Position
     run: Run
-    """As it is now."""
+    """The run as it is now."""
     event: AnyEvent | None = None
     published: dict[str, Any] | None = None
     is_row: bool = False
@@ -58,7 +58,7 @@ class NewsReader:
         self._journals = journals
 
     async def news(self, run_id: str, position: Position, *, look_seconds: float) -> AsyncGenerator[News, None]:
-        """What is new behind a position. The first is always the row, then what is published; ends with the run.
+        """The news behind a position. The first is always the row, then the published object; ends with the run.
 
         Raises:
             RunNotFoundError: there is no such run, or it was deleted. EngineClosedError: the engine has stopped.

@@ -32,14 +32,14 @@ from outlive.telemetry import log
 
 
 class QueueTable(Protocol):
-    """What is asked of a store here."""
+    """The part of a store that a place needs."""
 
     async def list_queues(self) -> list[str]:
         """See `Store`."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a start says of its place, as it was given."""
+    """The place in a queue that a start asks for, as it was given."""
 
     queue: Queue | str | None = None
     """None for that of the workflow."""
@@ -61,7 +61,7 @@ def wanted_place(
     start_at: datetime | None = None,
     begin_within: given.Span | None = None,
 ) -> Wanted | None:
-    """What a start says of its place; None if it says nothing."""
+    """The place in a queue that a start asks for; None if it asks for none."""
     if (queue, key, priority, delay, start_at, begin_within) == _NOTHING:  # A generator would cost a call for each.
         return None
     return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at, begin_within=begin_within)

@@ -35,7 +35,7 @@ TREES_AT_ONCE = 50
 PURGE_LIMIT = 1_000
 PURGE_LIMIT_MAX = 10_000_000
 CHUNK = "~chunk"
-"""What stands in the ids of the runs that carry a batch, behind that of the batch."""
+"""The words in the id of a run that carries a part of a batch, behind the id of the batch."""
 _MICROSECONDS = 1_000_000
 
 
@@ -67,7 +67,8 @@ class Purger:
         return CHUNK in run.id and run.parent_id is not None and await self._store.find_run(run.parent_id) is not None
 
     async def _delete_chunks(self, batch: Run, *, ended_before: int, archive: Archive | None) -> None:
-        """Those of its parts that can go; the batch itself goes after them. All of them ended before it did."""
+        """Delete the parts of a batch that can go; the batch itself goes after them. All of them ended before the batch
+        did."""
         place: tuple[int, str] | None = None
         wanted = RunFilter(parent_id=batch.id, roots_only=True, statuses=TERMINAL)
         while page := await self._store.list_runs(wanted, limit=TREES_AT_ONCE, after=place, oldest_first=True):

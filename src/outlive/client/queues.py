@@ -35,7 +35,7 @@ from outlive.errors import InvalidArgumentError
 from outlive.errors.run import QueueNotFoundError
 
 CHANGEABLE = ("concurrency", "per_worker", "per_key", "rate", "weights")
-"""What can be set at run time; the rest is part of the code that starts runs."""
+"""The limits that can be set at run time; all others are part of the code that starts runs."""
 
 
 class Queues:

@@ -41,7 +41,7 @@ MINUTE_MICROSECONDS = 60_000_000
 
 
 class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a namespace may have at most; None is no limit."""
+    """The quota of a namespace; None for no limit."""
 
     open_runs: int | None = None
     """Runs that have not ended, children not counted."""
@@ -50,7 +50,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a namespace has of its quota. Counting stops at the quota."""
+    """The part of its quota that a namespace uses. Counting stops at the quota."""
 
     quota: Quota
     open_runs: int | None
@@ -77,7 +77,7 @@ class Quotas:
             await self._client.access.store.change_cell(CELL, lambda _data, _now_at: (data, None))
 
     async def get(self) -> Quota:
-        """What callers may start."""
+        """The quota for callers."""
         return quota_in(await self._client.access.store.read_cell(CELL))
 
     async def usage(self) -> Usage:
@@ -96,15 +96,15 @@ class Place(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Under(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the cell holds: the starts that are under way in all engines."""
+    """The content of the cell: the starts that are under way in all engines."""
 
     version: int = 0
     places: tuple[Place, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of a reservation: a number, or the quota that is used up; `is_sure` if nothing that is under way
-    could change that."""
+    """The result of a reservation: a number, or the quota that is used up; `is_sure` if nothing that is under way could
+    change that."""
 
     number: int = 0
     used_up: str = ""

@@ -18,7 +18,7 @@ CELL = "outlive.requests"
 PLANS_MAX = 20
 """How many plans are kept: a try that comes after so many other requests for many runs chooses again."""
 RUNS_MAX = 1_000
-"""Of one plan."""
+"""The limit for the runs of one plan."""
 
 
 class PlannedRun(msgspec.Struct, frozen=True, array_like=True):

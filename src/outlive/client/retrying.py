@@ -38,7 +38,8 @@ from outlive.errors.run import RunNotRetriableError
 
 RETRIES_MAX = 100
 EVENTS_AT_ONCE = 100
-"""Of a journal that is replayed; then the loop turns, for a journal may be long and be replayed several times."""
+"""How many events of a journal are replayed before the loop turns: a journal may be long and be replayed several
+times."""
 _REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
 """Messages that were about the life that has ended."""
 RETRIABLE = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
@@ -216,8 +217,8 @@ async def in_callback(work: Callable[[], T]) -> T:
 
 
 async def in_turns(work: Generator[None, None, T]) -> T:
-    """What a generator returns that yields at each event. It goes on in plain callbacks of the loop, as executions are
-    never fed inside a task, and other callbacks have their turn between them."""
+    """The return value of a generator that yields at each event. It goes on in plain callbacks of the loop, as
+    executions are never fed inside a task, and other callbacks have their turn between them."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
     context = Context()

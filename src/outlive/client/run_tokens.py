@@ -26,15 +26,15 @@ _NO_HASH = "0" * 64
 
 
 class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What the cell of a token holds. A bound that this release does not know lets no request in."""
+    """The content of the cell of a token. A token with a bound that this release does not know lets no request in."""
 
     hash: str
     run_id: str
     nonce: int
-    """Of the tree: ids can be taken again."""
+    """The nonce of the tree, because another run can take its id."""
     expires_at: int
     by: str
-    """Who made it."""
+    """The maker of the token."""
     key: str = ""
     """The id of the API key that it was made with; empty if there was none in the store."""
     stream: str = ""
@@ -45,7 +45,7 @@ class NewRunToken(msgspec.Struct, frozen=True):
     """A token that was just made. It is here and nowhere else."""
 
     token: str
-    """What is sent as `Authorization: Bearer ...`."""
+    """The token that a request sends as `Authorization: Bearer ...`."""
     run_id: str
     expires_at: datetime
 
@@ -88,7 +88,7 @@ class RunTokens:
         return NewRunToken(token.text, run.id, instant_of(expires_at))
 
     async def find(self, secret: str) -> TokenRecord | None:
-        """What a token is for, if it is valid now.
+        """The record of a token, if it is valid now; otherwise None.
 
         Raises:
             StoreUnavailableError: that cannot be known.

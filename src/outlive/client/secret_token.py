@@ -27,7 +27,7 @@ class Token(NamedTuple):
 
     @property
     def hash(self) -> str:
-        """What is kept of it."""
+        """The hash of the token, which is stored instead of it."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def fits(self, hash: str) -> bool:  # noqa: A002 (that is what it is)

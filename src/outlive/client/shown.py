@@ -25,7 +25,7 @@ from outlive.errors import OutliveError, UnreadableError
 from outlive.errors.program import WorkflowNotFoundError
 
 KNOWN_MAX = 256
-"""Of how many journals it is kept what is not to be seen."""
+"""The number of journals whose secrets are remembered."""
 KNOWN_CHARACTERS_MAX = 8_000_000
 """How much of it is kept; all of the journal that was looked at last, however much that is."""
 EVENTS_AT_ONCE = 100
@@ -84,7 +84,7 @@ class Shown:
         """By journal and nonce: another run may get the number of a journal that was deleted. A reader that follows a
         run holds its own, so two readers of a journal share one, and none has to look at its events again."""
         self._kept: OrderedDict[tuple[int, int], KnownSecrets] = OrderedDict()
-        """Those of the journals that people looked at last."""
+        """The secrets of the journals that people looked at last."""
 
     @property
     def hides(self) -> bool:
@@ -143,7 +143,7 @@ class Shown:
                 yield list(zip(rows[part], own, strict=True))
 
     def known_of(self, run: Run) -> KnownSecrets:
-        """What is known of the journal of a run; `look` adds to it."""
+        """The secrets that are known of the journal of a run; `look` adds to them."""
         journal = (run.journal, run.nonce)
         known = self._known.get(journal)
         if known is None:

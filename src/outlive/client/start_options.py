@@ -1,4 +1,4 @@
-"""What a start may say besides the workflow and its arguments: each option is spelled here, and here only.
+"""The options of a start, besides the workflow and its arguments: each option is spelled here, and here only.
 
 An engine, a connection, flows and batches take these dictionaries, and `http/wire` has the same names on the wire.
 """
@@ -28,7 +28,7 @@ class PlaceOptions(TypedDict, total=False):
 
 
 class StartOptions(PlaceOptions, total=False):
-    """What every start takes: that of a workflow, by its code or its name, and that of a flow."""
+    """The options of every start: of a workflow by its code or its name, and of a flow."""
 
     id: str | None
     on_conflict: OnConflict
@@ -41,7 +41,7 @@ class StartOptions(PlaceOptions, total=False):
 
 
 class OwnStartOptions(StartOptions, total=False):
-    """What the start of a workflow takes whose code is in this program, on an engine with the store. A connection
+    """The options of the start of a workflow whose code is in this program, on an engine with the store. A connection
     refuses these three."""
 
     connection: Any

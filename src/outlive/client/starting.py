@@ -478,7 +478,8 @@ class Starter:
         raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
 
     async def _replacing(self, run: Run, event: RunCreated, blobs: list[Blob]) -> list[Change]:
-        """What ends the run that has the id, if it is open, and begins the new one; its tree takes another name."""
+        """The changes that end the open run with the id, if there is one, and begin the new run; the old tree takes
+        another name."""
         store = self._access.store
         rows, tree = await read_tree(store, run)
         # Generations of one id are counted on, so that no two of them get the same name.
@@ -528,7 +529,7 @@ class Starter:
 
 
 def _late(run_id: str, seconds: float, *, is_known: bool) -> StoreUnavailableError:
-    """What a start raises for which the store has not answered."""
+    """The error of a start for which the store has not answered."""
     if not is_known:
         return unknown(seconds, f"run {run_id} was started", "start it again", run_id=run_id)
     return StoreUnavailableError(PLACE, f"it has not answered for {seconds:g} s; run {run_id} was not started")

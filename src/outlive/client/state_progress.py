@@ -47,25 +47,25 @@ _WAITING_KINDS = {
 
 
 class _Went(msgspec.Struct):
-    """Of the outcome of a state, what a picture needs."""
+    """The part of the outcome of a state that a picture needs."""
 
     to: str = ""
 
 
 class _Stood(msgspec.Struct):
-    """Of a snapshot, what a picture needs."""
+    """The part of a snapshot that a picture needs."""
 
     state: str = ""
 
 
 class _Ended(msgspec.Struct):
-    """Of the result of a machine, what a picture needs."""
+    """The part of the result of a machine that a picture needs."""
 
     state: str = ""
 
 
 class StateProgress:
-    """What the journal of a run says about the states of its machine, event by event."""
+    """The progress of the states of a machine, folded from the journal of a run event by event."""
 
     def __init__(self, machine: str, graph: StateGraph, number: int = 0) -> None:
         self._machine, self._number = machine, number

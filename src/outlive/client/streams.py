@@ -142,7 +142,7 @@ class StreamReader:
     # -- What is published -----------------------------------------------------------------------------------
 
     async def published(self, run_id: str) -> AsyncIterator[dict[str, Any]]:
-        """What a run publishes, as it changes, until it has ended. See `RunHandle.watch`."""
+        """The objects that a run publishes, as they change, until it has ended. See `RunHandle.watch`."""
         before: bytes | None = None
         followers, rest = self._followers, self._new_rest()
         run = await self._access.info(run_id)

@@ -69,7 +69,7 @@ class TimedStore(_TimedVerbs):
 
     @property
     def examiner(self) -> Any:
-        """What looks at the store as a whole; its verbs have the same limit."""
+        """The examiner of the store; its verbs have the same limit of time."""
         return _TimedVerbs(self._inner.examiner, seconds=self._seconds)
 
 

@@ -1,4 +1,4 @@
-"""What happened in a tree of runs and when, folded from its journal into lines that can be drawn.
+"""The history of a tree of runs, folded from its journal into lines that can be drawn.
 
 A journal has points in time; people want to see spans: a step with its attempts, a wait, a child run, and the gap
 between the death of a worker and the claim of the next one. A step that runs has no event yet, so it has no line.
@@ -21,7 +21,7 @@ from outlive._values.run import Wait
 
 
 class LineKind(enum.Enum):
-    """What a line stands for."""
+    """The subject of a line."""
 
     STEP = "step"
     WAIT = "wait"
@@ -70,7 +70,7 @@ class Line(msgspec.Struct, kw_only=True):
     state: LineState = LineState.OPEN
     attempts: list[Attempt] = []
     note: str = ""
-    """What else people should know."""
+    """More for people to know."""
     failure: Failure | None = None
 
 
@@ -104,7 +104,7 @@ class Timeline:
         self._rest: Line | None = None
         """While no worker owns the tree."""
         self._timers: frozenset[str] = frozenset()
-        """Those that the last wait was for: their line says what there is to say."""
+        """The timers in the last wait of the run: the line of that wait says everything about them."""
         self._owner = ""
         for event in events:
             self._root_id = self._root_id or event.run_id

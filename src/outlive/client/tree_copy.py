@@ -38,15 +38,16 @@ class TreeCopy(msgspec.Struct, kw_only=True):
     """The root first."""
     rows: list[Row] = []
     messages: list[Message] = []
-    """Those that wait, oldest first."""
+    """Messages that wait, oldest first."""
     keys: list[str] = []
-    """Of all messages that it has seen."""
+    """The keys of all messages that it has seen."""
     answers: list[Answer] = []
     items: list[ItemResult] = []
     streams: list[StreamLines] = []
     blobs: list[Blob] = []
     documents: list[CarriedDocument] = []
-    """Of flows: what its runs are pinned to. They lie in cells of the store, and only a file has them with the tree."""
+    """The documents of flows to which its runs are pinned. They lie in cells of the store, and only a file has them
+    with the tree."""
 
     @property
     def root(self) -> Run:

@@ -1,4 +1,4 @@
-"""What is under way in a run now: its steps, those that a program outside works on, and its replay.
+"""The work under way in a run now: its steps, those that a program outside works on, and its replay.
 
 The worker of this process is asked directly. Of a run that another process moves, this reads what its worker has
 written beside its session, which is what has lasted for some seconds (`_runtime/reporter.py`).
@@ -53,8 +53,8 @@ class UnderWay:
         return sorted(found, key=lambda step: step.since)
 
     async def sentence(self, run: Run, root: Run, *, now_at: int) -> str:
-        """What is under way in a tree that a worker owns, for the sentence that says why it is where it is: `in step
-        charge(order=7), attempt 2 of 5, for 28 min on w1`. Empty if nothing is known."""
+        """A sentence about the work under way in a tree that a worker owns, as the reason why it is where it is: `in
+        step charge(order=7), attempt 2 of 5, for 28 min on w1`. Empty if nothing is known."""
         report = await self._report_of(root)
         if report.replays:
             return f"{replay_shown(report.replays[0])}, by worker {name_in(root.owner)}"

@@ -1,4 +1,4 @@
-"""What programs see that show runs to people, and have neither their code nor their types.
+"""The views of runs for programs that show them to people, and have neither their code nor their types.
 
 Everything here is plain JSON and hides what the engine redacts. Nothing of a user's is decoded into a class: a payload
 that cannot be read here, because a codec or its key is missing, says so in its place.
@@ -69,7 +69,7 @@ class View:
 
     @property
     def plans(self) -> RequestPlans:
-        """What requests for many runs are for."""
+        """The plans of requests for many runs."""
         return RequestPlans(lambda: self._access.store)
 
     @property
@@ -101,7 +101,7 @@ class View:
         return run_of(await self.row(run_id))
 
     async def why(self, run_id: str, *, bounds: Bounds) -> str:
-        """What a run waits for, or how it ended, in one sentence; for one who may know of what is within bounds."""
+        """The wait of a run, or how it ended, in one sentence, for a caller with these bounds."""
         return await self._client.why(run_id, bounds=bounds)
 
     async def rows(self, *, order: Order, limit: int, after: str | None, **filters: Unpack[Filters]) -> Page[Run]:
@@ -185,7 +185,7 @@ class View:
     # -- Following -------------------------------------------------------------------------------------------
 
     def follow(self, run_id: str, position: Position, *, look_seconds: float) -> AsyncGenerator[News, None]:
-        """What happens to a run behind a position, until it has ended. See `NewsReader`."""
+        """The news of a run behind a position, until it has ended. See `NewsReader`."""
         client = self._client
         reader = NewsReader(self._access, followers=client.followers, shown=client.shown, journals=client.journals)
         return reader.news(run_id, position, look_seconds=look_seconds)
@@ -222,7 +222,7 @@ class View:
             return None
 
     async def json(self, payload: Payload | None) -> Any:
-        """The same as `plain`, as JSON that was not read if it is shown as it is stored: it may be large."""
+        """The payload as `plain` gives it, or as unread JSON if it is shown as it is stored: it may be large."""
         if payload is not None and not self.hides:
             with suppress(UnreadableError):
                 data = await self._access.unpack(payload)
@@ -268,7 +268,7 @@ class View:
     async def items_as_they_finish(
         self, batch_id: str, *, after: int
     ) -> AsyncGenerator[tuple[tuple[int, Any, Failure | None], int], None]:
-        """The same as they finish, each with the place up to which all have come with it.
+        """The stored items of a batch as they finish, each with the place up to which all have come with it.
 
         Raises:
             RunParkedError: nothing more comes before the run that it names is resumed.

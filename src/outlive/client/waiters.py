@@ -1,4 +1,4 @@
-"""Who waits for which run to end, or to be parked.
+"""The callers that wait until a run has ended, or is parked.
 
 Runs that end or are parked in this process are announced by its worker. For a root run that does so elsewhere the store
 rings, if it can (`Store.follow`): its row is read at once. Polling is the truth: a few of the awaited ids at a time, in
@@ -33,9 +33,9 @@ class Waiters:
         self.pause = pause
         """Waits a moment between two looks."""
         self.followers = Followers(store.follow)
-        """Those who read along, and wait for less than an end."""
+        """The readers that follow runs, and wait for less than an end."""
         self.answers = AnswerWaiters(store, pause_seconds=pause_seconds, followers=self.followers)
-        """Those that wait for an answer of a run."""
+        """The callers that wait for an answer of a run."""
         self._waiting: dict[str, list[asyncio.Future[Run]]] = {}
         self.moves: Callable[[str], bool] = lambda _: False
         """Whether a run moves in this process: then it may be on its way into the store."""

@@ -23,7 +23,8 @@ NO_RUNS: Mapping[str, Run] = MappingProxyType({})
 NO_PAUSES: Pauses = MappingProxyType({})
 APPROVAL_MARK = f"{APPROVAL}/"
 SENT = (WaitKind.SIGNAL, WaitKind.ASK, WaitKind.APPROVAL)
-"""What is sent to one run of a tree, by its id: its parent does not take it in its place."""
+"""The kinds of waits for something that is sent to one run of a tree, by its id: its parent does not take it in its
+place."""
 
 
 def why(
@@ -83,17 +84,17 @@ def why(
 
 
 def _interrupted(doing: str) -> str:
-    """What a worker that is gone was doing, as far as it had said it."""
+    """A clause about the work of a worker that is gone, as far as it had reported it."""
     return f", when it was {doing}," if doing else ""
 
 
 def _until(root: Run) -> str:
-    """That a run fails if no worker begins it in time."""
+    """A clause that says when a run fails if no worker begins it."""
     return "" if root.begin_by is None else f"; it fails if no worker has begun it by {instant(root.begin_by)}"
 
 
 def _unclaimed(task: Run, step: str) -> str:
-    """That no program outside works on a task now."""
+    """The sentence for a task on which no program outside works now."""
     queue = task.queue or DEFAULT
     if task.owner:
         return f"the lease of its remote worker has run out; the next one of queue {queue} for step {step} gets it"
@@ -118,7 +119,7 @@ def has_definition(workers: Iterable[WorkerInfo], root: Run) -> bool:
 
 
 def _undefined(workers: Iterable[WorkerInfo], root: Run) -> str:
-    """That no live worker can run it, and what those lack that would."""
+    """The sentence for a run that no live worker can run, with the steps that workers lack for it."""
     lacks = {worker.name: lacking_in(worker.definitions, root.definition) for worker in workers}
     found = [f"worker {name} lacks {', '.join(names)}" for name, names in sorted(lacks.items()) if names]
     if not found:

@@ -29,7 +29,7 @@ async def why_in_line(store: Store, root: Run, *, who: str = "it", bounds: Bound
 
 
 async def why_others_in_line(store: Store, others: Iterable[Run], *, bounds: Bounds = UNBOUND) -> str:
-    """The same of the first of these runs that is in line."""
+    """The reason why the first of these runs that is in line waits."""
     waiting = next((run for run in others if run.slot == IN_LINE and not remote_step_of(run.workflow)), None)
     return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}", bounds=bounds)
 

@@ -595,7 +595,7 @@ class AnyEngine(RunVerbs, Protocol):
 
     @property
     def approvals(self) -> ApprovalVerbs:
-        """What runs ask people for: list, approve, reject; and links with which a person decides without a key."""
+        """Approvals: list, approve, reject; and links with which a person decides without a key."""
 
     @property
     def promises(self) -> PromiseVerbs:
@@ -615,7 +615,7 @@ class AnyEngine(RunVerbs, Protocol):
 
     @property
     def workflows(self) -> WorkflowVerbs:
-        """What workers can run: list."""
+        """The workflows that workers can run: list."""
 
     @property
     def keys(self) -> KeyVerbs:
@@ -623,7 +623,7 @@ class AnyEngine(RunVerbs, Protocol):
 
     @property
     def audit(self) -> AuditVerbs:
-        """What people and keys did, from the store: list, verify."""
+        """The log of the actions of people and keys, from the store: list, verify."""
 
     @property
     def schedules(self) -> ScheduleVerbs:
@@ -655,7 +655,7 @@ class AnyEngine(RunVerbs, Protocol):
 
     @property
     def sync(self) -> SyncEngine:
-        """The same verbs for sync code, in other threads; without a loop `with outlive.Engine(...).sync as engine:`."""
+        """These verbs for sync code, in other threads; without a loop `with outlive.Engine(...).sync as engine:`."""
 
 
 # -- Without await --------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ PROBLEMS_SHOWN = 3
 
 
 class Backup(NamedTuple):
-    """What was copied."""
+    """The result of a backup."""
 
     path: str
     size: int

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Configured:
-    """What an engine is to a program whose settings are in files and variables."""
+    """The part of an engine for programs whose settings are in files and variables."""
 
     @classmethod
     def configured(cls, file: str | os.PathLike[str] | None = None, **options: Any) -> Self:

@@ -1,4 +1,4 @@
-"""What a doctor finds: versions, the configuration, the place of the store, and what stands still in it.
+"""The findings of a doctor: versions, the configuration, the place of the store, and the runs in it that stand still.
 
 Looking writes nothing: a store is opened only if its schema is that of this release, and on a server everything is read
 in a transaction that can only read.
@@ -44,7 +44,7 @@ NAMES_SHOWN_MAX = 5
 ETCD_SECONDS = 5.0
 """How long etcd may take to answer."""
 DOES_NOT_HINDER = {"autovacuum", "disk", "transaction ids"}
-"""What a person has to see to, and what keeps no one from reading a store."""
+"""Findings that a person has to see to, and that keep no one from reading a store."""
 
 _ADVICE = {
     "parked": "outlive runs list --stuck says why; resume them, skip a step or cancel them",
@@ -159,7 +159,7 @@ def _can_be_opened(url: str, found: list[Finding]) -> bool:
 
 
 def _as_it_is(url: str) -> str:
-    """The same store, also if its server forgets what it has confirmed: what is there can be read."""
+    """The URL of the store for a reader: it also opens a server that may lose what it has confirmed."""
     if not is_server(url):
         return url
     return f"{url}{'&' if '?' in url else '?'}allow_unsafe=true"

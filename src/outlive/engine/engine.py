@@ -360,12 +360,12 @@ class Engine(Served, Configured, AnyEngine):
 
     @property
     def _worker_name(self) -> str:
-        """What its worker is called: its own name, or the host and the process."""
+        """The name of its worker: its own, or the host and the process."""
         return self._worker.name or f"{socket.gethostname()}/{os.getpid()}"
 
     @property
     def sync(self) -> SyncEngine:
-        """The same verbs for sync code, in other threads; without a loop `with outlive.Engine(...).sync as engine:`."""
+        """These verbs for sync code, in other threads; without a loop `with outlive.Engine(...).sync as engine:`."""
         return self._sync
 
     @property
@@ -591,7 +591,7 @@ class Engine(Served, Configured, AnyEngine):
 
     @property
     def approvals(self) -> Approvals:
-        """What runs ask people for: list, approve, reject; and links with which a person decides without a key."""
+        """Approvals: list, approve, reject; and links with which a person decides without a key."""
         return self._verbs.approvals
 
     @property
@@ -616,7 +616,7 @@ class Engine(Served, Configured, AnyEngine):
 
     @property
     def workflows(self) -> Workflows:
-        """What workers can run: list."""
+        """The workflows that workers can run: list."""
         return self._verbs.workflows
 
     @property
@@ -626,7 +626,7 @@ class Engine(Served, Configured, AnyEngine):
 
     @property
     def audit(self) -> AuditLog:
-        """What people and keys did, from the store: list, verify; see `engine.audit.acting`."""
+        """The log of the actions of people and keys, from the store: list, verify; see `engine.audit.acting`."""
         keep = next((keep for keep in self._retention if isinstance(keep, KeepAudit)), None)
         return AuditLog(self._verbs.access, keep)
 

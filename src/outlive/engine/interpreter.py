@@ -1,4 +1,4 @@
-"""What an engine does about its interpreter: two switches for the whole process (decision 0007), and one refusal."""
+"""The engine's care for its interpreter: two switches for the whole process (decision 0007), and one refusal."""
 
 from __future__ import annotations
 

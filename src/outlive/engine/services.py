@@ -1,4 +1,5 @@
-"""What a worker has besides the trees that it runs: what it lets its store know when it starts, and its services."""
+"""The parts of a worker beside the trees that it runs: its declarations to the store when it starts, and its
+services."""
 
 from __future__ import annotations
 

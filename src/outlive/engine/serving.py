@@ -21,7 +21,7 @@ DASHBOARD = "outlive.dashboard.files"
 
 
 class Served:
-    """What an engine is to a program that serves HTTP."""
+    """The part of an engine for a program that serves HTTP."""
 
     if TYPE_CHECKING:
 

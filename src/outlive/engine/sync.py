@@ -38,7 +38,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Hosted(Protocol):
-    """What this bridge needs of an engine."""
+    """The part of an engine that this bridge needs."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -198,7 +198,7 @@ class SyncRunHandle(Blocking, Generic[R]):
 
 
 class BlockingEngine(Blocking):
-    """What an engine and a connection have in common for sync code.
+    """The verbs that an engine and a connection share, for sync code.
 
     As a context manager it runs the engine on a thread of its own, for programs that have no event loop.
     """

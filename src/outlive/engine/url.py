@@ -47,7 +47,7 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
 
 
 def leases_for(lease: object, *, clock: Clock) -> Callable[[Store], Leases]:
-    """What keeps the leases, given the store; nothing is opened yet.
+    """The keeper of the leases, given the store; nothing is opened yet.
 
     Raises:
         LeaseUrlError: it names nothing that we have.

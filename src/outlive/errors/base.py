@@ -10,7 +10,7 @@ class OutliveError(Exception):
     """Root of everything that Outlive raises on purpose. Its `code` tells one reason from the others."""
 
     code: ClassVar[str] = "outlive"
-    """What is wrong, as a name that does not change: `queue_not_found`, `run_not_parked`."""
+    """The kind of the error, as a name that does not change: `queue_not_found`, `run_not_parked`."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -38,7 +38,7 @@ class ConflictError(OutliveError):
 
 
 class LimitError(OutliveError):
-    """As much as is allowed is there already; nothing was done."""
+    """The limit is reached; nothing was done."""
 
 
 class UnfitValueError(OutliveError, TypeError):
@@ -46,7 +46,7 @@ class UnfitValueError(OutliveError, TypeError):
 
 
 class DamagedError(OutliveError):
-    """What is stored is not what was written, or a later release wrote it."""
+    """The stored bytes differ from what was written, or a later release wrote them."""
 
 
 class ReplayError(OutliveError):

@@ -1,4 +1,4 @@
-"""What the library of flows in a store refuses."""
+"""The errors of the library of flows in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What API keys and links to decide are refused for."""
+"""The errors of API keys and of links to decide."""
 
 from __future__ import annotations
 

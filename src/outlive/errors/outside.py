@@ -1,4 +1,4 @@
-"""What a flow may not reach outside, and how what it reached has failed it."""
+"""The errors of a flow that reaches outside: what it may not reach, and how a request has failed."""
 
 from __future__ import annotations
 

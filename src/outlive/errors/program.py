@@ -1,4 +1,4 @@
-"""What is wrong with a program: its arguments, definitions and engines, and code that contradicts its journal."""
+"""The errors of a program: its arguments, definitions and engines, and code that contradicts its journal."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class ExpressionError(OutliveError):
         super().__init__(message)
 
     def at(self, offset: int) -> ExpressionError:
-        """The same error, with the character at which it happened unless that is known."""
+        """This error, with the character at which it happened unless that is known."""
         if self.offset is None:
             self.offset = offset
         return self
 
     def within(self, expression: str) -> ExpressionError:
-        """The same error, with the source of the expression unless that is known."""
+        """This error, with the source of the expression unless that is known."""
         self.expression = self.expression or expression
         return self
 
@@ -88,7 +88,7 @@ class WrongArgumentsError(OutliveError, TypeError):
         super().__init__(f"{name}{signature} does not take these arguments: {reason}{advice and f'; {advice}'}")
 
     def at_start(self) -> WrongArgumentsError:
-        """The same for who starts a run."""
+        """This error, with advice for a caller that starts a run."""
         advice = (
             f"give them by position, engine.start({self.name}, ...), or by name, "
             f"engine.start({self.name}.bind(...), id=...)"
@@ -160,7 +160,7 @@ class SettingProblem(NamedTuple):
     setting: str
     """The name of the setting; empty if it is about none."""
     reason: str
-    """What is wrong, and what to do."""
+    """The problem, and how to repair it."""
 
     def __str__(self) -> str:
         """For people."""

@@ -1,4 +1,4 @@
-"""What a client hears of runs, and of the people who decide."""
+"""The errors of a client about runs, and about the people who decide."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class LibraryTriggers:
         """By the hash of the document; None for one without triggers."""
 
     async def read(self, store: Store) -> dict[str, Triggers | None]:
-        """What is published now; None for a flow that starts nothing by itself."""
+        """The triggers of the published flows now; None for a flow that starts nothing by itself."""
         held = await store.read_cell(INDEX_CELL)
         if held != self._held:
             index = index_in(held)

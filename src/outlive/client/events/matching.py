@@ -14,7 +14,7 @@ from outlive.client.events.triggers import Triggers
 from outlive.errors.program import ExpressionError
 
 UNFIT = (ValueError, ExpressionError)
-"""What `arguments_by` raises for an event that a workflow cannot be given."""
+"""The errors of `arguments_by` for an event that does not fit a workflow."""
 
 
 class Match(NamedTuple):
@@ -23,7 +23,7 @@ class Match(NamedTuple):
     workflow: str
     triggers: Triggers
     arguments: bytes
-    """Of its run, as a journal has them."""
+    """The arguments of its run, in the form of a journal."""
 
 
 class Webhook(NamedTuple):

@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def sinks_in(held: bytes | None) -> Sinks:
-    """What the cell holds.
+    """The sinks in the cell.
 
     Raises:
         StoreError: it is damaged. It is not taken for an empty one: events would be delivered nowhere, silently.

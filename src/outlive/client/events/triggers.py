@@ -23,7 +23,7 @@ NONE = TriggerSet()
 
 
 class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What starts runs of one workflow, and how they are started."""
+    """The triggers of one workflow, and how its runs are started."""
 
     version: int
     described: Described
@@ -35,7 +35,7 @@ class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def document(self) -> bytes:
-        """Of a flow; empty for a workflow in Python."""
+        """The document of a flow; empty for a workflow in Python."""
         return self.all.document
 
     @property
@@ -52,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def triggers_in(held: bytes | None) -> Known:
-    """What the cell holds."""
+    """The triggers in the cell; a cell that cannot be read has none, and workers write it again."""
     try:
         return {} if held is None else _decode(held)
     except msgspec.MsgspecError as error:
@@ -76,7 +76,7 @@ async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
     own = declared_in(registry, at=began_at)
 
     def merged(held: bytes | None) -> Known | None:
-        """What the cell is to hold by this code; None if it is to stay."""
+        """The new content of the cell by this code; None if the cell stays as it is."""
         known = triggers_in(held)
         without = {
             spec.name: _triggers_of(registry, spec, NONE, began_at) for spec in registry.newest() if spec.name in known

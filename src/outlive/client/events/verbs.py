@@ -117,7 +117,7 @@ class Events:
         return Sent(event.id, started[: len(matches)], refused, started[len(matches) :])
 
     async def triggers(self) -> list[TriggerInfo]:
-        """What events and webhooks start, by the name of the workflow."""
+        """The workflows that events and webhooks start, by name."""
         return [
             TriggerInfo(
                 workflow=name,

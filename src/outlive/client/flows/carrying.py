@@ -25,7 +25,7 @@ class CarriedDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     canonical: str
     """The JSON whose hash the runs are pinned to."""
     text: str = ""
-    """As its author wrote it."""
+    """The text that its author wrote."""
 
 
 async def documents_of(store: Store, runs: Iterable[Run]) -> list[CarriedDocument]:

@@ -62,7 +62,7 @@ class Library:
         return index_in(await self._store.read_cell(INDEX_CELL))
 
     async def entry(self, name: str) -> FlowEntry:
-        """What the index says of a flow.
+        """The entry of a flow in the index.
 
         Raises:
             FlowNotFoundError: there is none of this name.

@@ -54,7 +54,7 @@ def is_of_item(call: str) -> bool:
 
 
 class Progress:
-    """What the journal of a run says about the steps of its flow, event by event."""
+    """The progress of the steps of a flow, folded from the journal of a run event by event."""
 
     def __init__(self, nodes: Sequence[Node], run_id: str) -> None:
         self._nodes = nodes

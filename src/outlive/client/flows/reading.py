@@ -27,12 +27,12 @@ class ReadDocument(NamedTuple):
 
     @property
     def hash(self) -> str:
-        """What it is known by."""
+        """The hash by which it is known."""
         return hash_of(self.document)
 
     @property
     def stored(self) -> StoredDocument:
-        """What the library keeps of it."""
+        """The form in which the library keeps it."""
         return StoredDocument(canonical_json(self.document), self.text)
 
 
@@ -59,7 +59,7 @@ def read_document(text: str, *, file: str = "", checks: bool = True, knows_steps
 def check_document(
     document: Document, positions: Positions | None = None, file: str = "", *, knows_steps: bool = False
 ) -> tuple[Problem, ...]:
-    """What should be better about a document.
+    """Warnings about a document that can run.
 
     Raises:
         FlowError: it cannot run.

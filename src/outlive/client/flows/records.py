@@ -61,17 +61,17 @@ class StoredDraft(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FlowEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the index says of one flow."""
+    """The entry of one flow in the index."""
 
     current: StoredRevision | None = None
-    """What is published; None for a flow that has only a draft."""
+    """The published revision; None for a flow that has only a draft."""
     disabled: Pause | None = None
     draft: StoredDraft | None = None
     deleted: Pause | None = None
-    """Who deleted it, when and why. It starts nothing and is not listed; the entry stays, so that revisions are counted
-    on if it comes back, and a stale write is noticed."""
+    """The deletion of the flow: by whom, when and why. A deleted flow starts nothing and is not listed; the entry
+    stays, so that revisions are counted on if it comes back, and a stale write is noticed."""
     last: int = 0
-    """Of a deleted flow: the number of its last revision."""
+    """The number of the last revision of a deleted flow."""
     has_open_runs: bool = False
     """Whether it was deleted while runs of it were open: workers load it on, so that they can end."""
     brought: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class FlowEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StoredDocument(msgspec.Struct, frozen=True):
-    """What the cell of a document holds."""
+    """The content of the cell of a document."""
 
     canonical: bytes
     text: str
@@ -97,7 +97,7 @@ _document = msgspec.msgpack.Decoder(StoredDocument).decode
 
 
 def index_in(data: bytes | None) -> Index:
-    """What the index says.
+    """The index in its cell.
 
     Raises:
         FlowDamagedError: it cannot be read. It is not taken for an empty one: the next change would lose every flow.
@@ -109,7 +109,7 @@ def index_in(data: bytes | None) -> Index:
 
 
 def index_data(index: Index) -> bytes:
-    """What the cell of the index is to hold."""
+    """The content of the cell for this index."""
     return msgspec.json.encode(index)
 
 
@@ -122,7 +122,7 @@ def revisions_in(name: str, data: bytes | None) -> list[StoredRevision]:
 
 
 def revisions_data(revisions: list[StoredRevision]) -> bytes:
-    """What the cell of the history of a flow is to hold."""
+    """The content of the cell with the history of a flow."""
     return msgspec.json.encode(revisions)
 
 
@@ -137,7 +137,7 @@ def document_in(digits: str, data: bytes | None) -> StoredDocument | None:
 
 
 def document_data(document: StoredDocument) -> bytes:
-    """What the cell of a document is to hold."""
+    """The content of the cell of a document."""
     return zlib.compress(msgspec.msgpack.encode(document), level=6)
 
 

@@ -41,9 +41,9 @@ class StoredFlow(msgspec.Struct, frozen=True, kw_only=True):
     """0 for a draft."""
     hash: str
     text: str
-    """As its author wrote it, with comments."""
+    """The text that its author wrote, with comments."""
     document: Any
-    """What runs: an `outlive.flow.Document`."""
+    """The document that runs: an `outlive.flow.Document`."""
 
 
 class Flows:
@@ -344,7 +344,7 @@ def _draft(it: StoredDraft) -> FlowDraft:
 
 
 def disabled_text(disabled: Pause | None) -> str:
-    """Who has disabled a flow and why, for people: `disabled by ann: the bank is closed`."""
+    """The reason why a flow is disabled, for people: `disabled by ann: the bank is closed`."""
     if disabled is None:
         return ""
     by = f" by {disabled.by}" if disabled.by else ""

@@ -89,7 +89,7 @@ class Checker:
     # -- One tree --------------------------------------------------------------------------------------------
 
     async def _check(self, tree: TreeRows, rows: list[Row] | None) -> list[Problem]:
-        """What is wrong with a tree and stays so, however often it is looked at."""
+        """The problems of a tree that every look finds again."""
         problems: list[Problem] = []
         for look in range(LOOKS_MAX):
             reading = await self._read(tree, rows)

@@ -1,4 +1,4 @@
-"""What a checker reports."""
+"""The report of a checker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
-    """What is concerned, and whether it can be made from the journal again."""
+    """The subject of a problem, and whether it can be made from the journal again."""
 
     DATABASE = "database"
     """The files of the database, or rows that hang on nothing."""

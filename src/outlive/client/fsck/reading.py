@@ -36,11 +36,11 @@ from outlive.client.fsck.problem import Kind, Problem
 from outlive.errors import OutliveError
 
 PROBLEMS_MAX = 50
-"""Of one journal; one that is wholly wrong is not reported row by row."""
+"""The limit for one journal; a journal that is wholly wrong is not reported row by row."""
 
 
 class Reading:
-    """What a journal says, and what is wrong with it."""
+    """The content of a journal, and its problems."""
 
     def __init__(self, root_id: str, *, journal: int, nonce: int) -> None:
         self.root_id, self.journal = root_id, journal
@@ -51,7 +51,7 @@ class Reading:
         self.keys: set[str] = set()
         """Keys of signals and asks that became facts, each after the name of the signal or ask."""
         self.answered: set[str] = set()
-        """Those of the asks that were answered."""
+        """The keys of asks that were answered."""
         self.outcomes: dict[int, Counter[int]] = {}
         """By the number of a run that carries items of a batch: how its items ended, as checksums; 0 where the
         outcome is not in the journal word by word."""

@@ -1,4 +1,4 @@
-"""What is wrong with one tree: its rows against its journal, and what hangs on it."""
+"""The problems of one tree: differences between its rows and its journal, and rows that hang on nothing."""
 
 from __future__ import annotations
 
@@ -207,6 +207,6 @@ def _judge_rest(tree: TreeRows, reading: Reading, *, workers: Collection[str]) -
 
 
 def _sent(key: str) -> str:
-    """What the key of a message says without the id of its run, which may be another one now."""
+    """The key of a message without the id of its run, which may be another one now."""
     kind, _, rest = key.partition("/")
     return f"@ask/{rest.partition('/')[2]}" if kind == "@ask" else rest

@@ -1,4 +1,4 @@
-"""What becomes of the ticks of a schedule, by what is stored, the time, and the runs that it has started. Pure.
+"""Decides about the ticks of a schedule, from its stored state, the time, and the runs that it has started. Pure.
 
 Why the overlap policy holds: a run of a schedule begins only together with a change of the schedule's row, and the row
 lists the runs that may be open. So of two workers that decide at the same time one conflicts, whatever each of them has
@@ -37,7 +37,7 @@ FAILED = frozenset({RunStatus.FAILED.value, RunStatus.TIMED_OUT.value})
 
 
 class Decision(NamedTuple):
-    """What a schedule is to be, and what follows from it."""
+    """A decision about a schedule: its new state, and what follows from it."""
 
     state: ScheduleState
     next_at: int | None
@@ -49,7 +49,7 @@ class Decision(NamedTuple):
 
 
 def decide(name: str, stored: StoredSchedule, now: int, runs: Mapping[str, Run]) -> Decision:
-    """What becomes of a schedule now; `runs` are those of its open runs that are there."""
+    """Decide about a schedule now; `runs` are those of its open runs that exist."""
     schedule, state = stored.schedule, observe(stored.state, runs)
     if state.is_stopped:
         return Decision(state, None, [], [])

@@ -87,7 +87,7 @@ def _is_gone(row: ScheduleRow, flows: Mapping[str, Declared]) -> bool:
 
 
 def _renewed_by(row: ScheduleRow | None, wanted: Wanted, now: int) -> NewSchedule | None:
-    """What a schedule is to be; None if it is to stay."""
+    """The new version of a schedule; None if it stays as it is."""
     made = declared_schedule(row, wanted.schedule, wanted.target, wanted.by, now=now)
     if made is None:
         try:
@@ -113,7 +113,7 @@ def _renewed_by(row: ScheduleRow | None, wanted: Wanted, now: int) -> NewSchedul
 def declared_schedule(
     row: ScheduleRow | None, schedule: Schedule, target: Target, declared: Declared, *, now: int
 ) -> NewSchedule | None:
-    """What a schedule is to be by this code; None if it is to stay."""
+    """The new version of a schedule by this code; None if it stays as it is."""
     if row is None:
         stored = StoredSchedule(schedule=schedule, target=target, state=ScheduleState(cursor=now), declared=declared)
         return NewSchedule(stored, first_look(schedule.name, stored), [])
@@ -141,5 +141,5 @@ def renewed(
 
 
 def _times(schedule: Schedule) -> Schedule:
-    """What a schedule says about its times alone."""
+    """The times of a schedule, without everything else."""
     return replace(schedule, overlap="skip", catch_up=1, trip_after=0, arguments={}, tags={})

@@ -1,4 +1,4 @@
-"""What people see of a schedule."""
+"""The form in which people see a schedule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LATE_SHOWN = 60 * SECOND
 
 
 def damaged_info(name: str, fault: str) -> ScheduleInfo:
-    """Of a row that cannot be read."""
+    """The form of a schedule whose row cannot be read."""
     why = f"its row in the store is damaged ({fault}): it does not fire; set it again, or delete it"
     return ScheduleInfo(name=name, workflow="", version=0, schedule=None, why=why)
 
@@ -35,7 +35,8 @@ def info_of(
     definitions: Collection[str],
     hide: Callable[[Any], Any],
 ) -> ScheduleInfo:
-    """What people see; `definitions` are those that live workers have, `hide` takes out what is redacted."""
+    """The form in which people see a schedule; `definitions` are those that live workers have, `hide` takes out
+    redacted fields."""
     schedule, target = stored.schedule, stored.target
     state = observe(stored.state, runs)
     fires: list[int] = []

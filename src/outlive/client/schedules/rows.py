@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class NewSchedule(NamedTuple):
-    """What a schedule is to be."""
+    """A schedule as it must be written."""
 
     stored: StoredSchedule
     next_at: int | None
@@ -40,7 +40,7 @@ def change_to(row: ScheduleRow | None, name: str, new: NewSchedule, *, nonce: Ca
 
 
 async def open_runs(store: Store, schedules: Iterable[StoredSchedule]) -> Mapping[str, Run]:
-    """Those of their open runs that are there."""
+    """The open runs of these schedules that exist."""
     ids = [run.run_id for stored in schedules for run in stored.state.open]
     return await store.find_runs(ids) if ids else {}
 
@@ -79,7 +79,7 @@ async def find_row(store: Store, name: str) -> ScheduleRow:
 
 
 def decoded(row: ScheduleRow) -> StoredSchedule:
-    """What a row says.
+    """The schedule in a row.
 
     Raises:
         OutliveError: it is damaged.
