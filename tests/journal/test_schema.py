@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,7 +13,7 @@ import msgspec
 import pydantic
 import pytest
 
-from outlive._journal.form import encode_form, form_type
+from outlive._journal.form import encode_form, form_type, schema_of
 from outlive._journal.schema import find_mismatch
 from outlive.errors import ConfigurationError, UnreadableError
 
@@ -208,6 +209,19 @@ def test_words_of_a_schema(schema: Any, fits: Any, breaks: Any) -> None:
     assert find_mismatch(fits, schema) is None
     if breaks is not ... and schema is not True:
         assert find_mismatch(breaks, schema) is not None
+
+
+def test_a_schema_is_plain_json() -> None:
+    """A schema with a default is the same in its process and where it was sent."""
+
+    @dataclass
+    class Order:
+        lines: tuple[str, ...] = ()
+        cents: Decimal = Decimal(5)
+
+    schema = schema_of(Order)
+
+    assert schema == json.loads(json.dumps(schema))
 
 
 def test_nothing_fits_a_schema_that_takes_nothing() -> None:

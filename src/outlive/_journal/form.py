@@ -84,7 +84,9 @@ def schema_of(annotation: Any, *, unknown: Mapping[str, Any] | None = None) -> d
         return schema_of_model(annotation)
     (schema,), own = msgspec.json.schema_components([annotation], schema_hook=describe, ref_template=REFERENCE)
     definitions |= own
-    return {**schema, "$defs": definitions} if definitions else dict(schema)
+    whole = {**schema, "$defs": definitions} if definitions else schema
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(whole))  # A default may be a tuple.
+    return found
 
 
 def encode_form(value: Any) -> bytes:
