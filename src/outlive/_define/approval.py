@@ -122,7 +122,7 @@ async def wait_for_approval(
 
 
 class _Watch:
-    """What happens beside the wait for one request: the deadline, notices, reminders, the escalation."""
+    """The tasks beside the wait for one request: the deadline, notices, reminders, the escalation."""
 
     def __init__(
         self,

@@ -26,10 +26,10 @@ class Ask(Generic[T]):
 
     def __init__(self, body: T, event: AskReceived, frame: Frame, codec: ValueCodec | None) -> None:
         self.body = body
-        """What was asked."""
+        """The body of the question."""
         self.name = event.name
         self.key = event.key
-        """What its sender calls it; the same key again is the same ask."""
+        """The key that its sender gave it; a question with the same key is the same ask."""
         self._event, self._frame, self._codec = event, frame, codec
 
     @property

@@ -39,7 +39,7 @@ from outlive.errors.run import BatchFailedError
 CHUNKS_OPEN_MAX = 16
 """Chunks of one batch that are under way at once: that many workers can share it."""
 QUEUED_CHUNKS_OPEN_MAX = 1_000
-"""The same of a batch with a queue, in which each of them runs one item at a time."""
+"""How many chunks a batch with a queue has open at most: each of them runs one item at a time."""
 OF_STEP = "outlive.batch.step:"
 OF_WORKFLOW = "outlive.batch.run:"
 LANES, BUDGET = "outlive.lanes", "outlive.budget"
@@ -61,7 +61,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch is to do."""
+    """The plan of a batch."""
 
     item: str
     """The definition of the chunks."""
@@ -172,13 +172,13 @@ async def _run_items(item: StepSpec | WorkflowSpec, first: int, rows: list[msgsp
 
 
 async def _chunk(first: int, rows: list[msgspec.Raw]) -> Tally:
-    """What a chunk looks like from outside."""
+    """The signature of a chunk, for callers; it is never called."""
     raise NotImplementedError
 
 
 BATCH = WorkflowSpec(name="outlive.batch", version=1, fn=run_batch, signature=Signature(run_batch, "outlive.batch"))
 QUEUED_BATCH = msgspec.structs.replace(BATCH, version=2)
-"""Of a batch with a queue: code that knows nothing of its queue does not have this version."""
+"""The workflow of a batch with a queue: code that knows nothing of its queue does not have this version."""
 _CHUNK = WorkflowSpec(name="", version=1, fn=_chunk, signature=Signature(_chunk, "outlive.batch.chunk"))
 
 

@@ -30,16 +30,16 @@ from outlive.errors import EngineClosedError, StoreUnavailableError
 
 BulkVerb = Literal["cancel", "retry", "pause", "resume", "purge"]
 REFUSALS_MAX = 1_000
-"""Of one operation; the others are counted."""
+"""The limit for the refusals of one operation that are listed; the others are counted."""
 REFUSALS_SHOWN = 20
 """While it goes on."""
 _AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))
-"""As long as it is the store that is away."""
+"""Try again for as long as the store is away."""
 OWN = "it says what was done to which runs, in the name of the person who asked for it"
 
 
 class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be done, to which runs."""
+    """The request of a verb for many runs: what it does, and to which runs."""
 
     verb: BulkVerb
     at: int
@@ -50,7 +50,7 @@ class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     ended_before: int = 0
     """Unless it is 0, only runs that ended before this instant."""
     by: str = ""
-    """Who asked for it."""
+    """The principal who asked for it."""
     workflows: tuple[str, ...] | None = None
     """The only ones whose runs that one may change."""
     tags: dict[str, str] = {}
@@ -74,13 +74,13 @@ class BulkPage(msgspec.Struct, frozen=True):
 
     groups: list[BulkGroup]
     refused: list[Refusal]
-    """Those that no worker can do it to."""
+    """The runs on which no worker can carry out the verb."""
     after: str | None
     """Where the next page begins; None if there is none."""
 
 
 class BulkTally(msgspec.Struct, kw_only=True):
-    """What has become of the runs so far."""
+    """The progress of a verb for many runs."""
 
     found: int = 0
     done: int = 0
@@ -97,7 +97,7 @@ class BulkTally(msgspec.Struct, kw_only=True):
         self.refusals += several[: max(0, REFUSALS_MAX - len(self.refusals))]
 
     def shown(self) -> dict[str, Any]:
-        """What people see while it goes on."""
+        """The progress, for people."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
         return shown | {"refusals": shown["refusals"][:REFUSALS_SHOWN]}
 

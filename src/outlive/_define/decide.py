@@ -56,7 +56,7 @@ def set_tags(**tags: str | None) -> None:
 
 
 class Emission:
-    """What `outlive.emit` returns. Awaiting it is waiting until there is room for more."""
+    """The result of `outlive.emit`. Awaiting it is waiting until there is room for more."""
 
     __slots__ = ("_room",)
 

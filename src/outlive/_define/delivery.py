@@ -36,7 +36,7 @@ AGAIN = Retry(
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """What is delivered, and where to."""
+    """A delivery: an event, and the sink to which it goes."""
 
     sink: str
     event: SentEvent

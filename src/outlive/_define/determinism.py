@@ -72,7 +72,7 @@ class Finding(NamedTuple):
     column: int
     workflow: str
     what: str
-    """What stands there: `datetime.now()`."""
+    """The code that was found: `datetime.now()`."""
     remedy: str
     """Why that is wrong, and what to write instead."""
 
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 
 
 def check_source(text: str, *, file: str = "<text>") -> list[Finding]:
-    """What a replay cannot repeat in the workflows of a source text, in the order of the lines.
+    """The calls in the workflows of a source text that a replay cannot repeat, in the order of the lines.
 
     Raises:
         SyntaxError: it is not Python.
@@ -99,7 +99,7 @@ def check_source(text: str, *, file: str = "<text>") -> list[Finding]:
 
 
 def check_file(file: Path) -> list[Finding]:
-    """The same for a file.
+    """The calls in the workflows of a file that a replay cannot repeat.
 
     Raises:
         SyntaxError: it is not Python. OSError: it cannot be read.
@@ -108,7 +108,8 @@ def check_file(file: Path) -> list[Finding]:
 
 
 def check_running(file: str) -> list[Finding]:
-    """The same for code that runs: it may have no file, and its file may have changed."""
+    """The calls in the workflows of running code that a replay cannot repeat: it may have no file, and its file may
+    have changed."""
     try:
         return check_file(Path(file))
     except (OSError, ValueError, SyntaxError):
@@ -119,7 +120,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class _Module:
-    """What the names of a file stand for."""
+    """The meanings of the names in a file."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._names: dict[str, str] = {}
@@ -170,7 +171,7 @@ class _Look:
         self._seen: set[str] = set()
 
     def at(self, function: Function) -> Iterator[Finding]:
-        """What is wrong in a function, and in those that it calls."""
+        """The calls in a function, and in the functions that it calls, that a replay cannot repeat."""
         self._seen.add(function.name)
         sets = {target.id for target in _names_of_sets(function)}
         for node in _own_nodes(function):

@@ -213,7 +213,7 @@ async def _detached_result(wanted: Bound[R], run_id: str) -> R:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a workflow may know of its run, at the moment of asking."""
+    """The facts about its run that a workflow can read, at the moment of asking."""
 
     id: str
     workflow: str
@@ -223,7 +223,7 @@ class RunContext:
     root_id: str
     tags: dict[str, str]
     headers: dict[str, str]
-    """Those it was started with, or those of the run that started it."""
+    """The headers that it was started with, or those of the run that started it."""
     created_at: datetime
     events: int
     """How long the journal of its tree is, counted from the last snapshot: the same in every replay."""

@@ -1,4 +1,4 @@
-"""What a step may know and do while it runs, and how the code that it calls finds that."""
+"""The context of a running step, and how the code that it calls finds that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outlive.errors.program import NotInRunError
 
 
 class EventSender(Protocol):
-    """What a step of Outlive's own asks of `engine.events`."""
+    """The part of `engine.events` that a step of Outlive's own needs."""
 
     async def send(
         self, event_type: str, data: Any = None, *, id: str | None = None, source: str = "", headers: Any = None
@@ -25,7 +25,7 @@ class EventSender(Protocol):
 
 
 class BulkSteps(Protocol):
-    """What a step of Outlive's own asks of `engine.bulk`."""
+    """The part of `engine.bulk` that a step of Outlive's own needs."""
 
     async def page(self, request: Any, after: str | None, found: int) -> Any:
         """The next runs that a verb for many runs is for."""
@@ -45,7 +45,7 @@ class BulkSteps(Protocol):
 
 
 class Verbs(Protocol):
-    """What a step of Outlive's own asks of the engine that runs it."""
+    """The part of its engine that a step of Outlive's own needs."""
 
     @property
     def events(self) -> EventSender:
@@ -90,7 +90,7 @@ class Verbs(Protocol):
 
 
 class StepSource(Protocol):
-    """What runs a step: its attempt."""
+    """The attempt that runs a step."""
 
     @property
     def engine(self) -> Verbs | None:
@@ -101,7 +101,7 @@ class StepSource(Protocol):
         """See `StepContext`."""
 
     def context(self) -> StepContext:
-        """What the step may know of itself."""
+        """The facts about itself that the step can read."""
 
     def now_at(self) -> int:
         """The time of its engine."""
@@ -118,7 +118,7 @@ class StepSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """What a running step may know of itself."""
+    """The facts about itself that a running step can read."""
 
     run_id: str
     """The run that called it."""
@@ -131,11 +131,11 @@ class StepContext:
     epoch: int
     """The fencing token: rises with every take-over of the run."""
     idempotency_key: str
-    """The same for every attempt of this call, on whatever worker; different for every other call."""
+    """A key that all attempts of this call share, on whatever worker; every other call has another one."""
     last_progress: Any
-    """What an earlier attempt gave to `heartbeat`, or None."""
+    """The progress that an earlier attempt gave to `heartbeat`, or None."""
     headers: dict[str, str]
-    """What `engine.start(..., headers=...)` gave to that run, or to the run that started it."""
+    """The headers that `engine.start(..., headers=...)` gave to that run, or to the run that started it."""
     _source: StepSource = field(repr=False, compare=False)
 
     @property

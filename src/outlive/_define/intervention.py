@@ -27,7 +27,7 @@ from outlive.errors.run import RunNotRetriableError
 
 OF_RUN = "outlive.intervention:"
 _AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))
-"""As long as it is the store that is away."""
+"""Try again for as long as the store is away."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an operator asks for."""
+    """The request of an operator."""
 
     verb: Literal["retry", "fork"]
     run_id: str
@@ -56,7 +56,7 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The arguments as a journal has them; null for those of the other run."""
     version: int | None = None
     run_ids: list[str] = []
-    """Of a retry of many runs, for the operation `request`; this and all that follows."""
+    """The ids of many runs to retry, for the operation `request`; this and all that follows."""
     request: str = ""
     by: str = ""
     workflows: tuple[str, ...] | None = None

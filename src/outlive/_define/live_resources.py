@@ -84,7 +84,8 @@ class _Life:
 
 
 class LiveResources:
-    """What one engine has set up, in this order; and what it was given instead of setting it up."""
+    """The resources that one engine has set up, in this order; and the values that it was given instead of setting them
+    up."""
 
     def __init__(self, given: Mapping[Resource[Any], Any] | None = None) -> None:
         self._given = dict(given or {})
@@ -96,7 +97,8 @@ class LiveResources:
         """Whether the engine has died, as far as a test can do that."""
 
     async def get(self, wanted: Wanted | None) -> dict[str, Any]:
-        """What a function wants, by the names of its parameters; set up now where it is wanted for the first time.
+        """The resources of a function, by the names of its parameters; a resource is set up now where it is used for
+        the first time.
 
         Raises:
             ResourceError: the set-up failed.
@@ -175,7 +177,7 @@ def _by_name(found: list[tuple[Resource[Any], str]]) -> dict[str, str]:
 
 
 def check_given(resources: object) -> dict[Resource[Any], Any]:
-    """What an engine may be given as `resources`."""
+    """Check the `resources` of an engine."""
     if resources is None:
         return {}
     if not isinstance(resources, Mapping) or not all(isinstance(each, Resource) for each in resources):

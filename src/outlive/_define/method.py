@@ -28,7 +28,7 @@ def lacks_object(spec: StepSpec) -> bool:
 
 
 def with_object(spec: StepSpec, options: StepOptions, give: Give) -> tuple[StepSpec, StepOptions]:
-    """The same step, and options of a call, with an object; an undo that is a method has the same one."""
+    """A step, and options of a call, bound to an object; an undo that is a method is bound to the same object."""
     usual = _with_undo(spec.options, give)
     own = usual if options == spec.options else _with_undo(options, give)
     return msgspec.structs.replace(give(spec), options=usual), own

@@ -32,7 +32,7 @@ class StartCall:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
-    """Those that were given; a hook may add to them, and change them."""
+    """The headers that were given; a hook may add to them, and change them."""
 
 
 class Middleware:
@@ -89,11 +89,11 @@ class Hooks(NamedTuple):
 HOOKS = ("on_start", "on_step", "on_workflow")
 
 NO_HOOKS = Hooks()
-"""Of an engine without middleware."""
+"""The hooks of an engine without middleware."""
 
 
 def hooks_of(middleware: object, guards: Sequence[object] = ()) -> Hooks:
-    """What the middleware of an engine wants to be around, with Outlive's own (`guards`) outermost.
+    """The hooks of the middleware of an engine, with Outlive's own (`guards`) outermost.
 
     Raises:
         DefinitionError: one has no hook, or a hook that is not async.
@@ -123,7 +123,7 @@ def _own_hooks(middleware: object) -> dict[str, Hook]:
 
 
 def around(hooks: Sequence[Hook], subject: object, inner: Next) -> Next:
-    """What calls the hooks around something."""
+    """A function that calls the hooks around something."""
     for hook in reversed(hooks):
         inner = partial(hook, subject, inner)
     return inner
@@ -134,7 +134,8 @@ AroundWorkflow = Callable[[Begin], Coroutine[Any, Any, Any]]
 
 
 def around_workflow(hooks: Hooks) -> AroundWorkflow | None:
-    """What an execution calls instead of a workflow, with what begins the workflow; None if no hook wants that."""
+    """The function that an execution calls instead of a workflow, with the function that begins the workflow; None if
+    no hook wants that."""
     return partial(_run_workflow, hooks.on_workflow) if hooks.on_workflow else None
 
 

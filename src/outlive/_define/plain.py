@@ -40,7 +40,8 @@ def plain_saga(step: str) -> PlainSaga | None:
 
 
 def call_plainly(step: StepSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the function of a step returns here and now; its caller gives the resources, or a machine around it."""
+    """The result of the function of a step, called here and now; the caller gives the resources, or a machine around
+    it."""
     wanted = step.resources
     if wanted is None or not (missing := missing_in(wanted, step.fn, args, kwargs)):
         return step.fn(*args, **kwargs)

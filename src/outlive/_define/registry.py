@@ -48,13 +48,13 @@ class Registry:
         self._published: dict[str, int] = {}
         """The version of such a flow that a start by its name means."""
         self._definitions: list[str] | None = None
-        """What `definitions` gives, until something is added."""
+        """The result of `definitions`, until something is added."""
         self._counted = (0, 0)
         """How many workflows and steps there were then: another registry may add to the same ones."""
 
     def with_own_flows(self) -> Registry:
-        """The same definitions, also those that are added later; and flows of the library of one store, which no other
-        engine of this process sees."""
+        """A registry with these definitions, also those that are added later; and with flows of the library of one
+        store, which no other engine of this process sees."""
         own = Registry()
         own._workflows, own._steps, own._schedules = self._workflows, self._steps, self._schedules
         own._triggers = self._triggers
@@ -62,7 +62,7 @@ class Registry:
         return own
 
     def replacing(self, specs: Iterable[WorkflowSpec]) -> Registry:
-        """The same definitions, with these workflows in the place of those of the same names and versions."""
+        """A registry with these definitions, in which these workflows replace those of the same names and versions."""
         own = self.with_own_flows()
         own._workflows = self._workflows | {(spec.name, spec.version): spec for spec in specs}
         return own
@@ -91,7 +91,7 @@ class Registry:
             yield
 
     def _defined(self) -> list[dict[Any, Any]]:
-        """What the decorators fill."""
+        """The tables that the decorators fill."""
         return [self._workflows, self._steps, self._schedules, self._current, self._triggers]
 
     def set_flows(self, flows: Iterable[WorkflowSpec], published: Mapping[str, int]) -> None:
@@ -226,7 +226,7 @@ class Registry:
         return None
 
     def find_item(self, chunk: str, version: int) -> StepSpec | WorkflowSpec | None:
-        """What the chunks of this name and version are made of, if this process has it."""
+        """The step or workflow that the chunks of this name and version call, if this process has it."""
         if chunk.startswith(OF_STEP):
             return self._steps.get(chunk.removeprefix(OF_STEP))
         key = (chunk.removeprefix(OF_WORKFLOW), version)
@@ -272,7 +272,7 @@ def _version(spec: WorkflowSpec) -> int:
 
 
 REGISTRY = Registry()
-"""What the decorators define and an engine runs unless it is given another registry."""
+"""The registry that the decorators fill, and that an engine runs unless it is given another one."""
 
 
 def check_function(kind: str, fn: Callable[..., Any], name: str | None) -> str:

@@ -70,7 +70,7 @@ class RemoteStep(Generic[I, T]):
         return str(self._spec.queue or DEFAULT)
 
     def options(self, *, retry: Retry | None = None, timeout: given.Span | None = None) -> RemoteStep[I, T]:
-        """The same step with another `retry` or `timeout`, for one call."""
+        """A copy of the step with another `retry` or `timeout`, for one call."""
         where, changed = f"remote step {self.name}", self._options
         if retry is not None:
             changed = replace(changed, retry=check_retry(where, retry))
@@ -221,7 +221,7 @@ def remote_step(
 
 
 def _function_of(kind: Any) -> Callable[..., Any]:
-    """What a task takes, as a signature; it is never called."""
+    """The signature of a task, as a function; it is never called."""
 
     async def task(value: Any, terms: RemoteTerms) -> Any:
         raise AssertionError("the code of a remote step is in another program")

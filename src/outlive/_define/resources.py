@@ -73,7 +73,7 @@ class Resource(Generic[T]):
 
 
 class _ResourceDecorator(Protocol):
-    """What `outlive.resource` makes of a function, for type checkers."""
+    """The result of `outlive.resource`, for type checkers."""
 
     @overload
     def __call__(self, fn: Callable[..., _AsyncGeneratorContextManager[T]], /) -> Resource[T]: ...
@@ -168,7 +168,7 @@ class Wanted:
 
 
 def wanted_in(uses: Mapping[str, Resource[Any]]) -> Wanted | None:
-    """What a function wants that uses these; None if it uses none."""
+    """The resources of a function that uses these; None if it uses none."""
     return Wanted(tuple(uses), lambda: uses) if uses else None
 
 
@@ -237,7 +237,7 @@ class Resources:
         return made
 
     def problems(self) -> list[str]:
-        """What handlers want and no resource is declared for, and what would wait for itself."""
+        """Resources that handlers want and no declaration has, and resources that would wait for themselves."""
         missing = [name for name in self._wanted if name not in self._known]
         circles = filter(None, map(self._circle, self._known))
         return [
@@ -332,6 +332,6 @@ def count_taken(name: str, fn: Function, given: int, *, wanted: Wanted | None = 
 
 
 async def call(fn: Function, *args: Any, **kwargs: Any) -> Any:
-    """What a function returns, be it async or not."""
+    """The return value of a function, be it async or not."""
     returned = fn(*args, **kwargs)
     return await returned if inspect.isawaitable(returned) else returned

@@ -120,7 +120,8 @@ def _name_of(fn: object, name: object) -> str:
 
 
 class _Known(NamedTuple):
-    """What is read of a function. It does not hold the function, so that a closure is forgotten with its run."""
+    """The facts about a function that `run_step` needs. They do not hold the function, so that a closure is forgotten
+    with its run."""
 
     name: str
     """The one that is in its messages."""
@@ -130,11 +131,11 @@ class _Known(NamedTuple):
 
 
 _KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
-"""Of plain functions: a loop that calls one should not read it every time."""
+"""The facts about plain functions: a loop that calls one should not read it every time."""
 
 
 def read_function(fn: Any, name: str) -> _Known:
-    """What a step of this name must know of its function."""
+    """The facts about its function that a step of this name needs."""
     if not inspect.isfunction(fn):
         return _read(fn, name)
     known = _KNOWN.get(fn)

@@ -35,7 +35,7 @@ class Tick:
 
     @property
     def local(self) -> Tick:
-        """The same instant with the offset of the schedule's time zone."""
+        """This instant with the offset of the schedule's time zone."""
         return Tick("local")
 
     @property
@@ -52,7 +52,7 @@ tick = Tick()
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """What all kinds of schedules take."""
+    """The options that all kinds of schedules have in common."""
 
     name: str | None
     tz: str
@@ -283,7 +283,7 @@ def arguments_of(schedule: Schedule, target: Target, at: int) -> bytes:
 
 
 def target_of(where: str, spec: WorkflowSpec, schedule: Schedule) -> Target:
-    """What a schedule starts.
+    """The target of a schedule.
 
     Raises:
         InvalidArgumentError: the workflow does not take the arguments of the schedule.

@@ -73,7 +73,7 @@ class GivenIds:
 
 
 def find(provider: TracerProvider | None) -> Spans | None:
-    """What makes spans; None as long as the program has set no provider."""
+    """The maker of spans; None as long as the program has set no provider."""
     found = provider or trace.get_tracer_provider()
     if isinstance(found, ProxyTracerProvider):
         return None
@@ -242,12 +242,12 @@ def _about(run: Run) -> dict[str, Any]:
 
 
 def _nonce(run: Run) -> str:
-    """As the idempotency keys of its steps have it."""
+    """The nonce as the idempotency keys of its steps have it."""
     return f"{run.nonce:016x}"
 
 
 def _read(headers: Mapping[str, str], name: str) -> SpanContext | None:
-    """What a header says, if it says something that is valid."""
+    """The span in a header, if it is valid."""
     if name not in headers:
         return None
     carrier = {TRACEPARENT: headers[name], TRACESTATE: headers.get(TRACESTATE, "") if name == TRACEPARENT else ""}

@@ -62,7 +62,7 @@ class Step(Generic[P, R]):
         functools.update_wrapper(self, spec.fn, updated=())
         self.spec = spec
         self.call_options = options
-        """Of its calls: those of the definition, or what `options` made of them."""
+        """The options of its calls: those of the definition, or those that `options` made of them."""
         self._lacks_object = lacks_object(spec)
 
     @property
@@ -109,7 +109,8 @@ class Step(Generic[P, R]):
         limit: RateLimit | None = None,
         cost: Cost | None = None,
     ) -> Step[P, R]:
-        """The same step with other options, for one call. An `undo` must be a step here: a plain one has no name."""
+        """A copy of the step with other options, for one call. An `undo` must be a step here: a plain function has no
+        name."""
         where = f"step {self.name}"
         changed = msgspec.structs.replace(
             self.call_options,
@@ -285,7 +286,7 @@ def step(
 def _guard(
     name: str, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None, *, own: Guard | None = None
 ) -> Guard | None:
-    """What stands before the step; `own` is what does already."""
+    """The guard of the step; `own` is the guard that it has already."""
     if breaker is None and limit is None and cost is None:
         return own
     from outlive._model.guard import guard_of  # Most programs need none of it.
@@ -309,11 +310,11 @@ class UnstorableResultError(Exception):
         self.cause = cause
         """Why not: as what the step fails."""
         self.given = given
-        """What the undo is to be called with; None if that is not at hand."""
+        """The arguments for the undo; None if they are not at hand."""
 
 
 class _NoResult:
-    """What an undo returns is not looked at: it need not be a value that can be stored."""
+    """A codec for the result of an undo, which is dropped: it need not be a value that can be stored."""
 
     def encode(self, value: Any, what: str) -> bytes:
         """Nothing."""
@@ -325,7 +326,7 @@ class _NoResult:
 
 
 NO_RESULT = _NoResult()
-"""What an undo returns."""
+"""The codec for the result of an undo."""
 
 
 def as_undo(spec: StepSpec, options: StepOptions | None = None) -> StepSpec:
@@ -354,7 +355,7 @@ def _undo_of(name: str, undo: Step[..., Any] | Callable[[Any], Any], *, may_defi
 
 
 class _StepDecorator(Protocol):
-    """What `@outlive.step(...)` with options is, for type checkers."""
+    """The type of `@outlive.step(...)` with options, for type checkers."""
 
     @overload
     def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
@@ -363,7 +364,7 @@ class _StepDecorator(Protocol):
 
 
 class _UndoableStepDecorator(Protocol[R]):
-    """What `@outlive.step(undo=...)` is, for type checkers: the step returns what its undo takes."""
+    """The type of `@outlive.step(undo=...)`, for type checkers: the step returns what its undo takes."""
 
     @overload
     def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
@@ -372,7 +373,8 @@ class _UndoableStepDecorator(Protocol[R]):
 
 
 class _TransactionStepDecorator(Protocol):
-    """What `@outlive.step(transaction=True)` is, for type checkers: a workflow gives all arguments but the first."""
+    """The type of `@outlive.step(transaction=True)`, for type checkers: a workflow gives all arguments but the
+    first."""
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
@@ -381,7 +383,7 @@ class _TransactionStepDecorator(Protocol):
 
 
 class _UndoableTransactionStepDecorator(Protocol[R]):
-    """What `@outlive.step(undo=..., transaction=True)` is, for type checkers."""
+    """The type of `@outlive.step(undo=..., transaction=True)`, for type checkers."""
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Step[P, R]: ...

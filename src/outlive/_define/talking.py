@@ -42,7 +42,7 @@ _AGAIN = Retry(
 )
 """For ever, as long as it is the store that is away: what the run wants to say is not lost for that."""
 OWN_OPTIONS = StepOptions(retry=_AGAIN)
-"""Of a step with which a workflow talks to other runs."""
+"""The options of a step with which a workflow talks to other runs."""
 _ADVICE = "a workflow (in a step use outlive.current_engine())"
 
 

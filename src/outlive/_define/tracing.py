@@ -43,7 +43,7 @@ class Tracing(RunTracer):
             self._find = spans.find
 
     def _ready(self) -> Spans | None:
-        """What makes spans, once the program has set a provider."""
+        """The maker of spans, once the program has set a provider."""
         if self._spans is None:
             self._spans = self._find(self._provider)
         return self._spans

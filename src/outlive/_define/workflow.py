@@ -272,7 +272,7 @@ SIGNALS: dict[tuple[str, int], dict[str, ValueCodec]] = {}
 """Declared signal types of the workflows of this process, for senders who know only a run's id."""
 
 SIGNAL_KINDS: dict[tuple[str, int], dict[str, Any]] = {}
-"""The same as annotations, for their schemas."""
+"""The annotations of the signals of a workflow, for their schemas."""
 
 FORMS: dict[tuple[str, int], dict[str, FormType]] = {}
 """Declared form types of approvals, in the same way."""

@@ -44,8 +44,8 @@ def deciding_steps(document: Document) -> frozenset[str]:
 
 
 def deciding_addresses(document: Document, of: Collection[str] | None = None) -> frozenset[Reference]:
-    """What decides where secrets go: of the variables, the input and the rest of a scope. `of`: which steps send them,
-    by what they use; None for all."""
+    """The references that decide where secrets go: to variables, to the input and to the rest of a scope. `of`: the
+    steps that send them, by what they use; None for all."""
     secrets = {name for name, each in document.vars.items() if each.secret}
     if not secrets:
         return frozenset()
@@ -81,7 +81,7 @@ def _is_outer(reference: Reference, document: Document) -> bool:
 
 
 def _given_to(document: Document, id: str) -> frozenset[Reference]:
-    """What decides the result of a step, as far as its document says."""
+    """The references that decide the result of a step, as far as its document says."""
     step = document.steps[id]
     found = _references(step.with_)
     if not isinstance(step.on_error, str) and step.on_error.use_default is not UNSET:
@@ -101,8 +101,8 @@ def _calls(given: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _address(use: str, given: Any) -> frozenset[Reference]:
-    """What in the arguments of a step says where they go: of a request its server; of a program or a step of the user's
-    own anything may."""
+    """The references in the arguments of a step that say where they go: of a request those in its server; of a program
+    or a step of the user's own all of them."""
     if use in NAMES and use not in PROGRAMS:
         if use not in REQUESTS or not isinstance(given, Mapping):
             return _references(given) if use in REQUESTS else frozenset()

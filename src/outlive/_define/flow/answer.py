@@ -29,7 +29,7 @@ _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a server has answered."""
+    """The answer of a server."""
 
     status: int
     headers: dict[str, str]

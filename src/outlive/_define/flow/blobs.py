@@ -25,7 +25,7 @@ _ID = re.compile(r"[0-9a-f]{64}")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a blob."""
+    """The metadata of a blob."""
 
     size: int
     type: str
@@ -33,7 +33,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def id_of(data: bytes) -> str:
-    """What a blob is known by."""
+    """The id of a blob: the SHA-256 of its bytes."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -36,11 +36,11 @@ class OneOf(NamedTuple):
 
 
 class BuiltIn(Protocol):
-    """What `use:` can name without code of the user."""
+    """A name that `use:` can say without code of the user, and its code."""
 
     @property
     def name(self) -> str:
-        """What `use:` says."""
+        """The name in `use:`."""
 
     @property
     def arguments(self) -> type[msgspec.Struct]:
@@ -55,12 +55,12 @@ class BuiltIn(Protocol):
 
 
 class Prepared(Protocol):
-    """What a built-in makes, once for a document, of those parts of `with` that it renders itself, for each item or
-    turn. Such a built-in has `deferred`, the names of these parts, and `prepare(id, parts, path=...)`."""
+    """The parts of `with` that a built-in renders itself, for each item or turn; it makes them once for a document.
+    Such a built-in has `deferred`, the names of these parts, and `prepare(id, parts, path=...)`."""
 
     @property
     def references(self) -> frozenset[tuple[str, ...]]:
-        """What they take of the steps around."""
+        """The references of these parts to the steps around."""
 
     @property
     def uses(self) -> frozenset[str]:
@@ -92,18 +92,18 @@ class Call:
         self.flow = flow
         """The document of the flow; None where a step is tried without one."""
         self.scope = scope
-        """What the expressions of the step see: `input`, `steps`, `vars`, ..."""
+        """The scope of the expressions of the step: `input`, `steps`, `vars`, ..."""
         self.options = options
         """Retry, timeouts, limits and undo of the step."""
         self.later = later
-        """What the built-in made of the parts of `with` that it renders itself."""
+        """The parts of `with` that the built-in renders itself, as it has prepared them."""
         self.secrets = list(secrets)
         """References to the secrets that its `with` names: a step may resolve these, and no others."""
         self._kind = kind
         self._is_plain = is_plain
 
     def with_retry(self, retry: Retry) -> Call:
-        """The same call with another policy."""
+        """A copy of the call with another policy."""
         options, own = replace(self.options, retry=retry), self.secrets
         return Call(
             self.id,

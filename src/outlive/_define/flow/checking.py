@@ -1,4 +1,4 @@
-"""What is wrong with a flow before anything runs, beyond what its types say.
+"""Finds the mistakes of a flow before anything runs, beyond what its types say.
 
 Every expression is read and its types are checked: an unknown step, input or variable, a field that is not there, or
 values that do not go together. The order that the references make must not be a circle. What `use:` names must be
@@ -54,7 +54,7 @@ _ONLY = {
 """Names that expressions know in some places only."""
 CIRCLES_MAX = 10
 CIRCLE_SHOWN_MAX = 20
-"""Of a longer circle the first steps are named."""
+"""How many steps of a circle are named: of a longer one the first steps."""
 _KINDS = {"a map": "map", "a list": "list", "text": "string", "true or false": "bool", "a time such as 30s": "string"}
 
 
@@ -104,7 +104,7 @@ class _Enough(Exception):
 
 
 class _Problems(list[Problem]):
-    """What was found in a document and in those inside it."""
+    """The problems of a document and of the documents inside it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class _Spot(NamedTuple):
     value: Any
     path: Path
     types: Types
-    """What the expressions know."""
+    """The types that the expressions know."""
     source: str = ""
     """The text as it is written, if `value` is not."""
     is_stored: bool = False
@@ -165,7 +165,7 @@ class _Checker:
         found: _Problems | None = None,
     ) -> None:
         self.problems = _Problems() if found is None else found
-        """Those of the document around it too."""
+        """The problems found so far, also those of the document around it."""
         self.outside: set[str] = set()
         """The steps around this document that it needs."""
         self._document = document
@@ -266,7 +266,7 @@ class _Checker:
             needs |= self._body({name: given[name] for name in given if name in shape.deferred}, path)
 
     def _signature(self, registered: Registered, given: Mapping[str, Any], template: Template, path: Path) -> None:
-        """What a registered step or workflow is given, by its own annotations."""
+        """Check the arguments of a registered step or workflow by its own annotations."""
         use, taken = registered.name, registered.properties
         calls = f"{dotted(path[:-1])} calls {use}"
         meant: set[str] = set()
@@ -291,7 +291,7 @@ class _Checker:
                 self._say("arguments", message, (*path, name))
 
     def _arguments(self, given: Mapping[str, Any], shape: Shape, path: Path) -> None:
-        """What a built-in is given, as far as it is known before the expressions have values."""
+        """Check the arguments of a built-in, as far as they are known before the expressions have values."""
 
         def look(value: Any, wanted: inspect.Type, at: Path) -> Iterable[Problem] | None:
             if isinstance(value, str | dict | list) and at != path:
@@ -332,7 +332,8 @@ class _Checker:
             yield Problem(code="type", message=message, path=path)
 
     def _body(self, parts: dict[str, Any], path: Path) -> set[str]:
-        """What `map` and `iterate` call for each item: a step, or a flow of its own."""
+        """Check the code that `map` or `iterate` calls for each item, a step or a flow of its own; returns the steps
+        that it needs."""
         if ("use" in parts) == ("do" in parts):
             self._say("body", f"{dotted(path)} needs either `use`, as a step has it, or `do` with steps", path)
             return set()
@@ -408,7 +409,7 @@ class _Checker:
     def _mistake_in(
         self, expression: Expression, reference: tuple[str, ...], spot: _Spot, needs: set[str]
     ) -> ExpressionError | None:
-        """What is wrong with a reference, in words of the document; the rest is left to the types. Collects steps."""
+        """The mistake in a reference, in words of the document; the rest is left to the types. Collects steps."""
         root, name = reference[0], reference[1] if len(reference) > 1 else None
         if root not in spot.types:
             return _mistake(expression, root, f"`{root}` is known only {_ONLY[root]}") if root in _ONLY else None

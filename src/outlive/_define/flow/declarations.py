@@ -1,4 +1,5 @@
-"""What is wrong with what a document declares around its steps: input, variables, triggers, policies and tests."""
+"""Finds the mistakes in the declarations of a document around its steps: input, variables, triggers, policies and
+tests."""
 
 from __future__ import annotations
 

@@ -22,18 +22,19 @@ NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$(?!\n)"
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
 """Steps of a flow, its inputs and variables: what an expression can say after a dot."""
 METHOD = "^[A-Za-z]{1,20}$"
-"""Of a request over HTTP."""
+"""The method of a request over HTTP."""
 NAME_CHARACTERS_MAX = 128
 ERROR = "^(?!(BaseException|BaseExceptionGroup|GeneratorExit|KeyboardInterrupt|SystemExit)$)"
-"""What a document may call an error: no exception of Python that is none of `Exception`, as those end programs."""
+"""The name of an error in a document: any name but those of Python's exceptions outside `Exception`, because they end
+programs."""
 INSTANT = r"^\d{4}-?\d{2}-?\d{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?$(?!\n)"
 SHARE = r"^(100(\.0+)?|\d{1,2}(\.\d+)?)%?$(?!\n)"
-"""Of all items."""
+"""A share of all items."""
 OVERRIDABLE = r"^(if|retry|timeout|heartbeat_timeout|limit|with\.[^.\n]{1,128})$(?!\n)"
-"""What a document may let a start change of a step."""
+"""The parts of a step that a document may let a start change."""
 STEPS_MAX = 10_000
 HASH_BITS = 48
-"""Of the SHA-256: what people see as 12 hex digits, and what is the version of the workflow."""
+"""How many bits of the SHA-256 count: people see them as 12 hex digits, and they are the version of the workflow."""
 
 Span: TypeAlias = Annotated[float, Meta(ge=0)] | Annotated[str, Meta(pattern=SPAN)]
 """How long: "30s", "5m", "1h30m", "250ms", "PT15M", or a number of seconds. `seconds_of` reads it."""
@@ -67,7 +68,7 @@ class RetryPolicy(_Part, frozen=True, kw_only=True):
 
 
 class OnError(_Part, frozen=True, kw_only=True):
-    """What becomes of a step whose last attempt has failed: one of the two."""
+    """The reaction to a step whose last attempt has failed: one of the two."""
 
     use_default: Any = UNSET
     """The result to go on with; expressions may use `error`."""
@@ -76,7 +77,7 @@ class OnError(_Part, frozen=True, kw_only=True):
 
 
 class Undo(_Part, frozen=True, kw_only=True):
-    """What takes a step back when the flow fails after it."""
+    """The call that takes a step back when the flow fails after it."""
 
     use: Name
     with_: Any = field(default_factory=dict, name="with")
@@ -109,8 +110,8 @@ class FlowStep(_Part, frozen=True, kw_only=True):
     limit: str | None = None
     """The rate limit that its attempts share with other steps."""
     overridable: list[Annotated[str, Meta(pattern=OVERRIDABLE)]] | None = None
-    """What a start may change of it for one run: `with.amount` is an argument, as a value without expressions. Its
-    retry, timeouts and limit unless given; [] for nothing."""
+    """The parts of the step that a start may change for one run: `with.amount` is an argument, as a value without
+    expressions. Its retry, timeouts and limit unless given; [] for nothing."""
     description: str = ""
     metadata: dict[str, Any] = {}
 
@@ -135,17 +136,17 @@ class Variable(_Part, frozen=True, kw_only=True):
 
 
 class Hmac(_Part, frozen=True, kw_only=True):
-    """Who signs the requests of a webhook, and how."""
+    """The key and the layout of the signatures on the requests of a webhook."""
 
     key: str
     """The secret variable with the key."""
     layout: Layout = "standard"
-    """What the signature covers: `standard` as Standard Webhooks has it, `github` as GitHub has it. A request in the
-    other layout is refused."""
+    """The layout that the signature covers: `standard` as Standard Webhooks has it, `github` as GitHub has it. A
+    request in the other layout is refused."""
 
 
 class Trigger(_Part, frozen=True, kw_only=True):
-    """What starts a run: exactly one of `event`, `schedule`, `webhook` and `manual`."""
+    """A trigger, which starts runs: exactly one of `event`, `schedule`, `webhook` and `manual`."""
 
     event: str | None = None
     """The type of an event, for example order.created."""
@@ -160,7 +161,7 @@ class Trigger(_Part, frozen=True, kw_only=True):
     """The input of the run, with expressions over `event`; the data of the event if it is left out."""
     timezone: str = "UTC"
     overlap: Overlap = "skip"
-    """What becomes of a tick while a run of an earlier one is open."""
+    """The policy for a tick while a run of an earlier tick is open."""
     catch_up: Literal["none", "latest", "all"] | Annotated[int, Meta(ge=0)] = "latest"
     """Which ticks are started that passed while no worker was there."""
     token: str | None = None
@@ -177,7 +178,7 @@ class MockError(_Part, frozen=True, kw_only=True):
 
 
 class Mock(_Part, frozen=True, kw_only=True):
-    """What a step does in a test instead of its work: one of the two."""
+    """A replacement for the work of a step in a test: one of the two."""
 
     result: Any = UNSET
     error: MockError | UnsetType = UNSET
@@ -285,7 +286,8 @@ def canonical_json(document: Document) -> bytes:
 
 
 def canonical(document: Document) -> Document:
-    """What runs: a document in which equal hashes mean equal order everywhere, so that two of them replay alike."""
+    """The document that runs: in this form equal hashes mean equal order everywhere, so that two of them replay
+    alike."""
     return from_canonical(canonical_json(document))
 
 
@@ -300,12 +302,12 @@ def version_of(document: Document) -> int:
 
 
 def version_in(text: bytes) -> int:
-    """The same, of a document that `canonical_json` wrote."""
+    """The version of a document that `canonical_json` wrote."""
     return int.from_bytes(hashlib.sha256(text).digest()[: HASH_BITS // 8], "big")
 
 
 def hash_of(document: Document) -> str:
-    """The same as 12 hex digits, for people."""
+    """The version of a document as 12 hex digits, for people."""
     return shown_version(version_of(document))
 
 

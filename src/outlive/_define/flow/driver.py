@@ -191,7 +191,7 @@ class _LazyDrive(_Drive):
         self._unfinished = set(plan.steps)
         self._asked: set[str] = set()
         self._waiting: dict[str, list[PlannedStep | None]] = {}
-        """Who looks again when a step has ended; None is the output."""
+        """The steps that look again when a step has ended; None stands for the output."""
         self._failures: dict[str, Exception] = {}
         """Steps that have failed, and whose default needs steps."""
         self._asked.update(plan.roots)
@@ -262,7 +262,7 @@ class _LazyDrive(_Drive):
 
 
 def error_data(error: BaseException) -> dict[str, str]:
-    """What an expression sees as `error`."""
+    """The value of `error` in an expression."""
     if isinstance(error, StepFailedError):
         return {"type": error.type_name.rpartition(".")[2], "message": error.message}
     return {"type": class_name(type(error)).rpartition(".")[2], "message": str(error)}

@@ -61,7 +61,7 @@ class Request:
     total_seconds: float = TOTAL_SECONDS
     """For everything, redirects too."""
     bytes_max: int = BYTES_MAX
-    """Of the body of the answer."""
+    """The limit for the body of the answer."""
     redirects_max: int = REDIRECTS_MAX
     """How many are followed; with 0 an answer that redirects is the answer."""
     bounds: tuple[Bounds, ...] = ()

@@ -59,7 +59,7 @@ class Flow(Workflow[..., Any]):
         self.document = document = from_canonical(text)
         version = version_in(text)
         self.hash = shown_version(version)
-        """What people know this document by: 12 hex digits."""
+        """The name of this version of the document, for people: 12 hex digits."""
         self.file = file
         self._secrets = references_of(document)
         with collection_paused():

@@ -86,7 +86,7 @@ class _Workflow(msgspec.Struct):
 
 
 def shape_of_flowbot(data: Mapping[str, Any]) -> type[msgspec.Struct]:
-    """What a document of Flowbot must look like, as far as we use it."""
+    """The shape of a document of Flowbot, as far as we use it."""
     return _Workflow if isinstance(data.get("tasks"), list) else _Pipeline
 
 
@@ -260,7 +260,7 @@ class _Steps:
         return made
 
     def _program(self, field: str, name: str, given: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """What a container or a shell is given: only a worker's settings may say what that runs."""
+        """The arguments of a container or a shell: only a worker's settings may say what that runs."""
         self._imported.note(
             f"a flow cannot say by itself what runs on a machine: {name}",
             (*path, "action"),

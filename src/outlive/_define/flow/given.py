@@ -1,4 +1,4 @@
-"""What is given to a flow's run, checked before the run exists: its input and its variables, by their JSON Schemas.
+"""Checks the input and the variables of a flow by their JSON Schemas, before the run exists.
 
 The part of JSON Schema that people write by hand. What is not in it is refused when the document is checked: a keyword
 that is silently ignored is worse than one that is missing. Defaults are filled in.
@@ -99,7 +99,7 @@ class Looks:
 def schema_problems(
     schema: Any, path: Path, *, looks: Looks | None = None, is_property: bool = False
 ) -> Iterator[Problem]:
-    """What is wrong with a schema itself. A property may say `required: false`, or be just the name of a type.
+    """The problems of a schema itself. A property may say `required: false`, or be just the name of a type.
 
     `looks` are those that a whole document may take; each schema is looked at once.
     """
@@ -118,7 +118,8 @@ class _Schema:
         self._schemas = 0
 
     def problems(self, schema: Any, path: Path, *, is_property: bool = False, depth: int = 0) -> Iterator[Problem]:
-        """What is wrong with it. Problems come as they are found, and are counted on the way: none is found twice."""
+        """The problems of a schema. Problems come as they are found, and are counted on the way: none is found
+        twice."""
         self._schemas += 1
         if self._schemas > SCHEMAS_MAX:
             raise self._looks.enough(f"it holds more than {SCHEMAS_MAX:,} schemas")
@@ -155,7 +156,7 @@ class _Schema:
 
 
 def _keyword_problems(keyword: str, value: Any, path: Path, *, is_property: bool) -> Iterator[Problem]:
-    """What is wrong with a keyword that holds no schema, or something else in place of one."""
+    """The problems of a keyword that holds no schema, or something else in place of one."""
     if keyword not in KEYWORDS:
         advice = _REASONS.get(keyword) or did_you_mean(keyword, KEYWORDS)
         yield Problem(
@@ -224,7 +225,7 @@ def filled(schema: Schema, value: Any, path: Path = (), *, looks: Looks | None =
 
 
 class _Problems(list[Problem]):
-    """What was found so far, and how much may still be looked at."""
+    """The problems that were found so far, and how much may still be looked at."""
 
     def __init__(self, looks: Looks) -> None:
         super().__init__()
@@ -280,7 +281,7 @@ def _check_value(schema: Mapping[str, Any], value: Any, path: Path, problems: _P
 
 
 def _same(one: Any, other: Any) -> bool:
-    """As JSON: true is not 1."""
+    """Whether two values are equal as JSON: true is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

@@ -35,7 +35,8 @@ class Place:
 
 
 def place_of(text: str) -> Place:
-    """What a setting names: `api.example.com`, `*.corp.example`, `box:8443`, all by TLS, or `http://box:8080`.
+    """The place that a setting names: `api.example.com`, `*.corp.example`, `box:8443`, all by TLS, or
+    `http://box:8080`.
 
     Raises:
         ValueError: it is no server.
@@ -49,13 +50,13 @@ def place_of(text: str) -> Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What one secret may be used for."""
+    """The bounds of one secret."""
 
     name: str
     places: tuple[Place, ...] | None = None
     """Servers that requests take it to; None for all."""
     uses: tuple[str, ...] | None = None
-    """What else gets it: names of steps, `shell:report`, `docker:convert`, `mcp:files`; None for all."""
+    """Other receivers: names of steps, `shell:report`, `docker:convert`, `mcp:files`; None for all."""
     flows: tuple[str, ...] | None = None
     """Names, or patterns, of the flows that may name it; None for all but documents that come with a key."""
     env: str | None = None

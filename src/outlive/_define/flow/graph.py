@@ -36,7 +36,7 @@ class StepState(enum.Enum):
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run says of one step."""
+    """The state of one step in a run."""
 
     state: StepState = StepState.PENDING
     attempts: int = 0

@@ -1,4 +1,4 @@
-"""What an import of another system's document makes, and the parts that all imports share."""
+"""The result of an import of another system's document, and the parts that all imports share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Imported:
     data: dict[str, Any]
     """The flow, as plain data."""
     problems: list[Problem] = field(default_factory=list)
-    """What could not be carried over, or needs a person: the flow is not complete without that."""
+    """The parts that could not be carried over, or need a person: the flow is not complete without them."""
 
     def yaml(self) -> str:
         """The flow, as YAML."""

@@ -1,4 +1,4 @@
-"""What `use:` can name: the built-ins, and the steps and workflows that are registered in this process."""
+"""The names that `use:` can say: the built-ins, and the steps and workflows that are registered in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEPTH_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a built-in before anything runs."""
+    """The declaration of a built-in, as it is known before anything runs."""
 
     arguments: type[msgspec.Struct]
     result: Type = ANY
@@ -34,7 +34,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What is known of a registered step or workflow before anything runs."""
+    """The declaration of a registered step or workflow, as it is known before anything runs."""
 
     name: str
     properties: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Known:
     built_ins: Mapping[str, Shape] = field(default_factory=dict)
     registered: frozenset[str] = frozenset()
     find: Callable[[str], Registered | None] = lambda name: None
-    """What a registered step or workflow takes and gives, by its annotations."""
+    """Finds the arguments and the result of a registered step or workflow, by its annotations."""
 
     @property
     def names(self) -> set[str]:
@@ -91,7 +91,7 @@ class _Shapes(Mapping[str, Shape]):
 
 
 def known_here() -> Known:
-    """What this process has."""
+    """The names that are known in this process."""
     workflows = (each.name for each in REGISTRY.workflows())
     return Known(_Shapes(), frozenset((*REGISTRY.step_names(), *workflows)), cache(_registered))
 

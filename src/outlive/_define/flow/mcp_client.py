@@ -51,7 +51,7 @@ class Wire(Protocol):
 
 
 async def call_tool(wire: Wire, server: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What a tool returns, as the protocol has it: `content`, and `structuredContent` if it has a schema.
+    """The result of a tool, as the protocol has it: `content`, and `structuredContent` if it has a schema.
 
     Raises:
         ToolError: the tool, or the server, reports an error.

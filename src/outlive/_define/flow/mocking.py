@@ -23,7 +23,7 @@ MOCK = "outlive.mocked"
 
 @step(name=MOCK)
 async def mocked(given: Any, answer: Any) -> Any:
-    """What a mocked step does; `given` is what the step would have been called with."""
+    """The result of a mocked step; `given` are the arguments with which the step would have been called."""
     if "error" in answer:
         raise _error_of(answer["error"])
     return answer.get("result")

@@ -20,7 +20,7 @@ from outlive._define.flow.secrets import check_data
 from outlive.errors.outside import SecretError
 
 POLICIES = ("retry", "timeout", "heartbeat_timeout", "limit")
-"""What a start may change of a step whose document does not say otherwise."""
+"""The parts that a start may change of a step whose document does not say otherwise."""
 _ARGUMENT = "with."
 
 
@@ -96,7 +96,7 @@ def _refuse_secrets(changed: Document, id: str, patch: Mapping[str, Any]) -> Non
 
 
 def overridable_in(step: FlowStep) -> Sequence[str]:
-    """What a start may change of a step."""
+    """The parts of a step that a start may change."""
     return POLICIES if step.overridable is None else step.overridable
 
 

@@ -142,7 +142,7 @@ class RenderedArguments(PlainArguments):
 
 
 def find_misfit(signature: Signature, names: Mapping[str, Any] | None) -> str:
-    """What is wrong with giving these arguments by name; empty if nothing is."""
+    """The reason why these arguments cannot be given by name; empty if they can."""
     taken = signature.parameters
     if names is None or any(each.kind is each.VAR_KEYWORD for each in taken):
         return ""

@@ -1,5 +1,5 @@
-"""What the driver of a flow must know of its document, computed once: which steps run, what each waits for, what it
-calls, and its expressions, compiled.
+"""The plan of a flow for its driver, computed once from the document: which steps run, what each waits for and calls,
+and its expressions, compiled.
 
 *Lazy.* A step runs if the output needs it, directly or through other steps, or if it says `must_run`. A flow without an
 output runs all its steps. What a branch needs (of `a ? b : c`, `$if`, `coalesce`, `switch`), what the `with` of a step
@@ -65,17 +65,17 @@ class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
 
     id: str
     name: str
-    """What the journal calls it: its id, or for what a `map` calls, what that uses."""
+    """The name in the journal: its id, or for a call of `map` the name in the `use` of that `map`."""
     document: FlowStep
     condition: Callable[[Scope], bool] | None
     """Whether it runs; None if it always does."""
     given: Template
-    """What it is called with."""
+    """The template of its arguments."""
     default: Template | None
-    """What takes the place of its result if it fails; None if the flow fails with it."""
+    """The template of the value that replaces its result if it fails; None if the flow fails with it."""
     undo: Template | None
     later: Any
-    """What its built-in made of the parts of `with` that it renders itself."""
+    """The parts of `with` that its built-in renders itself, as it has prepared them."""
     references: frozenset[Reference]
     needs: frozenset[str]
     """The steps that come before it, if they run."""
@@ -84,15 +84,15 @@ class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
     chosen: Template
     """Like `given`, and only what is chosen of it is rendered."""
     asks: Demand
-    """What must be there before its condition is looked at."""
+    """The steps that must have ended before its condition is evaluated."""
     takes: Demand
-    """What must be there besides before it is called."""
+    """The other steps that must have ended before it is called."""
     falls_back: Demand
-    """What must be there before its default takes the place of its result."""
+    """The steps that must have ended before its default replaces its result."""
     followers: list[PlannedStep] = []
     """The steps that wait for it."""
     target: Target = cast("Target", None)
-    """What it calls; None until that was looked up."""
+    """The code that it calls; None until that was looked up."""
 
 
 class Plan:
@@ -107,17 +107,17 @@ class Plan:
         self.all_steps = planned = {
             id: self._plan(place, id, step) for place, (id, step) in enumerate(document.steps.items())
         }
-        """Those that do not run too: for pictures."""
+        """All steps, also those that do not run: for pictures."""
         wanted = self._wanted(planned)
         self.steps = {id: step for id, step in planned.items() if id in wanted}
-        """Those that may run."""
+        """The steps that may run."""
         self.demand = NOTHING if self.output is None else self.output.demand
-        """What the output needs."""
+        """The steps that the output needs."""
         runs_all = self.output is None or ("steps",) in self.output.references
         self.roots = [id for id, step in self.steps.items() if runs_all or step.document.must_run]
-        """Those that run whatever the output needs."""
+        """The steps that run whatever the output needs."""
         self.certain = self._certain()
-        """Those that run in every run that comes to its end, if their own `if` holds."""
+        """The steps that run in every run that comes to its end, if their own `if` holds."""
         self.has_choices = len(self.certain) < len(self.steps)
         """Whether only a run can tell which steps it needs."""
         for step in self.steps.values():
@@ -209,7 +209,7 @@ class Plan:
 
     @property
     def references(self) -> frozenset[Reference]:
-        """What an inner flow takes of the steps around it."""
+        """The references of an inner flow to the steps around it."""
         found = {each for step in self.steps.values() for each in step.references}
         found |= self.output.references if self.output is not None else frozenset()
         return frozenset(each for each in found if len(each) < 2 or each[1] not in self.document.steps)
@@ -426,14 +426,14 @@ _DECIDES = "it decides where a secret goes, which the settings here bind to no s
 
 
 def routes_of(use: str) -> list[Route]:
-    """What a name means in this environment."""
+    """The routes of a name in this environment."""
     from outlive._define.flow import settings  # It brings a client for HTTP, which few flows need at once.
 
     return settings.current().routes_of(use)
 
 
 def _with_variables(template: Template) -> frozenset[Reference]:
-    """What a template refers to, if a variable is among it: that may be a secret."""
+    """The references of a template, if a variable is among them: that may be a secret."""
     return template.references if any(each[0] == "vars" for each in template.references) else frozenset()
 
 

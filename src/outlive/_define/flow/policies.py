@@ -1,4 +1,5 @@
-"""What a document says about attempts and limits, as the engine knows it; and which errors are worth another attempt.
+"""The policies of a document about attempts and limits, as the engine knows them; and which errors are worth another
+attempt.
 
 Two classes of errors, as in Stepflow. An error of *transport* says nothing about the step: it took too long, or what it
 needs could not be reached. A step without a `retry` is tried again for these, a few times. Any other error is the

@@ -1,4 +1,4 @@
-"""What is wrong with a flow: each problem with its place in the document, and all of them in one error."""
+"""The problems of a flow: each with its place in the document, and all of them in one error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROBLEMS_MAX = 100
 PROBLEMS_LOOKED_FOR = 500
 """In a document with more mistakes than these the others are not looked for; as many warnings are shown."""
 PART_CHARACTERS_MAX = 128
-"""Of each name in a path: a name that is longer is shown with its beginning, however often it is named."""
+"""The limit for each name in a path: a longer name is shown with its beginning, however often it is named."""
 NAMES_SHOWN_MAX = 12
 
 
@@ -29,19 +29,19 @@ class Problem:
     code: str
     """Which rule it breaks: short, stable, for programs. `docs/guides/flows.md` lists them."""
     message: str
-    """What was found, and what is expected."""
+    """The mistake, and what is expected."""
     path: Path = ()
     """Where it is in the data."""
     line: int = 0
     """Where it is in the text, counted from 1; 0 if there is no text."""
     column: int = 0
     suggestion: str = ""
-    """What to do, as a sentence without its period."""
+    """The advice, as a sentence without its period."""
     is_warning: bool = False
     """The flow can run all the same. `outlive flows check --strict` takes it for an error."""
 
     def at(self, line: int, column: int) -> Problem:
-        """The same problem with its place in the text."""
+        """This problem with its place in the text."""
         return replace(self, line=line, column=column)
 
     def shown(self, file: str = "") -> str:

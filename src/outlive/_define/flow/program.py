@@ -56,13 +56,13 @@ class Ended:
 
     @property
     def streams(self) -> tuple[bytes, bytes]:
-        """What it wrote."""
+        """The output and the error output."""
         return self.output, self.errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What to run, and what it may take."""
+    """A program to run, with its limits."""
 
     name: str
     """For messages."""
@@ -71,7 +71,7 @@ class Program:
     folder: str | None = None
     seconds_max: float = 60.0
     bytes_max: int = 1024 * 1024
-    """Of its output, and as much again of its error output; the rest is read and dropped."""
+    """The limit for its output, and for its error output; the rest is read and dropped."""
 
     async def start(self, *, stderr: int, limit: int = READ_BYTES) -> asyncio.subprocess.Process:
         """Begin it; `limit` is how long a line may be that is read from it.

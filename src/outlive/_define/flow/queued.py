@@ -70,7 +70,7 @@ class QueuedTarget:
 
 
 class _Encoded(Signature):
-    """Of a flow: arguments that no caller of a flow can give."""
+    """The signature of a flow for arguments that no caller of a flow can give."""
 
     def __init__(self, own: Signature) -> None:
         self.__dict__.update(own.__dict__)

@@ -65,7 +65,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a URL asks for, in parts that were checked."""
+    """The target of a URL, in parts that were checked."""
 
     scheme: str
     host: str
@@ -78,7 +78,7 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """As the header Host has it."""
+        """The value of the header Host."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -158,7 +158,7 @@ def _address_of(url: str, host: str, *, is_bracketed: bool) -> Address | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What flows of this process may reach. By default: every public address."""
+    """The servers that flows of this process may reach. By default: every public address."""
 
     allow_hosts: tuple[str, ...] = ()
     """Hosts that may have any address: `api.internal`, `*.corp.example`, with a port or without."""
@@ -191,7 +191,7 @@ class Reach:
 
 
 def refused_kind(address: Address) -> str:
-    """What this address is, if it is not a public one; else nothing."""
+    """The kind of this address, if it is not public; else nothing."""
     if isinstance(address, IPv6Address) and address in _NAT64:
         return refused_kind(IPv4Address(int(address) & 0xFFFF_FFFF))
     for network, kind in _BY_NETWORK:

@@ -39,7 +39,7 @@ _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read."""
+    """The content of a text, with its positions."""
 
     data: Any
     positions: Positions
@@ -319,7 +319,7 @@ _MISPLACED = ("did not find expected key", "expected <block end>, but found '<bl
 
 
 def _advice_on_syntax(written: str, error: yaml.MarkedYAMLError) -> str:
-    """What people most often meant."""
+    """Advice for the most frequent mistakes."""
     if "\t" in written[: len(written) - len(written.lstrip())] or "'\\t'" in (error.problem or ""):
         return "indent with spaces, not with tabs"
     if "${{" in written:

@@ -28,7 +28,7 @@ def flow_schema() -> dict[str, Any]:
 
 @cache
 def _descriptions() -> dict[str, dict[str, str]]:
-    """What the model says about its fields, by struct and field; nothing where the source is not installed."""
+    """The docstrings of the fields of the model, by struct and field; nothing where the source is not installed."""
     try:
         tree = ast.parse(inspect.getsource(document))
     except OSError:

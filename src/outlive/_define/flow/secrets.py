@@ -40,7 +40,7 @@ BLOTTED = "[REDACTED]"
 CHARACTERS_MIN = 4
 """Shorter ones cannot be blotted out: they would be found everywhere."""
 PACKED_CHARACTERS_MIN = 6
-"""The same for Base64."""
+"""The shortest secret that is looked for as Base64."""
 
 _REFERENCE = re.compile(f"{OPEN}secret:([A-Za-z_][A-Za-z0-9_]*):([^{OPEN}{CLOSE}]*){CLOSE}")
 
@@ -50,7 +50,7 @@ SECRETS = f"{OPEN}secrets"
 
 
 def reference_to(name: str, env: str | None = None) -> str:
-    """What `vars.<name>` of a secret variable is; `env` is the environment variable that its document names."""
+    """The value of `vars.<name>` of a secret variable; `env` is the environment variable that its document names."""
     return f"{OPEN}secret:{name}:{env or ''}{CLOSE}"
 
 

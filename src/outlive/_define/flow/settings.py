@@ -1,5 +1,5 @@
-"""What the operator of a worker allows flows to do, and what differs between environments: the table `[flows]` of
-`outlive.toml`, with a profile on top.
+"""The settings by which the operator of a worker allows flows to act, and which differ between environments: the table
+`[flows]` of `outlive.toml`, with a profile on top.
 
 A document says what to do, and is data that many people may change. These settings say what it may reach, and only the
 operator changes them. By default that is public HTTP and nothing else: no command, no image, no folder, no server.
@@ -117,7 +117,7 @@ class SecretGrant(_Table, frozen=True, kw_only=True):
     """Servers that requests take it to, and no others: `api.example.com`, `*.corp.example`, `box:8443`, all by TLS;
     `http://box:8080`. Once `hosts` or `uses` is given, nothing gets it that neither lists."""
     uses: list[Text] | None = None
-    """What else gets it: steps of yours by their names, `shell:report`, `docker:convert`, and `mcp:files` for a server
+    """Other receivers: steps of yours by their names, `shell:report`, `docker:convert`, and `mcp:files` for a server
     that is a program."""
     flows: list[Text] | None = None
     """Flows that may name it: `shop`, `billing.*`. Unless given: all of files and of programs, and none that is
@@ -149,7 +149,7 @@ class Condition(_Table, frozen=True, kw_only=True):
 
 
 class Route(_Table, frozen=True, kw_only=True):
-    """What a name in `use:` means here."""
+    """The meaning of a name in `use:` here."""
 
     use: Text
     """The step, the workflow or the built-in; `{name}` is what the pattern has in its place."""
@@ -163,7 +163,7 @@ class Route(_Table, frozen=True, kw_only=True):
         return all(_holds(condition, given) for condition in self.conditions)
 
     def add_to(self, given: Any) -> Any:
-        """What a step is given, with the params."""
+        """The arguments of a step, with the params."""
         return {**self.params, **given} if self.params and isinstance(given, dict) else given
 
 
@@ -180,8 +180,8 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
     """Environment variables that documents may name which are published over HTTP with a key: `SHOP_TOKEN`, `SHOP_*`.
     Those of files and of programs may name any."""
     grants: dict[str, SecretGrant] = {}
-    """What each secret may be used for, by its name. The secret of an endpoint or a server in these settings goes there
-    and nowhere else unless it has a grant that says otherwise."""
+    """The grants of secrets, by their names. The secret of an endpoint or a server in these settings goes there and
+    nowhere else unless it has a grant that says otherwise."""
     http: HttpSettings = HttpSettings()
     shell: dict[str, ShellCommand] = {}
     docker: dict[str, DockerImage] = {}
@@ -196,7 +196,7 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def fetcher(self) -> Fetcher:
-        """What sends requests where these settings allow."""
+        """A fetcher that sends requests where these settings allow."""
         http = self.http
         reach = Reach(
             allow_hosts=tuple(http.allow_hosts),
@@ -206,14 +206,14 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
         return Fetcher(reach, ca_file=http.ca_file)
 
     def fetcher_for(self, url: str) -> Fetcher:
-        """What sends requests to a server that the operator has named in these settings, wherever that is."""
+        """A fetcher for a server that the operator has named in these settings, wherever that is."""
         authority = parse_url(url).authority
         return Fetcher(Reach(allow_hosts=(authority,), only_hosts=(authority,)), ca_file=self.http.ca_file)
 
     @cached_property
     def bounds(self) -> dict[str, Bounds]:
-        """What each secret may be used for that this says something of, by its name in lower case: some folders of
-        secrets, and environment variables, do not tell `Token` from `token`."""
+        """The bounds of each secret that these settings mention, by its name in lower case: some folders of secrets,
+        and environment variables, do not tell `Token` from `token`."""
         owners = [(each.key, each.url) for each in self.llm.values()]
         owners += [(each.token, each.url) for each in self.mcp.values() if each.url is not None]
         own: dict[str, dict[str, None]] = {}
@@ -224,7 +224,7 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
         return {key: _bounds(name, self.grants.get(name), own.get(key)) for key, name in names.items()}
 
     def bounds_of(self, name: str) -> Bounds:
-        """What a secret may be used for."""
+        """The bounds of a secret."""
         return self.bounds.get(name.lower()) or Bounds(name=name)
 
     def secret_with(self, variable: str) -> str | None:
@@ -235,8 +235,8 @@ class Settings(_Table, frozen=True, kw_only=True, dict=True):
         return None
 
     def routes_of(self, name: str) -> list[Route]:
-        """What `use: name` can mean here: the first of them that fits counts. The last one always fits, and is the name
-        itself if no route does."""
+        """The meanings of `use: name` here: the first of them that fits counts. The last one always fits, and is the
+        name itself if no route does."""
         found: list[Route] = []
         for pattern, rules in self.routes.items():
             match = _pattern(pattern).fullmatch(name)
@@ -344,7 +344,7 @@ def find_problems(table: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _misfits(value: Any, kind: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What does not fit a type: each key for itself, where msgspec would stop at the first."""
+    """The parts of a value that do not fit a type: each key for itself, where msgspec would stop at the first."""
     if isinstance(kind, type) and issubclass(kind, _Table) and isinstance(value, dict):
         known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
         for key in value.keys() - known.keys():
@@ -378,7 +378,7 @@ def _convert(table: Any, file: str, key: str) -> Settings:
 
 
 def _check(settings: Settings, file: str, key: str) -> None:
-    """What the types cannot say."""
+    """Check the rules that types cannot express."""
     for at, network in enumerate(settings.http.allow_networks):
         try:
             ip_network(network)
@@ -434,8 +434,8 @@ def current() -> Settings:
 
 
 def of_process() -> Settings:
-    """What the nearest `outlive.toml`, or `[tool.outlive]` of a `pyproject.toml`, says, or the file that OUTLIVE_CONFIG
-    names, with the profile that OUTLIVE_PROFILE names.
+    """The settings in the nearest `outlive.toml`, or in `[tool.outlive]` of a `pyproject.toml`, or in the file that
+    OUTLIVE_CONFIG names, with the profile that OUTLIVE_PROFILE names.
 
     Raises:
         SettingsError: the file cannot be used, or a named file or profile is not there.

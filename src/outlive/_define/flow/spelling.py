@@ -16,7 +16,8 @@ from functools import lru_cache
 ALL_MAX = 24
 """So many known names are all looked at."""
 NEIGHBOURS = 3
-"""Of more, so many on each side, in the order of their beginnings and in that of their ends."""
+"""How many neighbours on each side are compared when there are more names, in the order of their beginnings and in that
+of their ends."""
 CHARACTERS_MAX = 60
 SIMILARITY = 0.6
 SUGGESTIONS_MAX = 10

@@ -61,7 +61,7 @@ class _Flow(msgspec.Struct):
 
 
 SHAPE: type[msgspec.Struct] = _Flow
-"""What a document of Stepflow must look like, as far as we use it."""
+"""The shape of a document of Stepflow, as far as we use it."""
 
 
 def is_stepflow(data: Mapping[str, Any]) -> bool:
@@ -193,7 +193,7 @@ class _Body:
     def __init__(self, imported: Imported, root: str) -> None:
         self._imported = imported
         self._root = root
-        """What `$input` means: the input of the flow, or the item of a `map`."""
+        """The meaning of `$input`: the input of the flow, or the item of a `map`."""
         self._names = Names()
         self._flows: dict[str, tuple[Mapping[str, Any], Path]] = {}
         """Flows that steps put into blobs, by the step."""

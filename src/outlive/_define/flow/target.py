@@ -1,4 +1,4 @@
-"""What `use:` names, and how a flow calls it: a registered step, a workflow, or a built-in.
+"""The targets of `use:`, and how a flow calls them: a registered step, a workflow, or a built-in.
 
 A registered step is called as the flow's own step: the journal has it by its id in the flow. A workflow (a function, a
 machine or another flow) is a child run in the same tree, or, with a `queue`, a run of its own in that queue whose end
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 Scope = Mapping[str, Any]
 Render = Callable[[Scope], Any]
 References = Collection[tuple[str, ...]]
-"""What expressions take of a scope, if that may be a secret; else nothing."""
+"""The references of expressions to a scope, if that may be a secret; else nothing."""
 
 
 class Target(Protocol):
-    """What a step of a flow calls."""
+    """The code that a step of a flow calls."""
 
     has_own_scope: bool
     """Whether what it does stands in a scope with the name of the step; else its one call has that name."""
@@ -88,7 +88,7 @@ class StepTarget:
         self._spec = replace(spec, name=id, known_as=spec.name, signature=plain, kind=kind, options=options)
         self._options, self._undo = options, undo
         self.own_undo = options.undo
-        """What undoes it though the document says nothing of that."""
+        """The undo of the step, though the document says nothing of it."""
         self._options_of_transport = replace(options, retry=TRANSPORT_RETRY)
 
     async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
@@ -169,7 +169,8 @@ def _refuse_too_deep(execution: Execution, id: str) -> None:
 
 
 class OfDocument(Signature):
-    """Of a flow that another one starts: a document gives it variables as any start does, and none that are fixed."""
+    """The signature of a flow that another flow starts: a document gives it variables as any start does, and none that
+    are fixed."""
 
     def __init__(self, own: Signature) -> None:
         self.__dict__.update(own.__dict__)
@@ -224,7 +225,7 @@ def workflow_meant(execution: Execution, call: str, name: str) -> WorkflowSpec:
 async def detached_result(
     execution: Execution, spec: WorkflowSpec, run_id: str, *, undo: StepSpec | None, name: str
 ) -> Any:
-    """What a run gives that this one has started, as plain data; `undo` takes it back if the saga around fails.
+    """The result, as plain data, of a run that this one has started; `undo` takes it back if the saga around fails.
 
     If this is cancelled, the run is asked to stop. It may have done its work all the same: with an `undo` its end is
     waited for, as that of a step is.
@@ -257,7 +258,7 @@ async def _end_of(execution: Execution, spec: WorkflowSpec, run_id: str) -> Any:
 
 
 async def tried(id: str, retry: Retry | None, begin: Callable[[], Awaitable[Any]]) -> Any:
-    """What something that is no step gives, tried again as a policy says: the delays are durable timers."""
+    """The result of something that is not a step, tried again as a policy says: the delays are durable timers."""
     attempt = 1
     while True:
         try:
@@ -310,8 +311,8 @@ class BuiltInTarget:
 
 
 class RoutedTarget:
-    """What the settings of this environment put in the place of a name: the first route that fits what the step is
-    given."""
+    """The targets that the settings of this environment put in the place of a name: the first route counts that fits
+    the arguments of the step."""
 
     def __init__(self, choices: list[tuple[Route, Target]]) -> None:
         self.choices = choices
@@ -362,7 +363,7 @@ def arguments_for(built_in: BuiltIn, id: str, given: Any) -> Any:
 
 
 class UndoTarget:
-    """What takes a step back when the flow fails after it."""
+    """The call that takes a step back when the flow fails after it."""
 
     def __init__(self, id: str, use: str, render: Render | None, *, names: References = ()) -> None:
         self._name = f"{id}.undo"

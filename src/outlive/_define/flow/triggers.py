@@ -1,4 +1,5 @@
-"""What starts a flow by itself: the triggers of its document as the engine knows them, and the arguments of such a run.
+"""The triggers of a flow: those of its document as the engine knows them, and the arguments of the runs that they
+start.
 
 The condition and the input of a trigger are evaluated where an event is taken, which need not be a process that has the
 steps of the flow: the document is enough.
@@ -61,7 +62,7 @@ def triggers_in(document: Document) -> TriggerSet:
 
 
 def described_as(document: Document) -> Described:
-    """What a process needs to know to start a flow without its steps."""
+    """The description by which a process starts a flow without its steps."""
     return Described(
         arguments={"type": "object", "properties": {"input": {}}},
         timeout_seconds=None if document.timeout is None else seconds_of(document.timeout),
@@ -167,7 +168,8 @@ def warn_of_idle(document: Document) -> None:
 
 
 def _missing_in(document: Document, trigger: Trigger) -> list[str]:
-    """What a flow needs though the document says nothing of what its schedule gives; a check warns of that too."""
+    """The required inputs of a flow, if the document does not say what its schedule gives; a check warns of them
+    too."""
     return input_schema(document).get("required", []) if trigger.input is UNSET else []
 
 

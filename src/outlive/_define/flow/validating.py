@@ -51,7 +51,7 @@ _ELSEWHERE = {
     "default": "use_default",
     "compensate": "undo",
 }
-"""What other formats call our fields."""
+"""The names of our fields in other formats."""
 
 _WORDS = {
     "Document": "a flow",
@@ -321,7 +321,7 @@ _AS_BOOL = {
 
 
 def kind_of(wanted: inspect.Type) -> str:
-    """What a type is called in a document."""
+    """The name of a type in a document."""
     match wanted:
         case inspect.Metadata():
             return kind_of(wanted.type)
@@ -374,7 +374,7 @@ def _advice_on_type(value: Any, wanted: list[inspect.Type], words: list[str], pa
 
 
 _SHORT_FOR = {"FlowStep": "use", "Undo": "use", "RetryPolicy": "attempts", "Variable": "type", "Mock": "result"}
-"""What people mean when they write one value in place of a map."""
+"""The field that people mean when they write one value in place of a map."""
 
 
 def _is_short_for(wanted: inspect.Type) -> TypeGuard[inspect.StructType]:

@@ -1,4 +1,4 @@
-"""What a handler may return, and what becomes of it."""
+"""The answers that a handler may return, and their effects."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Answer:
         raise self.refused(repr(returned), self._wanted())
 
     def read_undoable(self, data: Any, returned: Any) -> StateResult:
-        """The same for a state with an undo: it has returned, so it has had its effect.
+        """Read the answer of a state with an undo: it has returned, so it has had its effect.
 
         Raises:
             UnstorableResultError: instead, with the data for the undo.

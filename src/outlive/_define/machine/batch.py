@@ -32,7 +32,7 @@ ANY_NUMBER = Tolerance(ratio=1.0)
 
 
 class _Slot(msgspec.Struct, omit_defaults=True):
-    """What became of one item."""
+    """The outcome of one item."""
 
     v: msgspec.Raw = NULL
     failure: Failure | None = None
@@ -119,7 +119,7 @@ class BatchState(Kind):
 
 
 def _many(items: Any, answer: Answer) -> Any:
-    """What a batch has loaded, if that is items."""
+    """The items that a batch has loaded; any other value is refused."""
     if not isinstance(items, Collection) or isinstance(items, str | bytes | Mapping):
         raise answer.refused(f"{items!r} from its load", "a list of items")
     return items

@@ -28,7 +28,8 @@ Targets = Collection[enum.Enum] | None
 
 
 class StateBuilder:
-    """What every kind of state is built with: the names of the machine and the state, the type of the data."""
+    """The parts with which every kind of state is built: the names of the machine and the state, the type of the
+    data."""
 
     def __init__(
         self, machine: str, state: enum.Enum, states: type[enum.Enum], data: ValueCodec, resources: Resources
@@ -36,7 +37,7 @@ class StateBuilder:
         self.machine = machine
         self.state = state.name
         self.name = given.label(f"machine {machine}", f"{machine}.{state.name}", name="state", like="RESERVE")
-        """What journals call the state."""
+        """The name of the state in journals."""
         self.data = data
         self.wanted_by = resources.wanted_by
         self._states = states
@@ -108,7 +109,7 @@ class StateBuilder:
         )
 
     def undo(self, undo: Step[..., Any] | Function) -> StepSpec:
-        """What undoes the state: called with the data as the state left them."""
+        """The step that undoes the state: called with the data as the state left them."""
         if isinstance(undo, Step):
             if not undo.spec.signature.takes_one:
                 raise DefinitionError(f"{self.name}: its undo {undo.name} must take one argument, the data")

@@ -34,7 +34,7 @@ _TAKEN = {
     "statediagram",
     "style",
 }
-"""What Mermaid reads as something else than a name, in whatever case."""
+"""Words that Mermaid does not read as names, in whatever case."""
 
 
 def mermaid(plan: Plan) -> str:

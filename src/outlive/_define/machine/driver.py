@@ -25,7 +25,7 @@ from outlive.errors.program import MachineError, UnknownStateError
 
 @dataclass(kw_only=True)
 class Plan:
-    """What a driver must know of its machine; complete once all states are defined."""
+    """The plan of a machine for its driver; complete once all states are defined."""
 
     name: str
     states: type[enum.Enum]

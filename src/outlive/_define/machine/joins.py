@@ -11,7 +11,7 @@ from outlive._model import given
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """What a split waits for. When it has that, the other branches are cancelled."""
+    """The condition of a split. When it is met, the other branches are cancelled."""
 
     then: enum.Enum | None = field(default=None, kw_only=True)
 
@@ -24,7 +24,7 @@ class Join:
         return False
 
     def problems(self, branches: int, timeout: float | None) -> list[str]:
-        """What is wrong with it."""
+        """The problems of this join."""
         wrong = [] if self.then is not None else [f"its join {self} has no then="]
         # A list of branches may be empty: there is nothing to wait for, unless the join wants a number of them.
         is_possible = min(1, branches) <= self.wanted(branches) <= branches

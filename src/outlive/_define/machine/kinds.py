@@ -38,13 +38,13 @@ class Kind(ABC):
     """One state of a machine."""
 
     word = "state"
-    """What people call it."""
+    """The word for this kind of state, for people."""
     is_pure = False
     """Whether it leaves no event: a router."""
     offers_snapshots = False
     """Whether it says itself where a snapshot may be taken."""
     undo: StepSpec | None = None
-    """What undoes its effect."""
+    """The step that undoes its effect."""
 
     def __init__(self, name: str, targets: frozenset[str] | None, *functions: Function) -> None:
         self.name = name
@@ -58,7 +58,7 @@ class Kind(ABC):
         """Run it until it is left."""
 
     def problems(self) -> list[str]:
-        """What is wrong with it."""
+        """The problems of this state."""
         return []
 
 
@@ -205,7 +205,7 @@ class TimerState(Kind):
 
 
 def _wrong_delay(delay: object) -> str:
-    """What is wrong with a delay, given or computed; a computed one may say that its time has come already."""
+    """The mistake in a delay, given or computed; a computed one may say that its time has come already."""
     if isinstance(delay, datetime):
         return "" if delay.tzinfo is not None else f"waits until {delay}, which has no time zone"
     is_time = isinstance(delay, int | float | timedelta) and isfinite(_seconds(delay))

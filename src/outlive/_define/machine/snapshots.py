@@ -60,7 +60,7 @@ class Owed(msgspec.Struct, frozen=True, omit_defaults=True):
     """The call that is undone."""
     undo: str
     given: msgspec.Raw
-    """What the undo is called with."""
+    """The argument of the undo."""
     is_given_up: bool = False
     """Whether the workflow never saw its result: it is undone in any case."""
     effort: Effort | None = None
@@ -127,7 +127,7 @@ class MachineSnapshots:
     # -- What is owed ----------------------------------------------------------------------------------------
 
     def _owed(self) -> list[Owed] | None:
-        """What would be undone, oldest first; None if some of it could not be found again."""
+        """The undos that a failure would call, oldest first; None if some of them could not be found again."""
         owed: list[Owed] = []
         for booking in sorted(self._saga.bookings, key=lambda booking: booking.order):
             if not booking.order:
@@ -203,7 +203,7 @@ def effort_of(undo: StepSpec) -> Effort:
 
 
 def with_effort(undo: StepSpec, effort: Effort) -> StepSpec:
-    """The same undo, tried as often and as long as this."""
+    """This undo, with the attempts and delays of an effort."""
     usual = undo.options.retry or NO_RETRY
     retry = replace(
         usual,

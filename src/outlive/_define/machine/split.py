@@ -102,7 +102,8 @@ class _Split:
         self._room = asyncio.Semaphore(concurrency)
 
     async def run(self) -> dict[str, Any]:
-        """What the branches gave, in their order; a failed one its exception, one that was cancelled nothing."""
+        """The results of the branches, in their order; an exception for a failed branch, nothing for one that was
+        cancelled."""
         branches = self._state._branches
         tasks = [asyncio.create_task(self._branch(name, branch)) for name, branch in branches.items()]
         is_late = False

@@ -38,7 +38,7 @@ from outlive.errors import DefinitionError
 
 ALL = "all"
 OVER = object()
-"""What a source gives that has nothing more."""
+"""The item of a source that has no more items."""
 
 
 class StreamCursor(msgspec.Struct, omit_defaults=True):

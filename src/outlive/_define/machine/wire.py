@@ -1,4 +1,4 @@
-"""What a machine's rows hold, and how the arguments of its steps travel: as pieces of JSON."""
+"""The form of a machine's rows, and of the arguments of its steps: pieces of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `use:` can name without code of the user; each module is imported when one of its names is used."""
+"""The names that `use:` can say without code of the user; each module is imported when one of its names is used."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MODULES = {
 """Which module has which built-in; the module has it in its dict `BUILT_INS`."""
 
 NAMES = tuple(_MODULES)
-"""What `use:` can say."""
+"""All names of built-ins."""
 
 _loaded: dict[str, BuiltIn] = {}
 

@@ -20,7 +20,7 @@ from outlive.errors.step import FlowStepError
 
 
 class Anything(msgspec.Struct, frozen=True):
-    """What a built-in takes that takes anything."""
+    """The arguments of a built-in that takes anything."""
 
 
 class Noop:
@@ -38,7 +38,7 @@ class Noop:
 
 
 class LogArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `log` takes."""
+    """The arguments of `log`."""
 
     message: str
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -64,7 +64,7 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class SleepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `sleep` takes: one of the two."""
+    """The arguments of `sleep`: one of the two."""
 
     seconds: Span | None = None
     """How long: `5m`, or a number of seconds."""
@@ -97,7 +97,7 @@ class Sleep:
 
 
 class SwitchArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `switch` takes."""
+    """The arguments of `switch`."""
 
     on: str | int | bool | None
     """Decides."""
@@ -116,7 +116,7 @@ class Switch:
     result = ANY
 
     def compile(self, given: Any) -> Template | None:
-        """What it is given, of which only the chosen case is rendered; None if the cases are not written out."""
+        """The arguments as a template that renders only the chosen case; None if the cases are not written out."""
         cases = given.get("cases") if isinstance(given, dict) else None
         is_written = isinstance(cases, dict) and not any(name.startswith("$") for name in cases)
         return compile_cases(given) if is_written and given.keys() <= {"on", "cases", "default"} else None
@@ -133,7 +133,7 @@ class Switch:
 
 
 class FailArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `fail` takes."""
+    """The arguments of `fail`."""
 
     message: str
     type: Annotated[str, Meta(pattern=ERROR)] = "FlowFailed"

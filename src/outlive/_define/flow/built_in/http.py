@@ -74,7 +74,7 @@ class HttpArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     expect: list[int] | UnsetType = UNSET
     """Statuses that are no failure; 200 to 299 unless given."""
     response: Literal["auto", "json", "text", "base64"] = "auto"
-    """What the body of the result is; "auto" goes by the type that the server names."""
+    """The form of the body in the result; "auto" goes by the type that the server names."""
     idempotency_key: bool | str = True
     """The header that has the key of the step: Idempotency-Key for POST and PATCH; or another name, for any method."""
     connect_timeout: Annotated[float, Meta(gt=0, le=600)] = CONNECT_SECONDS
@@ -103,7 +103,8 @@ class Http:
 
 
 def with_retry(call: Call) -> Call:
-    """The same call, tried again only for errors that another attempt may change, unless its `retry` names errors."""
+    """A copy of the call that is tried again only for errors that another attempt may change, unless its `retry` names
+    errors."""
     retry = call.options.retry
     if retry is TRANSPORT_RETRY:
         retry = HTTP_RETRY

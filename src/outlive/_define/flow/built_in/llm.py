@@ -30,9 +30,9 @@ class LlmArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`with` of an llm step."""
 
     prompt: str | None = None
-    """What to answer; or give `messages`."""
+    """The question to the model; or give `messages`."""
     system: str | None = None
-    """What the model is to be, before `prompt`."""
+    """Instructions for the model, before `prompt`."""
     messages: list[dict[str, Any]] = []
     """A whole chat, as the protocol has it."""
     endpoint: str | None = None

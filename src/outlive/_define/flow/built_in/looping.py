@@ -34,7 +34,7 @@ BODY = "body"
 
 
 class Body:
-    """What is called for each item or turn: a flow of one step, or of those in `do`."""
+    """The code that is called for each item or turn: a flow of one step, or of the steps in `do`."""
 
     def __init__(self, id: str, parts: Mapping[str, Any], *, path: tuple[str, ...]) -> None:
         self._is_inline = "do" in parts
@@ -71,7 +71,7 @@ class Body:
 
 
 class MapArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `map` takes, besides `use` and `with`, or `do`."""
+    """The arguments of `map`, besides `use` and `with`, or `do`."""
 
     items: list[Any]
     concurrency: Annotated[int, Meta(ge=1)] = CONCURRENCY
@@ -96,7 +96,7 @@ class MapItems:
     result = MAP({"results": LIST(ANY), "successful": NUMBER, "failed": NUMBER, "errors": LIST(ANY)})
 
     def prepare(self, id: str, parts: Mapping[str, Any], *, path: tuple[str, ...]) -> Body:
-        """What is called for each item."""
+        """The code that is called for each item."""
         return Body(id, parts, path=path)
 
     async def run(self, call: Call, given: MapArguments) -> Any:
@@ -172,7 +172,7 @@ async def _stop(tasks: list[asyncio.Task[None]]) -> None:
 
 
 class IterateArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `iterate` takes, besides `use` and `with`, or `do`."""
+    """The arguments of `iterate`, besides `use` and `with`, or `do`."""
 
     start: Any = None
     """`item` of the first turn."""
@@ -195,7 +195,7 @@ class Iterate:
     result = MAP({"result": ANY, "iterations": NUMBER, "terminated": BOOL})
 
     def prepare(self, id: str, parts: Mapping[str, Any], *, path: tuple[str, ...]) -> Body:
-        """What is called in each turn."""
+        """The code that is called in each turn."""
         return Body(id, parts, path=path)
 
     async def run(self, call: Call, given: IterateArguments) -> Any:

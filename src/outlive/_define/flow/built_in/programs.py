@@ -30,14 +30,14 @@ _ODD = re.compile(r"[^a-zA-Z0-9_.-]")
 
 
 class _Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What both take."""
+    """The arguments that `shell` and `docker` have in common."""
 
     arguments: list[str] = []
     """Added to those of the settings."""
     env: dict[str, str] = {}
     """May hold secrets."""
     input: str = ""
-    """What it reads."""
+    """The text that the program reads."""
     expect: list[int] | UnsetType = UNSET
     """Codes that are no failure; 0 unless given."""
 

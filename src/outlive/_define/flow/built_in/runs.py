@@ -19,10 +19,10 @@ from outlive.errors.step import FlowStepError
 
 
 class FlowArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `flow` takes."""
+    """The arguments of `flow`."""
 
     name: str
-    """Of a flow, or of a workflow, whose arguments are then the fields of `input`."""
+    """The name of a flow, or of a workflow, whose arguments are then the fields of `input`."""
     input: Any = {}
     vars: dict[str, Any] = {}
 
@@ -46,14 +46,14 @@ class RunFlow:
 
 
 class StartArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `start` takes."""
+    """The arguments of `start`."""
 
     name: str
-    """Of a flow, or of a workflow, whose arguments are then the fields of `input`."""
+    """The name of a flow, or of a workflow, whose arguments are then the fields of `input`."""
     input: Any = {}
     vars: dict[str, Any] = {}
     id: str | None = None
-    """Of the new run; the same id again is the same run."""
+    """The id of the new run; a start with the same id gives the same run."""
     tags: dict[str, str] = {}
 
 

@@ -23,7 +23,7 @@ from outlive.errors.step import FlowStepError
 
 
 class PublishArguments(msgspec.Struct, frozen=True):
-    """What `publish` takes: any fields."""
+    """The arguments of `publish`: any fields."""
 
 
 class Publish:
@@ -43,7 +43,7 @@ class Publish:
 
 
 class EmitArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `emit` takes."""
+    """The arguments of `emit`."""
 
     stream: str
     value: Any
@@ -63,14 +63,14 @@ class Emit:
 
 
 class SignalArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `signal` takes."""
+    """The arguments of `signal`."""
 
     run: str
     """The id of the run that gets it."""
     name: str
     value: Any = None
     key: str | None = None
-    """The same key again is the same signal."""
+    """A signal with the same key is the same signal."""
 
 
 class Signal:
@@ -87,10 +87,10 @@ class Signal:
 
 
 class EventArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `event` takes."""
+    """The arguments of `event`."""
 
     type: str
-    """What has happened, for example order.created."""
+    """The type of the event, for example order.created."""
     data: Any = None
     id: str | None = None
     """Which event it is; that of this call unless given, so that a crash does not make it two."""
@@ -112,7 +112,7 @@ class SendEvent:
 
 
 class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `ask` takes."""
+    """The arguments of `ask`."""
 
     run: str
     name: str
@@ -139,7 +139,7 @@ async def ask_run(run: str, name: str, value: Any) -> Any:
 
 
 class WaitArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `wait_for_signal` takes."""
+    """The arguments of `wait_for_signal`."""
 
     name: str
 
@@ -158,12 +158,12 @@ class WaitForSignal:
 
 
 class ApprovalArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `approval` takes."""
+    """The arguments of `approval`."""
 
     title: str = ""
     """The question, for people."""
     name: str = ""
-    """What deciders call it; the id of the step unless given."""
+    """The name that deciders see; the id of the step unless given."""
     assignees: list[str] = []
     deadline: Span | None = None
     escalate_after: Span | None = None

@@ -213,7 +213,7 @@ def _a(type_: Type) -> str:
 
 
 def _named(node: Node) -> str:
-    """What a message calls a node: its path, or `this`."""
+    """The name of a node in a message: its path, or `this`."""
     path = path_of(node)
     if path is not None and path[1]:
         return path[0][0] + "".join(f".{name}" if name.isidentifier() else f'["{name}"]' for name in path[0][1:])

@@ -28,7 +28,7 @@ _NONE: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a value needs of the steps of its flow."""
+    """The steps of its flow that a value needs."""
 
     always: frozenset[str] = _NONE
     """Needed in any case."""
@@ -47,7 +47,7 @@ NOTHING = Demand()
 
 
 def all_of(demands: Sequence[Demand]) -> Demand:
-    """What several values need together."""
+    """The steps that several values need together."""
     if len(demands) == 1:
         return demands[0]
     always = _NONE.union(*(each.always for each in demands))
@@ -55,7 +55,7 @@ def all_of(demands: Sequence[Demand]) -> Demand:
 
 
 def one_of(condition: Demand, choose: Callable[[Scope], Demand], branches: Collection[Demand]) -> Demand:
-    """What a value needs that is one of several branches; `choose` evaluates the condition."""
+    """The steps that a value with several branches needs; `choose` evaluates the condition."""
     common = frozenset.intersection(*(each.always for each in branches))
     always = condition.always | common
     if not any(each.choices or each.always - always for each in branches):
@@ -75,7 +75,7 @@ def one_of(condition: Demand, choose: Callable[[Scope], Demand], branches: Colle
 
 
 def first_of(values: Sequence[tuple[Demand, Evaluate]]) -> Demand:
-    """What the first value needs that is neither null nor missing."""
+    """The steps that the first value needs that is neither null nor missing."""
     always = values[0][0].always
     if not any(demand.choices or demand.always - always for demand, _ in values):
         return Demand(always)
@@ -103,7 +103,7 @@ def steps_in(references: Collection[tuple[str, ...]]) -> frozenset[str]:
 
 
 def demand_of(expression: Expression) -> Demand:
-    """What an expression needs."""
+    """The steps that an expression needs."""
     always = steps_in(expression.references)
     if not always:
         return NOTHING

@@ -39,7 +39,7 @@ class Expression:
         """Its source."""
         self.tree = tree
         self.references = references_of(tree)
-        """What it asks of its scope, each as the names along its path: ("steps", "reserve", "id")."""
+        """The references to its scope, each as the names along its path: ("steps", "reserve", "id")."""
         # Made when it is needed first: documents are checked far more often than each of their expressions is run.
         self._code: Code | None = None
         self._makes = False

@@ -44,7 +44,8 @@ HEIGHT_MAX = 200
 """How many operations may stand inside one another, brackets or not."""
 
 MACROS = {"all": 1, "exists": 1, "exists_one": 1, "filter": 1, "map": 1, "sortBy": 1}
-"""What looks at one element after the other, and how many bodies it has; `map` may have a filter before its body."""
+"""The macros, which look at one element after the other, and how many bodies each has; `map` may have a filter before
+its body."""
 SPECIAL = {"has", "coalesce", "orValue"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _RESERVED = frozenset(
@@ -225,7 +226,7 @@ class _Parser:
         return key, self.expression()
 
     def _member(self, base: Node, offset: int) -> Node:
-        """What follows a dot: a field, a function or a macro."""
+        """Parse the part behind a dot: a field, a function or a macro."""
         optional = self._accept("?")
         token = self._next()
         if token.kind != "name":

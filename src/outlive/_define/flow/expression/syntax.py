@@ -1,4 +1,4 @@
-"""What an expression is made of, after parsing.
+"""The nodes of a parsed expression.
 
 A tree that is never changed once it is parsed. Chains of equal rank (`a + b - c`, `a && b && c`) are one node, so that
 the height of the tree is that of the brackets and not of the length. Each node has the character at which it stands,

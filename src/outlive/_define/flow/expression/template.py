@@ -52,7 +52,7 @@ class Template:
     is_constant: bool
     """Whether it is the same for every scope."""
     references: frozenset[tuple[str, ...]]
-    """What its expressions ask of a scope."""
+    """The references of its expressions to a scope."""
     _part: _Part = field(repr=False)
 
     @property
@@ -89,7 +89,7 @@ class _Part:
     demand: Callable[[], Demand]
     is_constant: bool = False
     value: Any = None
-    """Of a constant."""
+    """The value of a constant."""
 
 
 def compile_value(value: Any, problems: list[tuple[Path, ExpressionError]] | None = None) -> Template:
@@ -108,7 +108,7 @@ def compile_value(value: Any, problems: list[tuple[Path, ExpressionError]] | Non
 
 
 def references_of_address(url: str) -> frozenset[tuple[str, ...]]:
-    """What the expressions in a URL ask of a scope that decide which server it names, and not the path behind that.
+    """The references in a URL that decide which server it names, and not the path behind that.
 
     Raises:
         ExpressionError: it cannot be read.
@@ -126,7 +126,7 @@ def references_of_address(url: str) -> frozenset[tuple[str, ...]]:
 
 
 def compile_cases(value: dict[str, Any]) -> Template:
-    """What `switch` is given, of which only the case that `on` chooses is rendered, and needs steps.
+    """A template for the arguments of `switch`: only the case that `on` chooses is rendered, and needs steps.
 
     Raises:
         ExpressionError: the first text or object that cannot be read.

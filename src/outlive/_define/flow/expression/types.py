@@ -1,4 +1,4 @@
-"""What is known of a value before anything runs: a small lattice of types.
+"""The types of values before anything runs: a small lattice.
 
 Every type includes null, because a step that was not needed has the result null: only what certainly fails is a
 mistake. `ANY` is what nothing is known of.
@@ -12,7 +12,8 @@ from typing import Any
 
 SCHEMA_DEPTH_MAX = 50
 ALTERNATIVES_MAX = 50
-"""Of more maps and lists no common type is looked for: each would be held against all fields of those before it."""
+"""The largest number of maps and lists for which a common type is looked for: each is compared with all fields of those
+before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Type:
     kind: str
     """`any`, `null`, `bool`, `number`, `string`, `list` or `map`."""
     of: Type | None = None
-    """Of the elements of a list, or of those fields of a map that are not listed; None: a map has no others."""
+    """The type of the elements of a list, or of the fields of a map that are not listed; None: a map has no other
+    fields."""
     fields: Mapping[str, Type] | None = None
     """The known fields of a map."""
 

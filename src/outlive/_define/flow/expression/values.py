@@ -17,13 +17,13 @@ from outlive.errors.program import ExpressionError
 FUEL = 10_000
 """How many steps one evaluation may take."""
 CHARACTERS_PER_FUEL = 1024
-"""As many characters of text as are read or written for one step."""
+"""How many characters of text are read or written for one step."""
 ITEMS_PER_FUEL = 8
-"""As many elements as a function looks at for one step, and as many operations as a macro does."""
+"""How many elements a function looks at for one step, and how many operations a macro does."""
 OUTPUT_MAX = 1024 * 1024
 """Bytes, about, of what one expression or text may make."""
 BYTES_PER_VALUE = 5
-"""Of a value in a list or a map, besides its text: about what JSON takes for it."""
+"""The size of a value in a list or a map, besides its text: about its size in JSON."""
 DATA_DEPTH_MAX = 100
 """How deeply nested data may be that is compared, written as text or made."""
 
@@ -91,7 +91,7 @@ def refuse_length(characters: int) -> None:
 
 
 def type_name(value: Any) -> str:
-    """What people call the type of a value."""
+    """The name of the type of a value, for people."""
     return _NAMES.get(type(value), f"a Python {type(value).__name__}, which is no plain data")
 
 

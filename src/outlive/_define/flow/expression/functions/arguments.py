@@ -1,4 +1,4 @@
-"""What functions take: each looks at one value and refuses it with words."""
+"""Checks of the arguments of functions: each looks at one value and refuses it with words."""
 
 from __future__ import annotations
 

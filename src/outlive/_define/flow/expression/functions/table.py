@@ -1,4 +1,4 @@
-"""What is known of a function besides its code: how it is written, what it takes and gives."""
+"""The declaration of a function, without its code: how it is written, what it takes and returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from outlive._define.flow.expression.types import Type
 
 COLLECTION = Type("collection")
-"""What `size` takes: a text, a list or a map."""
+"""The type of the argument of `size`: a text, a list or a map."""
 TEXT_OR_LIST = Type("text or list")
 
 Gives = Type | Callable[[list[Type]], Type]
@@ -25,7 +25,7 @@ class Function:
     form: str
     """How it is written, for messages and the documentation."""
     says: str
-    """What it gives, for the documentation."""
+    """The result in words, for the documentation."""
     takes: tuple[Type, ...]
     gives: Gives
     run: Run
