@@ -121,7 +121,7 @@ async def test_a_filter_that_does_not_exist_is_named() -> None:
     async with TestEngine() as engine:
         with pytest.raises(TypeError, match="no filter 'stauts'; did you mean 'status'"):
             await engine.list(stauts="failed")  # type: ignore[call-arg]
-        with pytest.raises(TypeError, match="no filter 'x'; it knows status, workflow"):
+        with pytest.raises(TypeError, match="no filter 'x'; it knows status, tags"):
             await engine.count(x=1)  # type: ignore[call-arg]
 
 

@@ -20,6 +20,7 @@ from outlive.errors import (
     InvalidArgumentError,
     ResultTimeoutError,
     RunCancelledError,
+    RunExistsError,
     RunFailedError,
     RunFinishedError,
     RunNotFoundError,
@@ -195,6 +196,18 @@ async def test_arguments_that_do_not_fit_are_refused_before_the_run_exists(remot
         await remote.start(flow, {}, id="wrong")
     with pytest.raises(RunNotFoundError):
         await remote.get("wrong").info()
+
+
+async def test_flow_of_the_library_is_started_with_every_option_of_a_start(remote: Remote) -> None:
+    """Its run has the headers, and an id that is taken is refused where that is wanted."""
+    await remote.flows.apply(PARCELS)
+    options: Any = {"id": "flow-1", "headers": {"tenant": "a"}, "tags": {"to": "ann"}, "timeout": 60, "delay": 3600}
+    run = await remote.flows.start("remote-parcels", {"to": "ann"}, **options)
+    (first, *_) = await run.history()
+
+    assert (first.data["headers"], (await run.info()).tags) == ({"tenant": "a"}, {"to": "ann"})
+    with pytest.raises(RunExistsError):
+        await remote.flows.start("remote-parcels", {"to": "bob"}, id="flow-1", on_conflict="reject")
 
 
 async def test_an_ask_is_answered_or_refused(remote: Remote) -> None:

@@ -192,15 +192,20 @@ export interface BatchesPage {
 
 /** Which runs a verb is for. At least one filter. */
 export interface Bulk {
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
-  tags?: Record<string, string> | null;
   id_prefix?: string | null;
+  /** Created at this instant or later. */
   since?: string | null;
+  /** Created before this instant. */
   until?: string | null;
+  /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
+  /** The class of the exception that it failed with. */
   error?: string | null;
   queue?: string | null;
+  tags?: Record<string, string> | null;
   /** At most so many, the oldest first. */
   limit?: number;
   /** Only list the runs: nothing is done. */
@@ -210,15 +215,20 @@ export interface Bulk {
 
 /** Which runs a verb is for. At least one filter. */
 export interface BulkOfTrees {
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
-  tags?: Record<string, string> | null;
   id_prefix?: string | null;
+  /** Created at this instant or later. */
   since?: string | null;
+  /** Created before this instant. */
   until?: string | null;
+  /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
+  /** The class of the exception that it failed with. */
   error?: string | null;
   queue?: string | null;
+  tags?: Record<string, string> | null;
   /** At most so many, the oldest first. */
   limit?: number;
   /** Only list the runs: nothing is done. */
@@ -855,18 +865,24 @@ export interface Purge {
   files: string[];
 }
 
-/** Which runs to delete for good. */
+/** Which runs to delete for good. At least one filter. */
 export interface PurgeRuns {
-  /** How long ago they ended at least. */
-  older_than?: number | string;
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
-  tags?: Record<string, string> | null;
   id_prefix?: string | null;
+  /** Created at this instant or later. */
   since?: string | null;
+  /** Created before this instant. */
   until?: string | null;
+  /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
+  waiting_for?: string | null;
+  /** The class of the exception that it failed with. */
   error?: string | null;
   queue?: string | null;
+  /** How long ago they ended at least. */
+  older_than?: number | string;
+  tags?: Record<string, string> | null;
   limit?: number;
   /** Only say what would be deleted. */
   dry_run?: boolean;
@@ -1272,6 +1288,10 @@ export interface SkipStep {
 
 /** A batch to start. */
 export interface StartBatch {
+  queue?: string | null;
+  /** The key in the queue. */
+  key?: string | null;
+  priority?: number | null;
   /** It takes one argument, the row. */
   workflow: string;
   rows: unknown[];
@@ -1286,22 +1306,24 @@ export interface StartBatch {
   failures_max?: number | null;
   /** Which share of the items may fail; with both, whichever is less. */
   failures_ratio?: number | null;
-  queue?: string | null;
-  key?: string | null;
-  priority?: number | null;
 }
 
 /** A verb for many runs, in the background. At least one filter. */
 export interface StartBulk {
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
-  tags?: Record<string, string> | null;
   id_prefix?: string | null;
+  /** Created at this instant or later. */
   since?: string | null;
+  /** Created before this instant. */
   until?: string | null;
+  /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
+  /** The class of the exception that it failed with. */
   error?: string | null;
   queue?: string | null;
+  tags?: Record<string, string> | null;
   /** At most so many, the oldest first. */
   limit?: number;
   /** Only list the runs: nothing is done. */
@@ -1318,6 +1340,27 @@ export interface StartBulk {
 
 /** A run of a flow. */
 export interface StartFlow {
+  queue?: string | null;
+  /** The key in the queue. */
+  key?: string | null;
+  priority?: number | null;
+  /**
+   * The same id again is the same run. Without one, the header `Idempotency-Key` makes it; without that, the server
+   * does.
+   */
+  id?: string | null;
+  /** What to do when the id is taken: give that run, give it if it has not ended, refuse, or take its place. */
+  on_conflict?: "attach" | "attach_open" | "reject" | "replace";
+  /** How long the run may take as a whole, from when a worker begins it. */
+  timeout?: number | string | null;
+  tags?: Record<string, string> | null;
+  headers?: Record<string, string> | null;
+  /** How long from now it is to begin. */
+  delay?: number | string | null;
+  /** The instant instead. */
+  start_at?: string | null;
+  /** How long after it is due a worker may begin it: else it fails, and no code of it runs. */
+  begin_within?: number | string | null;
   input?: unknown;
   vars?: Record<string, unknown> | null;
   /**
@@ -1326,15 +1369,6 @@ export interface StartFlow {
    */
   overrides?: Record<string, unknown> | null;
   revision?: number | null;
-  id?: string | null;
-  timeout?: number | string | null;
-  tags?: Record<string, string> | null;
-  queue?: string | null;
-  key?: string | null;
-  priority?: number | null;
-  delay?: number | string | null;
-  start_at?: string | null;
-  begin_within?: number | string | null;
 }
 
 /** The run that a message creates, in the same transaction, if none has the id in the path. */
@@ -1350,15 +1384,20 @@ export interface StartIfAbsent {
 
 /** Deleting many runs, in the background. At least one filter. */
 export interface StartPurge {
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
-  tags?: Record<string, string> | null;
   id_prefix?: string | null;
+  /** Created at this instant or later. */
   since?: string | null;
+  /** Created before this instant. */
   until?: string | null;
+  /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
+  /** The class of the exception that it failed with. */
   error?: string | null;
   queue?: string | null;
+  tags?: Record<string, string> | null;
   /** At most so many, the oldest first. */
   limit?: number;
   /** Only list the runs: nothing is done. */
@@ -1376,12 +1415,10 @@ export interface StartPurge {
 
 /** A run to start. */
 export interface StartRun {
-  /** The name of the workflow. */
-  workflow: string;
-  /** By name, or in a list. They are checked against the schema that workers have described. */
-  arguments?: Record<string, unknown> | unknown[] | null;
-  /** The newest version unless given. */
-  version?: number | null;
+  queue?: string | null;
+  /** The key in the queue. */
+  key?: string | null;
+  priority?: number | null;
   /**
    * The same id again is the same run. Without one, the header `Idempotency-Key` makes it; without that, the server
    * does.
@@ -1393,16 +1430,18 @@ export interface StartRun {
   timeout?: number | string | null;
   tags?: Record<string, string> | null;
   headers?: Record<string, string> | null;
-  queue?: string | null;
-  /** Its key in the queue. */
-  key?: string | null;
-  priority?: number | null;
   /** How long from now it is to begin. */
   delay?: number | string | null;
   /** The instant instead. */
   start_at?: string | null;
   /** How long after it is due a worker may begin it: else it fails, and no code of it runs. */
   begin_within?: number | string | null;
+  /** The name of the workflow. */
+  workflow: string;
+  /** By name, or in a list. They are checked against the schema that workers have described. */
+  arguments?: Record<string, unknown> | unknown[] | null;
+  /** The newest version unless given. */
+  version?: number | null;
 }
 
 /** A run that was started, now or by an earlier request with the same id or key. */
@@ -1621,11 +1660,9 @@ export interface WorkflowsList {
 
 /** What `approvals.list` may be asked for. */
 export interface ApprovalsListQuery {
-  /** May be given several times. */
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
-  /** `name=value`; may be given several times, and all of them count. */
-  tag?: string[];
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
@@ -1636,6 +1673,8 @@ export interface ApprovalsListQuery {
   /** The class of the exception that it failed with. */
   error?: string;
   queue?: string;
+  /** `name=value`; may be given several times, and all of them count. */
+  tag?: string[];
   /** No child runs. */
   roots_only?: boolean;
   /** Include runs that the engine makes for itself, such as chunks of batches. */
@@ -1739,11 +1778,9 @@ export interface FlowsGraphQuery {
 
 /** What `runs.count` may be asked for. */
 export interface RunsCountQuery {
-  /** May be given several times. */
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
-  /** `name=value`; may be given several times, and all of them count. */
-  tag?: string[];
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
@@ -1754,6 +1791,8 @@ export interface RunsCountQuery {
   /** The class of the exception that it failed with. */
   error?: string;
   queue?: string;
+  /** `name=value`; may be given several times, and all of them count. */
+  tag?: string[];
   /** No child runs. */
   roots_only?: boolean;
   /** Include runs that the engine makes for itself, such as chunks of batches. */
@@ -1773,11 +1812,9 @@ export interface RunsFollowQuery {
 
 /** What `runs.follow_list` may be asked for. */
 export interface RunsFollowListQuery {
-  /** May be given several times. */
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
-  /** `name=value`; may be given several times, and all of them count. */
-  tag?: string[];
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
@@ -1788,6 +1825,8 @@ export interface RunsFollowListQuery {
   /** The class of the exception that it failed with. */
   error?: string;
   queue?: string;
+  /** `name=value`; may be given several times, and all of them count. */
+  tag?: string[];
   /** No child runs. */
   roots_only?: boolean;
   /** Include runs that the engine makes for itself, such as chunks of batches. */
@@ -1817,11 +1856,9 @@ export interface RunsHistoryQuery {
 
 /** What `runs.list` may be asked for. */
 export interface RunsListQuery {
-  /** May be given several times. */
+  /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
-  /** `name=value`; may be given several times, and all of them count. */
-  tag?: string[];
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
@@ -1832,6 +1869,8 @@ export interface RunsListQuery {
   /** The class of the exception that it failed with. */
   error?: string;
   queue?: string;
+  /** `name=value`; may be given several times, and all of them count. */
+  tag?: string[];
   /** No child runs. */
   roots_only?: boolean;
   /** Include runs that the engine makes for itself, such as chunks of batches. */

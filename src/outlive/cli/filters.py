@@ -14,9 +14,9 @@ from outlive.cli.values import moment_of
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-_OPTIONS = [
-    click.option("--workflow", metavar="NAME", help="Only runs of this workflow."),
-    click.option(
+OPTIONS = {
+    "workflow": click.option("--workflow", metavar="NAME", help="Only runs of this workflow."),
+    "statuses": click.option(
         "--status",
         "statuses",
         multiple=True,
@@ -24,32 +24,32 @@ _OPTIONS = [
         shell_complete=statuses,
         help="Only runs in this status; may be repeated.",
     ),
-    click.option(
+    "tags": click.option(
         "--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Only runs with this tag; may be repeated."
     ),
-    click.option("--id-prefix", metavar="TEXT", help="Only runs whose id begins with this."),
-    click.option("--error", metavar="CLASS", help="Only runs that failed with an exception of this class."),
-    click.option(
+    "id_prefix": click.option("--id-prefix", metavar="TEXT", help="Only runs whose id begins with this."),
+    "error": click.option("--error", metavar="CLASS", help="Only runs that failed with an exception of this class."),
+    "waiting_for": click.option(
         "--waiting-for", metavar="NAME", help="Only runs that wait for this signal, ask, approval or run; or @timer."
     ),
-    click.option(
+    "queue": click.option(
         "--queue",
         metavar="NAME",
         shell_complete=complete.queue_names,
         help="Only runs that were started in this queue; default for none.",
     ),
-    click.option(
+    "since": click.option(
         "--since", metavar="WHEN", help="Created then or later: 2h (ago), 2026-11-01, 2026-11-01T06:00+01:00."
     ),
-    click.option("--until", metavar="WHEN", help="Created before that."),
-    click.option("--internal", is_flag=True, help="Also runs that the engine makes for itself."),
-]
-NAMES = ("workflow", "statuses", "tags", "id_prefix", "error", "waiting_for", "queue", "since", "until", "internal")
+    "until": click.option("--until", metavar="WHEN", help="Created before that."),
+    "internal": click.option("--internal", is_flag=True, help="Also runs that the engine makes for itself."),
+}
+"""Each by the name of what a command is given."""
 
 
 def filter_options(command: C) -> C:
     """Add the options to a command, which gets what was given as keyword arguments."""
-    for option in reversed(_OPTIONS):
+    for option in reversed(OPTIONS.values()):
         command = option(command)
     return command
 
@@ -60,7 +60,7 @@ def filters_of(given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         Mistake: one of them cannot be read.
     """
-    found = {name: given[name] for name in NAMES if given.get(name)}
+    found = {name: given[name] for name in OPTIONS if given.get(name)}
     if "statuses" in found:
         found["status"] = [status_of(status) for status in found.pop("statuses")]
     if "tags" in found:

@@ -31,7 +31,7 @@ from outlive.cli.edge import (
     print_table,
     run,
 )
-from outlive.cli.filters import NAMES, filter_options, filters_of, tag_of
+from outlive.cli.filters import OPTIONS, filter_options, filters_of, tag_of
 from outlive.cli.run_view import TITLES, row_of
 from outlive.cli.values import json_of
 
@@ -67,7 +67,7 @@ def for_many(command: Callable[..., None]) -> Callable[..., None]:
     def chosen(
         *, run_ids: tuple[str, ...], limit: int, is_certain: bool, url: str, as_json: bool, **given: Any
     ) -> None:
-        filters = filters_of({name: given.pop(name) for name in NAMES})
+        filters = filters_of({name: given.pop(name) for name in OPTIONS})
         has_children = given.pop("has_children", False)
         command(Choice(url, run_ids, filters, limit, is_certain, as_json, has_children), **given)
 

@@ -7,16 +7,15 @@ have to intervene do so for many runs at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, TypedDict, TypeVar, Unpack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
 from outlive._model import Run, RunStatus, given
 from outlive._values.outcome import RunOutcome
 from outlive._values.run import Run as ShownRun
-from outlive.client.finding import Finder, Statuses, filter_of
+from outlive.client.finding import Finder, RunFilters, filter_of
 from outlive.errors import InvalidArgumentError, StoreUnavailableError
 
 LIMIT = 100
@@ -31,21 +30,13 @@ R = TypeVar("R")
 AnyRun = TypeVar("AnyRun", Run, ShownRun)
 
 
-class BulkFilters(TypedDict, total=False):
-    """Which runs of a workflow a verb is for, as `engine.list` finds them, how many, and whether it only says which."""
+class BulkFilters(RunFilters, total=False):
+    """Which runs of a workflow a verb is for, how many, and whether it only says which."""
 
     limit: int
     """At most so many, the oldest first; 100 unless given."""
     dry_run: bool
     """Only list the runs: nothing is done."""
-    status: Statuses | None
-    tags: Mapping[str, str] | None
-    id_prefix: str | None
-    since: datetime | None
-    until: datetime | None
-    waiting_for: str | None
-    error: str | None
-    queue: str | None
 
 
 class WorkflowFilters(BulkFilters, total=False):

@@ -35,13 +35,11 @@ Order = Literal["-created_at", "created_at"]
 Statuses = RunStatus | str | Iterable[RunStatus | str]
 
 
-class Filters(TypedDict, total=False):
-    """The filters of `engine.list` and `engine.count`; a run must pass all of them."""
+class RunFilters(TypedDict, total=False):
+    """The filters of lists, counts and verbs for many runs; a run must pass all of them."""
 
     status: Statuses | None
     """One status or several."""
-    workflow: str | None
-    """The name of the workflow."""
     tags: Mapping[str, str] | None
     """All of these tags, with these values."""
     id_prefix: str | None
@@ -57,6 +55,13 @@ class Filters(TypedDict, total=False):
     """Failed with an exception of this class: its name, with as much of its module before it as one likes."""
     queue: str | None
     """Started in the queue of this name; `"default"`: in none."""
+
+
+class Filters(RunFilters, total=False):
+    """The filters of `engine.list` and `engine.count`; a run must pass all of them."""
+
+    workflow: str | None
+    """The name of the workflow."""
     roots_only: bool
     """No child runs."""
     internal: bool

@@ -20,12 +20,13 @@ from outlive.http.operations.runs import PAGE_BYTES_MAX, check_id, check_workflo
 from outlive.http.sse import ITEMS, BatchEnd, follow_items, read_cursor
 from outlive.http.wire.page import Instant, Json, Limit, Name, RunId, Seq, tags_of
 from outlive.http.wire.runs import Started, StreamQuery
+from outlive.http.wire.start import Placed
 
 MISSING = (e.RunNotFoundError, e.RunExistsError)
 ROWS_MAX = 100_000
 
 
-class StartBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartBatch(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A batch to start."""
 
     workflow: Name
@@ -42,9 +43,6 @@ class StartBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many items may fail before the batch does; all of them unless given."""
     failures_ratio: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Which share of the items may fail; with both, whichever is less."""
-    queue: Name | None = None
-    key: str | None = None
-    priority: int | None = None
 
 
 class RetryBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,7 +124,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
             tags=body.tags,
             headers=call.run_headers(body.headers),
             tolerate=None if said == (None, None) else Tolerance(*said),
-            wanted=wanted_place(body.queue, body.key, body.priority),
+            wanted=wanted_place(**body.place()),
         )
     except e.RunExistsError as error:
         if call.principal.bounds.is_open:

@@ -19,13 +19,11 @@ from outlive._define.flow.validating import document_of
 from outlive._values.flow import FlowInfo, FlowRevision
 from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import made_id
+from outlive.http.operations.runs import check_id, made_id
 from outlive.http.principal import LOCAL
-from outlive.http.wire.page import Done, Instant, Json, Name, RunId, Span, Text
+from outlive.http.wire.page import Done, Json, Name, Text
 from outlive.http.wire.runs import Reasoned, Started
-
-_OPTIONS = ("timeout", "tags", "queue", "key", "priority", "delay", "start_at", "begin_within")
-"""What the start of a flow takes as the start of a workflow does."""
+from outlive.http.wire.start import Start
 
 MISSING = (FlowNotFoundError,)
 CHANGES = (*MISSING, StaleFlowError, FlowError)
@@ -78,7 +76,7 @@ class FlowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     draft: bool = False
 
 
-class StartFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartFlow(Start, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run of a flow."""
 
     input: Json = None
@@ -87,15 +85,6 @@ class StartFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Changes of its steps for this run, a JSON merge patch for each: retries, timeouts and limits, or what the
     document lets a start change. An admin of the whole store may change everything."""
     revision: Revision = None
-    id: RunId | None = None
-    timeout: Span | None = None
-    tags: dict[str, str] | None = None
-    queue: Name | None = None
-    key: str | None = None
-    priority: int | None = None
-    delay: Span | None = None
-    start_at: Instant | None = None
-    begin_within: Span | None = None
 
 
 class FlowsList(Struct, frozen=True):
@@ -242,15 +231,13 @@ async def delete_flow(call: Call, name: Name, query: DeleteFlowQuery) -> Done:
 async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> Started:
     """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""
     said = body or StartFlow()
-    options: dict[str, Any] = {option: getattr(said, option) for option in _OPTIONS}
+    run_id = said.id or made_id(call, "run")
+    await check_id(call, run_id)
+    if run_id is not None and said.on_conflict in ("reject", "replace") and await call.was_done(run_id):
+        return Started(run_id)
+    options = said.options(id=run_id, headers=call.run_headers(said.headers))
     run = await call.flows.start(
-        name,
-        said.input,
-        vars=said.vars,
-        overrides=said.overrides,
-        revision=said.revision,
-        id=said.id or made_id(call, "run"),
-        **options,
+        name, said.input, vars=said.vars, overrides=said.overrides, revision=said.revision, **options
     )
     return Started(run.id)
 

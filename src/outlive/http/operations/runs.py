@@ -102,22 +102,8 @@ async def start_run(call: Call, body: StartRun) -> Started:
     await check_id(call, run_id)
     if run_id is not None and body.on_conflict in ("reject", "replace") and await call.was_done(run_id):
         return Started(run_id)
-    run = await call.engine.start_by_name(
-        body.workflow,
-        body.arguments,
-        version=body.version,
-        id=run_id,
-        on_conflict=body.on_conflict,
-        timeout=body.timeout,
-        tags=body.tags,
-        headers=call.run_headers(body.headers),
-        queue=body.queue,
-        key=body.key,
-        priority=body.priority,
-        delay=body.delay,
-        start_at=body.start_at,
-        begin_within=body.begin_within,
-    )
+    options = body.options(id=run_id, headers=call.run_headers(body.headers))
+    run = await call.engine.start_by_name(body.workflow, body.arguments, version=body.version, **options)
     return Started(run.id)
 
 

@@ -6,23 +6,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
-from outlive._values.run import Status
 from outlive.client.bulk_operations import BulkProgress
-from outlive.http.wire.page import Instant, Limit, Name, RunId, Span, Text
+from outlive.http.wire.page import Limit, RunId, Span, Text
+from outlive.http.wire.runs import WhichRuns
 
 
-class Bulk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Bulk(WhichRuns, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which runs a verb is for. At least one filter."""
 
-    status: list[Status] = []
-    workflow: Name | None = None
     tags: dict[str, str] | None = None
-    id_prefix: str | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-    waiting_for: str | None = None
-    error: str | None = None
-    queue: str | None = None
     limit: Limit = 100
     """At most so many, the oldest first."""
     dry_run: bool = False

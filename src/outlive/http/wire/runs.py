@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -13,6 +13,7 @@ from outlive._values.outcome import RunOutcome
 from outlive._values.run import Run, Status
 from outlive.client.finding import Filters, Page
 from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seq, Span, Text, tags_of
+from outlive.http.wire.start import Start
 
 PayloadBytes = Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
 
@@ -20,7 +21,7 @@ PayloadBytes = Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
 # -- What is asked for ------------------------------------------------------------------------------------------
 
 
-class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartRun(Start, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run to start."""
 
     workflow: Name
@@ -29,35 +30,14 @@ class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """By name, or in a list. They are checked against the schema that workers have described."""
     version: int | None = None
     """The newest version unless given."""
-    id: RunId | None = None
-    """The same id again is the same run. Without one, the header `Idempotency-Key` makes it; without that, the server
-    does."""
-    on_conflict: Literal["attach", "attach_open", "reject", "replace"] = "attach"
-    """What to do when the id is taken: give that run, give it if it has not ended, refuse, or take its place."""
-    timeout: Span | None = None
-    """How long the run may take as a whole, from when a worker begins it."""
-    tags: dict[str, str] | None = None
-    headers: dict[str, str] | None = None
-    queue: Name | None = None
-    key: str | None = None
-    """Its key in the queue."""
-    priority: int | None = None
-    delay: Span | None = None
-    """How long from now it is to begin."""
-    start_at: Instant | None = None
-    """The instant instead."""
-    begin_within: Span | None = None
-    """How long after it is due a worker may begin it: else it fails, and no code of it runs."""
 
 
-class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which runs."""
+class WhichRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs; what else narrows is in the requests that take it."""
 
     status: list[Status] = []
-    """May be given several times."""
+    """Any of these."""
     workflow: Name | None = None
-    tag: list[str] = []
-    """`name=value`; may be given several times, and all of them count."""
     id_prefix: str | None = None
     since: Instant | None = None
     """Created at this instant or later."""
@@ -68,6 +48,13 @@ class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     error: str | None = None
     """The class of the exception that it failed with."""
     queue: str | None = None
+
+
+class RunsQuery(WhichRuns, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs."""
+
+    tag: list[str] = []
+    """`name=value`; may be given several times, and all of them count."""
     roots_only: bool = False
     """No child runs."""
     internal: bool = False
@@ -75,19 +62,8 @@ class RunsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def filters(self) -> Filters:
         """As the engine takes them."""
-        return Filters(
-            status=self.status or None,
-            workflow=self.workflow,
-            tags=tags_of(self.tag),
-            id_prefix=self.id_prefix,
-            since=self.since,
-            until=self.until,
-            waiting_for=self.waiting_for,
-            error=self.error,
-            queue=self.queue,
-            roots_only=self.roots_only,
-            internal=self.internal,
-        )
+        found = {name: getattr(self, name) for name in Filters.__annotations__ if name not in ("tags", "status")}
+        return cast("Filters", found | {"status": self.status or None, "tags": tags_of(self.tag)})
 
 
 class RunsPageQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -219,19 +195,12 @@ class ForkRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Text = ""
 
 
-class PurgeRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which runs to delete for good."""
+class PurgeRuns(WhichRuns, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs to delete for good. At least one filter."""
 
     older_than: Span = 3600.0
     """How long ago they ended at least."""
-    status: list[Status] = []
-    workflow: Name | None = None
     tags: dict[str, str] | None = None
-    id_prefix: str | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-    error: str | None = None
-    queue: str | None = None
     limit: int = 1000
     dry_run: bool = False
     """Only say what would be deleted."""
