@@ -51,7 +51,7 @@ GUIDES = {
     "outlive.workflow": "getting-started",
     "outlive.Machine": "machines",
     "outlive.Queue": "queues",
-    "outlive.Retry": "retries",
+    "outlive.Retry": "steps#retries",
     "outlive.cron": "schedules",
     "outlive.every": "schedules",
     "outlive.resource": "resources",
