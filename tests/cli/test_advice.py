@@ -43,7 +43,8 @@ def test_a_call_of_the_engine_becomes_a_command(error: Exception, said: str) -> 
     ],
 )
 def test_the_rest_of_a_sentence_stays_as_it_is(text: str, said: str) -> None:
-    """Also what only a program can do, and what is no call."""
+    """A sentence of advice keeps its words around the command, a call that only a program can make, and text that is
+    not a call."""
     assert as_typed(text) == said
 
 

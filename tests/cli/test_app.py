@@ -66,14 +66,16 @@ def test_a_file_in_a_package_is_imported_as_part_of_it() -> None:
 
 
 def test_a_module_is_imported_from_the_folder_of_the_command() -> None:
-    """As `python -m` does it; a name after the colon is looked up in it."""
+    """A module is imported from the folder of the command, as with `python -m`, and the name after the colon is looked
+    up in it."""
     write("shop/app.py", "class A:\n    b = 3")
 
     assert 3 == load("shop.app:A.b")[1]
 
 
 def test_the_file_that_is_named_is_the_one_that_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if one of the same name stands where the command is given: the old code beside the new."""
+    """A file that is named by its path is imported even if a file of the same name stands where the command is
+    given."""
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != ""])  # As the installed command has it.
     write("twice_app.py", "x = 'old'")
 
@@ -184,7 +186,7 @@ def test_an_engine_of_the_program_brings_its_own_settings(made: str) -> None:
 
 
 def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What belongs to one process of a fleet is said where that process is started."""
+    """Options of the command set the name, the grace and the lease of a worker over those of the program's engine."""
     seen: list[Any] = []
 
     async def work(engine: Any, stop: Any, *, metrics: Any) -> None:
@@ -203,7 +205,7 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
 
 
 def test_a_command_whose_reader_has_read_enough_ends_well() -> None:
-    """As `outlive runs list | head -1` does."""
+    """A command whose reader is gone, as in `outlive runs list | head -1`, ends with 0 and no message."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

@@ -98,14 +98,14 @@ def given(*args: str, place: dict[str, str] | None = None) -> Result:
 
 
 def test_code_that_fits_exits_with_0(place: dict[str, str]) -> None:
-    """And says so in a line; what the code prints is not seen."""
+    """`check-deploy` says in one line that all open runs go on with the code, and exits with 0."""
     result = given(deploy("fits_one"), place=place)
 
     assert (result.exit_code, result.stdout) == (0, "3 open runs replayed: all go on with this code\n")
 
 
 def test_code_that_diverges_exits_with_1(place: dict[str, str]) -> None:
-    """And prints the groups for programs."""
+    """`check-deploy` prints the groups of runs that diverge as JSON, and exits with 1."""
     app = deploy("diverges_one", first="await check(order)")
     result = given(app, "--json", "--processes", "2", place=place)
 

@@ -103,7 +103,7 @@ async def test_queues_are_shown_and_changed(store: Store, ask: Ask) -> None:
 
 
 async def test_an_empty_store_has_no_workers(store: Store, ask: Ask) -> None:
-    """And that is no error."""
+    """The list of workers of an empty store says that there are none, and exits with 0."""
     await store.close()
 
     result = in_thread(ask, "workers", "list")
@@ -142,7 +142,7 @@ async def test_stuck_runs_are_listed_with_the_reason(store: Store, ask: Ask) -> 
 async def test_a_reason_of_many_lines_is_one_line_of_the_table(
     store: Store, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As wide as the terminal; a pipe gets all of it."""
+    """A reason of many lines is cut to the width of the terminal, and a pipe gets all of it in one line."""
     await hire(store, "anvil")
     await (await begin(store, "stopped", worker="anvil")).park("the code changed:\n  - journal: a\n  + code:    b" * 9)
     await store.close()
@@ -196,7 +196,7 @@ async def test_one_run_that_cannot_be_resumed_does_not_hold_up_the_others(
 
 
 async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:
-    """As JSON; what is no JSON is a mistake."""
+    """A step is skipped with a result given as JSON, and anything but JSON is refused."""
     await hire(store, "anvil")
     await (await begin(store, "p", worker="anvil")).park()
     await store.close()
@@ -286,7 +286,7 @@ def test_a_command_that_looks_creates_nothing(command: list[str], tmp_path: Path
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str) -> None:
-    """And lives where the table says."""
+    """Every command has help with its own name in the usage."""
     result = CliRunner().invoke(main, [name, "--help"])
 
     assert 0 == result.exit_code

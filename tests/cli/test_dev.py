@@ -198,7 +198,8 @@ def test_flows_are_published_as_they_are_saved(command: Begin, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_an_engine_of_the_program_brings_its_store(command: Begin, tmp_path: Path) -> None:
-    """And the server shows that store; one that is named besides is a mistake, and one that is not used is named."""
+    """`outlive dev` serves the store of the engine that it is given, refuses another store beside it, and names an
+    engine that it does not use."""
     (tmp_path / "app.py").write_text(f"{PROGRAM}\nengine = outlive.Engine('sqlite:own.db')\n")
     dev = command("dev", "app.py:engine", "--port", "0")
 
@@ -286,7 +287,7 @@ def test_a_change_is_a_file_that_was_written_that_came_or_that_went(tmp_path: Pa
 
 
 def test_a_file_that_is_watched_later_counts_from_then_on(tmp_path: Path) -> None:
-    """What is added is no change, and hides none."""
+    """A file that is added to the watch is not a change itself, and hides no change of another file."""
     app, other = tmp_path / "app.py", tmp_path / "other" / "part.py"
     other.parent.mkdir()
     app.write_text("1")

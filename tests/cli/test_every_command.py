@@ -132,7 +132,7 @@ def test_the_help_of_every_command_is_quick() -> None:
 
 
 def test_ctrl_c_has_its_exit_code_wherever_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also before a command has begun: while its module is imported."""
+    """Ctrl-C exits with 130 even while the module of a command is imported."""
 
     def interrupted(name: str) -> None:
         raise KeyboardInterrupt
@@ -174,8 +174,9 @@ def test_what_is_too_large_is_a_mistake(words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("signal", "run-1", "go"), ("runs", "import")])
-def test_standard_input_that_is_no_text_is_a_mistake(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Also where Python lets such bytes pass, as in the locale C."""
+def test_standard_input_that_is_not_text_is_a_mistake(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Standard input that is not text gets one line and exit code 2, even where Python lets such bytes pass, as in the
+    locale C."""
     env = os.environ | {"PYTHONIOENCODING": "utf-8:surrogateescape"}
     line = [sys.executable, "-m", "outlive.cli", *words, "-", "--store", f"sqlite:{tmp_path / 'none.db'}"]
 
@@ -270,7 +271,7 @@ async def cli_completed() -> None:
 
 
 def test_ids_and_queues_are_completed_as_the_store_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also behind a server. A store that is not there offers nothing, and is not made."""
+    """Ids and queues are completed from a store and from a server; a missing store offers none and is not made."""
     from click.shell_completion import ShellComplete
 
     url = f"sqlite:{tmp_path / 'runs.db'}"

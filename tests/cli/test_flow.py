@@ -252,8 +252,8 @@ def test_batch_of_a_flow(ask: Ask) -> None:
     assert 2 == ask("batch", "double.flow.yaml", "in.csv", "--id", "b-2").exit_code
 
 
-def test_documents_of_others_are_carried_over(ask: Ask) -> None:
-    """What was made can be checked; what is neither is refused."""
+def test_documents_of_other_systems_are_imported(ask: Ask) -> None:
+    """A document of Stepflow is imported as a flow of ours, and a document of neither system is refused."""
     Path("step.yaml").write_text(
         "name: cli-import\nsteps:\n  - id: one\n    component: /builtin/eval\n"
         "    input: { $from: { workflow: input } }\n"
@@ -306,7 +306,7 @@ async def charge(hold: str, cents: int) -> str | None:
 
 
 def test_document_that_declares_no_variables_runs_with_the_program_beside_it(ask: Ask, tmp_path: Path) -> None:
-    """As the first example of flows is printed: with warnings of what is left open, and without --app."""
+    """The first example of flows is tested, run and checked without --app, with warnings for what it leaves open."""
     (tmp_path / "front.flow.yaml").write_text(FRONT)
     (tmp_path / "front_shop.py").write_text(FRONT_SHOP)
     with REGISTRY.forgetting():
@@ -330,7 +330,7 @@ def test_failed_run_says_its_error_once(ask: Ask) -> None:
 
 
 def test_update_says_how_many_tests_it_has_updated(ask: Ask) -> None:
-    """And not that none has passed."""
+    """`flows test --update` says how many tests it has updated."""
     updated = ask("test", "double.flow.yaml", "--case", "four", "--update").output.splitlines()
 
     assert updated[-1] == "1 test updated"

@@ -27,7 +27,8 @@ output: "${{ steps.a.n + 1 }}"
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_killed_batch_has_one_result_for_each_item(command: Callable[..., Command], tmp_path: Path) -> None:
-    """The same command goes on with the same batch, in bounded memory, also when its inputs are gone."""
+    """A batch that is killed three times goes on with the same command, in bounded memory and without its input file,
+    to one result for each item."""
     (tmp_path / "many.flow.yaml").write_text(FLOW)
     inputs = tmp_path / "in.jsonl"
     inputs.write_text("".join(f'{{"n": {n}}}\n' for n in range(ITEMS)))

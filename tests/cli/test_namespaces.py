@@ -68,15 +68,15 @@ def test_a_command_looks_into_the_namespace_that_is_named(url: str, monkeypatch:
     assert "order-1" in say("runs", "list")
 
 
-def test_a_wrong_name_is_one_line_and_code_2(url: str) -> None:
-    """As every mistake in a command."""
+def test_a_wrong_namespace_exits_with_2(url: str) -> None:
+    """A wrong name of a namespace exits with 2 and says which names there can be."""
     done = CliRunner().invoke(main, ["runs", "list", "--store", url, "--namespace", "../etc"])
     assert (done.exit_code, "small letters" in done.output) == (2, True)
 
 
 @pytest.mark.parametrize("wrong", ["sqlite:", "sqlite:///x.db", "postgresql://[::1/x"])
-def test_a_wrong_address_with_a_name_is_one_line_and_code_2(wrong: str) -> None:
-    """As without the name."""
+def test_a_wrong_address_with_a_namespace_exits_with_2(wrong: str) -> None:
+    """A wrong address of a store exits with 2 in every command that takes a namespace."""
     for words in (["runs", "list", "--namespace", "acme"], ["namespaces", "quota", "acme"], ["namespaces", "list"]):
         done = CliRunner().invoke(main, [*words, "--store", wrong])
         assert (done.exit_code, "is not a store URL" in done.output) == (2, True), (words, done.output, done.exception)

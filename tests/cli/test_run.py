@@ -85,7 +85,7 @@ def test_without_a_store_the_run_is_kept_beside_the_program(give: Give, tmp_path
 
 
 def test_failure_is_shown_once_with_the_line_of_the_code(give: Give) -> None:
-    """And is exit code 1."""
+    """A failed run exits with 1 and shows the line of the code that failed, without a traceback."""
     with REGISTRY.forgetting():
         failed = give(":cli_run_one", "13")
 

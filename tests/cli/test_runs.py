@@ -102,7 +102,7 @@ def test_runs_are_listed_one_on_each_line(shop: Shop) -> None:
 
 
 def test_every_filter_narrows(shop: Shop) -> None:
-    """As `engine.list` does."""
+    """Every filter of `runs list` narrows the list as in `engine.list`."""
     for options, ids in {
         "--status parked": "p-2 p-1",
         "--status failed --status succeeded": "s-1 f-1",
@@ -140,7 +140,7 @@ def test_runs_are_counted_by_status(shop: Shop) -> None:
 
 
 def test_why_is_one_sentence(shop: Shop) -> None:
-    """And a run that is not there is one line and exit code 1."""
+    """`runs why` answers in one sentence or as JSON, and a missing run is one line and exit code 1."""
     assert shop("why", "w-1").output == "it waits for signal 'paid'\n"
     assert json.loads(shop("why", "p-1", "--json").output) == {"id": "p-1", "why": "it is parked: the code changed"}
     missing = shop("why", "none")
@@ -228,7 +228,7 @@ def test_workflow_is_paused_as_a_whole(shop: Shop) -> None:
 
 
 def test_step_is_skipped_and_a_fork_needs_the_code(shop: Shop) -> None:
-    """What Outlive refuses of one run is said with its id."""
+    """A step of a parked run is skipped; a fork or a retry that Outlive refuses is reported with the id of its run."""
     assert shop("skip", "p-1", "--step", "charge", "--result", "5").stdout == "run p-1 resumed without the step\n"
     refused = shop("fork", "f-1", "--at", "charge", "--set", "reserve=1")
     assert (refused.exit_code, "run f-1" in refused.stderr) == (1, True)

@@ -21,7 +21,7 @@ Begin = Callable[..., Command]
 
 
 def test_a_server_answers_and_stops_when_asked_to(command: Begin, tmp_path: Path) -> None:
-    """What it answers is what the store has; a signal ends it, with 0."""
+    """A server answers from its store, and a SIGTERM ends it with 0."""
     server = command("serve", "--store", f"sqlite:{tmp_path}/s.db", "--port", "0")
     place = server.ready().split()[1]
     found = json.load(urlopen(Request(f"{place}/runs?limit=1"), timeout=20))
@@ -51,7 +51,7 @@ def test_what_others_could_use_without_a_key_is_not_served(options: list[str]) -
 
 
 async def test_an_address_that_is_taken_is_a_mistake() -> None:
-    """And says which one."""
+    """A port that is taken is reported with its number."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"{port} cannot be listened on"):

@@ -127,7 +127,7 @@ async def test_what_a_run_does_not_take_is_one_line(engine: Engine, say: Say) ->
 
 
 async def test_workflows_are_listed_with_what_they_take(engine: Engine, say: Say) -> None:
-    """As workers have described them."""
+    """Workflows are listed with the arguments that their workers have described."""
     table = (await say("workflows", "list")).stdout
     listed = {it["name"]: it for it in json.loads((await say("workflows", "list", "--json")).stdout)}
 

@@ -209,7 +209,7 @@ def test_a_worker_that_an_unexpected_error_ends_is_to_be_started_again(tmp_path:
 
 
 async def test_a_thread_that_never_ends_does_not_keep_the_process(url: str, command: Begin, ledger: Ledger) -> None:
-    """What a step left in a thread of a library is given up after everything was released."""
+    """A worker stops and releases its run although a step has left a thread that never ends."""
     async with outlive.Engine(url, worker=False) as client:
         await client.start(shop.stick, id="s")
         worker = command("worker", APP, "--store", url, "--grace", "0.1")
@@ -267,7 +267,8 @@ async def test_a_worker_whose_store_is_locked_stops_in_time(tmp_path: Path, comm
 
 
 async def test_a_named_worker_shows_its_name(url: str, command: Begin) -> None:
-    """And how many workflows it runs, and where; and the settings of the command reach the engine."""
+    """A worker that is ready prints its name, the number of its workflows and its store, and the store has its name,
+    lease and definitions."""
     line = command("worker", APP, "--store", url, "--name", "anvil", "--lease", "none").ready()
     async with outlive.Engine(url, worker=False) as client:
         (worker,) = await store_of(client).list_workers()

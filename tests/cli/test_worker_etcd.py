@@ -39,7 +39,8 @@ async def test_workers_share_a_cluster_that_loses_its_leader(
 
 
 async def test_a_cluster_that_is_not_there_is_waited_for(url: str, command: Begin) -> None:
-    """As a store is; the log says what is missing, without the password, and the worker can be stopped meanwhile."""
+    """A worker waits for an etcd cluster that is away, names its address without the password, and can be stopped
+    meanwhile."""
     lease = "etcd://shop:s3cret@127.0.0.1:1/shop"
     worker = command("worker", APP, "--store", url, "--lease", lease)
 

@@ -126,7 +126,7 @@ def test_the_api_and_the_dashboard_are_mounted_and_the_engine_lives_with_the_app
 
 
 def test_the_orders_of_the_guide_are_placed_confirmed_and_looked_at(folder: Path) -> None:
-    """Also when a client repeats its requests."""
+    """The orders of the guide are placed, confirmed and read, even when a client repeats its requests."""
     run(ORDERS, folder=folder)
 
 

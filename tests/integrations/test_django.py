@@ -74,7 +74,8 @@ def database_url(postgres_server: PostgresServer, postgres_database: str) -> str
 
 
 def test_an_order_and_its_run_are_one_transaction_and_a_worker_of_manage_runs_it(database_url: str) -> None:
-    """What is rolled back was never started; what is committed is run by `manage.py outlive worker`."""
+    """A run that is rolled back with its order never began, and a committed one is run by `manage.py outlive
+    worker`."""
     settings = {"DJANGO_SETTINGS_MODULE": "settings", "DATABASE_URL": database_url}
     environment = os.environ | settings | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{PROJECT}"}
     worker = [sys.executable, "manage.py", "outlive", "worker", "--name", "shop"]
@@ -122,7 +123,8 @@ def in_project(
 def test_start_in_a_transaction_that_the_store_cannot_take_part_in_is_refused(
     where: str, postgres_server: PostgresServer, database_url: str, tmp_path: Path
 ) -> None:
-    """Also where the database has a schema of Outlive's: no worker looks for a run that is written there."""
+    """A start in a transaction of another database than the store's is refused with advice, even if that database has a
+    schema of Outlive."""
     store = f"sqlite:{tmp_path / 'shop.db'}"
     if where == "in another database":
         asyncio.run(make_schema(database_url))
@@ -178,7 +180,7 @@ def test_options_that_an_engine_does_not_take_are_named(
 
 
 def test_commands_of_the_project_hide_what_its_settings_redact(database_url: str, tmp_path: Path) -> None:
-    """And what the variable names, which may be more."""
+    """Commands of the project redact the fields of its settings and those of the environment variable."""
     asked, store = ["manage.py", "outlive", "config", "show", "--json"], f"sqlite:{tmp_path / 'shop.db'}"
 
     said = in_project(asked, database_url, tmp_path, store, options={"redact": ["card"]}, OUTLIVE_REDACT="password")

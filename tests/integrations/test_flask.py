@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 def test_a_request_starts_a_run_and_another_one_gets_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when the first request comes twice. The application is made as `flask --app flask_shop` makes it."""
+    """A request that comes twice starts one run, and another request gets its result.
+
+    The application is made as `flask --app flask_shop` makes it."""
     monkeypatch.setenv("OUTLIVE_STORE", f"sqlite:{tmp_path / 'shop.db'}")
     create_app = run_path(str(ROOT / "examples" / "flask_shop.py"))["create_app"]
     client = create_app().test_client()

@@ -194,7 +194,8 @@ async def test_values_of_the_state_of_a_graph_come_back_as_they_were() -> None:
 
 
 async def test_a_node_that_returns_a_class_that_is_not_named_fails_at_once() -> None:
-    """And not the replay after it; `types=` names it. [S18 S48]"""
+    """A node that returns a class that is not named fails at once, and not in a later replay; a class in `types=` comes
+    back. [S18 S48]"""
     RETURNED.append({"log": [(Stranger("x"),)]})
     try:
         async with TestEngine() as engine:
@@ -444,7 +445,8 @@ async def test_an_approval_lets_no_other_call_with_the_same_id_through(workflow:
 
 @pytest.mark.parametrize("workflow", [openai_pays, pydantic_pays])
 async def test_a_decision_on_one_request_is_not_for_the_next_one(workflow: Any) -> None:
-    """Of a second person who saw the first one; approvals of a tool have the same name. [S48]"""
+    """A late decision on the first request of a tool does not decide its second request, which has the same name.
+    [S48]"""
     WANTED.extend([[("1", SMALL)], [("2", LARGE)]])
     async with TestEngine() as engine:
         handle = await engine.start(workflow, "pay")

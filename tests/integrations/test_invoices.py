@@ -169,7 +169,7 @@ async def test_a_failing_line_of_an_import_leaves_the_others(outside: Outside) -
 
 
 async def test_the_books_are_closed_once_for_each_tick(outside: Outside) -> None:
-    """Also for the ticks that passed while no worker was there."""
+    """The books are closed once for each tick, even for those that passed while no worker was there."""
     await outside.engine.skip(minutes=5)
     await outside.engine.finish(skips_max=1)
 
@@ -206,8 +206,9 @@ async def test_the_agent_asks_before_it_sends_a_letter(
 
 
 @pytest.mark.slow
-def test_its_processes_work_together(postgres_server: PostgresServer, postgres_database: str) -> None:
-    """As the README starts them: a customer orders a lamp, a killed worker comes back, and SIGTERM stops everything."""
+def test_processes_of_the_application_work_together(postgres_server: PostgresServer, postgres_database: str) -> None:
+    """A customer orders a lamp from the processes of the README, a killed worker comes back, and SIGTERM stops
+    everything."""
     customer = [sys.executable, "-m", "invoices.customer"]
     with invoices_running(postgres_server.store_url(postgres_database)) as running:
         os.kill(running.pids["worker 1"], signal.SIGKILL)

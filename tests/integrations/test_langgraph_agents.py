@@ -172,7 +172,7 @@ async def test_graph_in_a_graph_asks_people() -> None:
 
 @pytest.mark.slow
 async def test_graph_in_a_graph_survives_a_crash_at_every_commit() -> None:
-    """Also while it waits for people."""
+    """A graph in a graph ends in the same way after a crash at every commit, also while it waits for people."""
     assert ["soil", LATE] == (await crash_everywhere(work_nested, max_points=5)).result
 
 

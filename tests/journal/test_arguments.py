@@ -120,7 +120,7 @@ def test_any_arguments_come_back(item: Item, args: list[Any], kwargs: dict[str, 
 def test_wrong_arguments_are_refused_at_once(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """As Python does: a TypeError where the call stands, and no step that fails later."""
+    """Arguments that Python would refuse raise a TypeError with the name of the function where they are encoded."""
     with pytest.raises(TypeError):
         fn(*args, **kwargs)
     with pytest.raises(TypeError, match=fn.__name__):
@@ -180,7 +180,7 @@ def test_an_annotation_that_cannot_be_resolved_counts_as_none() -> None:
 
 
 def test_leading_parameters_can_be_left_out() -> None:
-    """What the engine fills in itself is not stored."""
+    """The leading parameters that the engine fills in are neither encoded nor decoded."""
     signature = signature_of(typed, skip=1)
 
     assert signature.decode(signature.encode((NOW,), {})) == ([NOW], {})

@@ -59,7 +59,7 @@ def test_a_result_of_none_is_a_result() -> None:
 
 
 def test_a_damaged_row_is_named_with_its_seq_and_its_kind() -> None:
-    """As far as the kind can still be read: its first letters may be what was damaged."""
+    """A damaged row is named with its number, and with its kind if its first letters can still be read."""
     seq, format_, crc, body = seal(StepSucceeded(at=5, call="a", result=json_payload(b"1")), salt=SALT, seq=3)
 
     with pytest.raises(CorruptJournalError, match=r"at event 3: checksum does not match \(StepSucceeded\)"):
@@ -86,7 +86,7 @@ def test_every_kind_has_a_golden_row() -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_golden_rows_are_read_for_ever(name: str) -> None:
-    """What release 0.1 wrote, every later release reads as the same event. These files are never edited."""
+    """Every row that release 0.1 wrote is read as the same event. The golden files are never edited."""
     golden = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
     row = (golden["seq"], golden["format"], golden["crc"], golden["body"].encode())
 

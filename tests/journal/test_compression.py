@@ -67,7 +67,7 @@ def test_an_engine_without_compression_reads_what_is_compressed(algorithm: str) 
 
 @pytest.mark.parametrize("other", ALGORITHMS)
 def test_changing_the_algorithm_keeps_old_values_readable(algorithm: str, other: str) -> None:
-    """Also from one Python, that has zstd, to another."""
+    """A value that was compressed with one algorithm is read by an engine that compresses with another."""
     data = json_of(3_000)
     payload = packed(Packer(LIMITS, [Compression(over=10, algorithm=algorithm)]), data)
 

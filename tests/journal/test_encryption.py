@@ -162,7 +162,7 @@ def test_a_value_with_a_forged_owner_is_refused() -> None:
 
 
 def test_a_reader_who_knows_no_owner_can_read_everything() -> None:
-    """Of a run that it has the key for."""
+    """A reader with the key reads a value without knowing which run it belongs to."""
     payload, _ = packer().pack(b"1", "the value", of=mail_mark("run-1~3"))
 
     assert payload.of == "to:run-1"

@@ -102,7 +102,8 @@ def test_every_builtin_class_is_covered_or_becomes_step_failed() -> None:
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BaseException("b")], ids=repr)
 def test_no_name_in_data_ends_a_program(error: BaseException) -> None:
-    """What is no `Exception` becomes `StepFailedError`: raised from data, it would end who reads it. [S18]"""
+    """A failure whose class is not an `Exception` comes back as `StepFailedError`, because raising it would end the
+    program. [S18]"""
     back = again(error)
 
     assert isinstance(back, StepFailedError)
@@ -153,7 +154,7 @@ def test_a_class_below_a_registered_one_is_registered() -> None:
 
 
 def test_a_class_of_the_user_below_a_builtin_one_keeps_the_fields_of_both() -> None:
-    """What Python keeps outside of the arguments is set too."""
+    """An exception class of the user below OSError keeps its own fields and those that Python sets, such as errno."""
     back = again(Denied("/etc", "ann"), Denied)
 
     assert isinstance(back, Denied)
@@ -258,7 +259,7 @@ class Falsy(Exception):
 
 
 def test_an_exception_that_is_not_true_is_kept_all_the_same() -> None:
-    """As a cause, and as itself."""
+    """An exception that counts as false comes back as itself, alone and as a cause."""
     error = ValueError("top")
     error.__cause__ = Falsy("cause")
 
@@ -279,7 +280,7 @@ def test_a_circle_of_causes_ends() -> None:
 
 
 def test_notes_are_kept() -> None:
-    """As text, in order."""
+    """The notes of an exception are kept as text, in order."""
     error = ValueError("noted")
     error.add_note("first")
     error.add_note("second \udcff")
@@ -482,6 +483,6 @@ def test_a_class_is_found_by_the_name_that_it_had(name: str) -> None:
 
 
 def test_a_failure_of_a_step_names_its_class_under_both_names() -> None:
-    """What a listing finds is the class that the step raised."""
+    """A stored StepFailed or StepFailedError is listed under the class that its step raised."""
     for name in ("StepFailed", "StepFailedError"):
         assert Failure(f"outlive.errors.{name}", attributes={"type_name": "shop.LeakError"}).error == "shop.LeakError"

@@ -133,7 +133,7 @@ def test_the_journal_says_where_a_run_is_in_its_queue(story: str) -> None:
 
 
 def test_a_snapshot_of_a_queued_run_has_its_slot() -> None:
-    """And remembers whether it is given back."""
+    """A snapshot of a queued run has its slot, and the run gives it back when it waits if it was started so."""
     rows = fold(snapshot(created(queue="emails", frees_slot=True)))
     assert rows.root.slot == 2
 
@@ -280,8 +280,9 @@ QUIET: list[AnyEvent] = [
 
 
 @pytest.mark.parametrize(("before", "what"), TABLE)
-def test_transitions(before: str, what: str) -> None:
-    """What each event makes of a row, from where it may stand."""
+def test_an_event_gives_a_run_its_next_state(before: str, what: str) -> None:
+    """Each event in the table gives a run in each starting state the status, owner, wake time, waits, attempts and
+    reason beside it."""
     rows = fold(*BEFORE[before])
     change = TABLE[before, what]
 
@@ -296,7 +297,7 @@ def test_transitions(before: str, what: str) -> None:
 
 @pytest.mark.parametrize("event", QUIET, ids=lambda event: type(event).__name__)
 def test_most_events_change_no_row(event: AnyEvent) -> None:
-    """What a busy run does all the time costs its journal row and nothing else."""
+    """An event that a busy run records all the time changes no run row."""
     rows = fold(created(worker="w"))
     before = rows.root
 
@@ -315,7 +316,7 @@ NO_PROGRESS: list[AnyEvent] = [
 
 @pytest.mark.parametrize("event", NO_PROGRESS, ids=lambda event: type(event).__name__)
 def test_only_a_step_that_ended_is_progress(event: AnyEvent) -> None:
-    """What happens to a run, and what it writes before the step that kills its workers, does not hide that it does."""
+    """An event other than the end of a step does not set the count of interruptions back."""
     rows = fold(*BEFORE["taken over"])
 
     rows.apply(event)

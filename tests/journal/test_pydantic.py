@@ -247,8 +247,8 @@ def test_a_time_that_pydantic_read_can_be_stored(text: str) -> None:
     assert back.content.utcoffset() == value.content.utcoffset()
 
 
-def test_a_union_is_read_by_what_fits() -> None:
-    """And what fits nothing is refused in words."""
+def test_a_value_that_fits_no_member_of_a_union_is_refused() -> None:
+    """A value that fits no model of a union is refused."""
     with pytest.raises(UnreadableError, match="cannot be read as"):
         codec_for(Cat | Dog).decode(b'{"kind":"cow"}', "the value")
 

@@ -150,7 +150,7 @@ def test_positional_arguments_of_an_unknown_workflow_are_hidden() -> None:
 
 @pytest.mark.parametrize("value", [{"$": 5}, {"$": ["dict", 5]}, {"$": ["dict", [5]]}, {"$": []}, {"$": None}], ids=str)
 def test_a_typed_dict_may_look_like_a_tag(value: Any) -> None:
-    """What is written by its type needs no tags, so `$` is a key like any other."""
+    """A dict with the key `$` that is not a tag is kept, and redacted fields inside it are hidden."""
     assert Redaction(["secret"]).hide([value, {"secret": SECRET}]) == [value, {"secret": HIDDEN}]
     assert Redaction(["secret"]).hide({"$": {"secret": SECRET}}) == {"$": {"secret": HIDDEN}}
 
@@ -167,7 +167,7 @@ def test_rows_of_a_batch_are_arguments_of_its_items() -> None:
 
 
 def test_a_signal_is_a_field_by_its_name() -> None:
-    """Also when all of its payload is one text."""
+    """The payload of a signal is hidden if its name is redacted, even if it is one text."""
     event = SignalReceived(at=1, name="password", payload=payload(SECRET))
 
     assert SECRET in text_of(*shown(event, fields=("other",)))
@@ -197,7 +197,7 @@ def test_a_secret_is_blacked_out_of_messages_about_it() -> None:
 
 
 def test_the_attributes_of_an_exception_are_fields() -> None:
-    """What they hold is not in its message either."""
+    """A redacted attribute of an exception is hidden, and its value is hidden in the message, too."""
     error = RuntimeError(f"bad card {SECRET}")
     error.number = SECRET  # type: ignore[attr-defined]
 

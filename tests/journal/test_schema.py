@@ -143,8 +143,8 @@ BREAKS: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "value"), FITS)
-def test_what_the_type_takes_fits_its_schema(kind: Any, value: Any) -> None:
-    """And comes out as that type."""
+def test_a_value_that_its_type_accepts_fits_the_schema(kind: Any, value: Any) -> None:
+    """A value that a form's type accepts fits its schema and can be decoded."""
     form = form_type(kind)
 
     assert find_mismatch(value, form.schema) is None

@@ -87,7 +87,7 @@ def test_any_value_under_any_annotation_comes_back_exactly_or_is_refused(name: s
 @NIGHT
 @given(st.sampled_from(sorted(TYPED)), ANYTHING | st.lists(ANYTHING, max_size=2) | st.tuples(ANYTHING, ANYTHING))
 def test_a_great_many_values_come_back_exactly_or_are_refused(name: str, value: Any) -> None:
-    """The same, for a night."""
+    """A great many values under any annotation come back exactly or are refused."""
     test_any_value_under_any_annotation_comes_back_exactly_or_is_refused.hypothesis.inner_test(name, value)  # type: ignore[attr-defined]
 
 
@@ -137,7 +137,7 @@ def test_a_value_that_would_change_is_refused_with_its_path(annotation: Any, val
 
 
 def test_an_int_where_a_float_is_declared_is_a_float() -> None:
-    """What every Python programmer means."""
+    """An int that stands where a float is declared comes back as that float."""
     assert is_same(again(float, 3), 3.0)
     assert is_same(again(list[float], [1, 2.5]), [1.0, 2.5])
     assert is_same(again(Point, Point(1, 2)), Point(1.0, 2.0))
@@ -179,7 +179,7 @@ def test_an_untyped_sender_is_understood() -> None:
 
 
 def test_annotations_choose_their_codec_once() -> None:
-    """The same annotation has the same codec; what msgspec cannot describe is untyped."""
+    """One annotation always has one codec, and an annotation that msgspec cannot describe is untyped."""
     assert codec_for(list[int]) is codec_for(list[int])
     assert isinstance(codec_for(list[int]), TypedCodec)
     for annotation in (Any, object, dict, list, dict[str, Any], list[Any], dict[str, list[Any]], str | bytes):

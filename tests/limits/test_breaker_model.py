@@ -60,8 +60,8 @@ class Caller:
         return self.breaker.settle(self.state, now_at=self.now_at).phase
 
 
-def test_failures_in_a_row_open_it() -> None:
-    """As many as it says, and one fewer does not."""
+def test_failures_in_a_row_open_a_breaker() -> None:
+    """A breaker opens after as many failures in a row as it allows, and not after one fewer."""
     caller = Caller()
     caller.fail(2)
     assert Phase.CLOSED is caller.phase()
@@ -82,8 +82,8 @@ def test_a_success_between_failures_begins_the_count_again() -> None:
     assert Phase.CLOSED is caller.phase()
 
 
-def test_after_its_reset_time_it_lets_one_trial_through() -> None:
-    """And nobody else until that has ended."""
+def test_breaker_lets_one_trial_through_after_its_reset_time() -> None:
+    """A breaker lets one trial through after its reset time, and refuses other callers until that has ended."""
     caller = Caller()
     caller.fail(3)
     caller.wait(9.9)
@@ -96,8 +96,8 @@ def test_after_its_reset_time_it_lets_one_trial_through() -> None:
     assert Refusal(caller.now_at + SECOND) == caller.ask()
 
 
-def test_a_good_trial_closes_it() -> None:
-    """And everybody may call again."""
+def test_a_good_trial_closes_a_breaker() -> None:
+    """A good trial closes a breaker, and every caller may call again."""
     caller = Caller()
     caller.fail(3)
     caller.wait(10)
@@ -118,7 +118,7 @@ def test_a_bad_trial_opens_it_again() -> None:
 
 
 def test_several_trials_may_be_under_way() -> None:
-    """As many as it says."""
+    """A breaker with two trials lets two callers through at a time."""
     caller = Caller(Breaker("bank", failures=1, reset=10, trials=2))
     caller.fail()
     caller.wait(10)

@@ -469,7 +469,7 @@ async def test_a_turn_is_over_with_the_attempt_that_had_it(world: World) -> None
 
 @pytest.mark.every_store
 async def test_a_shared_breaker_is_open_for_all(world: World) -> None:
-    """What one engine has learned the other need not find out."""
+    """A shared breaker that one engine has opened is open for the other engine."""
     async with world.engine() as one, world.engine() as two:
         await break_it(one, "pay_together")
         await (await two.start(paying, "pay_together", "rent")).result()
@@ -557,7 +557,7 @@ async def test_a_store_that_is_away_is_waited_for(world: World, error: type[Stor
 
 
 async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None:
-    """What is wrong with the store is not the failure of what is called."""
+    """An error of the store while a step asks its breaker does not fail the step."""
     engine = world.engine()
     watch_through(engine, lambda store: Moody(store, [LookupError("a bug")]))
     async with engine:

@@ -91,7 +91,8 @@ async def test_a_limit_holds_whenever_the_process_dies(kind: str, tmp_path: Path
 
 
 async def test_a_step_that_is_called_once_is_called_once_whenever_the_process_dies() -> None:
-    """And is not taken for interrupted while it waits in the journal."""
+    """A step that may be called once is called at most once, and is not taken for interrupted while it waits for its
+    limit."""
     ends: Counter[str] = Counter()
 
     def check(survivor: Survivor) -> None:

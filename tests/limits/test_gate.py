@@ -235,7 +235,7 @@ async def test_trial_that_is_cancelled_while_it_asks_leaves_its_place_to_another
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
 async def test_a_gate_of_a_dead_worker_writes_nothing_more(*, world: World, is_abandoned: bool) -> None:
-    """What is given back while its runs are thrown away is the business of the workers that live."""
+    """The gate of an abandoned worker writes nothing for a step that is given back."""
     store: Any = SimpleNamespace()  # It has no verbs: a task that wants one fails.
     gate = Gate(store, clock=HandClock(), counters=Counters())
     limit = RateLimit("any", FixedWindow(limit=1, seconds=1))

@@ -182,12 +182,12 @@ async def test_what_a_state_costs_may_be_a_function_of_its_data(world: World) ->
 
 
 async def test_each_poll_waits_for_the_limit(world: World) -> None:
-    """And a pause comes on top of nothing: it is over long before."""
+    """Each call of a poll waits for the limit of its state."""
     assert [("look", 0), ("look", 1), ("look", 2)] == await run_through(world, polling)
 
 
 async def test_each_step_of_a_stepped_state_waits_for_the_limit(world: World) -> None:
-    """What it costs may depend on the cursor."""
+    """Each step of a stepped state waits for the limit, with a cost that may depend on the cursor."""
     assert [(None, 0), (1, 0), (2, 1)] == await run_through(world, stepping)
 
 
@@ -209,7 +209,7 @@ async def test_branches_of_a_split_bring_their_own(world: World) -> None:
 
 
 async def test_a_state_may_fail_at_once(world: World) -> None:
-    """And the run fails, or rolls back, with that."""
+    """A state that does not wait for its full limit fails, and its run fails with that."""
     async with world.engine() as engine:
         with pytest.raises(RunFailedError, match="rate limit machine impatient is full"):
             await (await engine.start(impatient, Data())).result()

@@ -219,7 +219,7 @@ async def test_a_turn_that_comes_while_no_worker_runs_is_asked_for_again(world: 
 
 @pytest.mark.every_store
 async def test_two_engines_obey_one_shared_limit_together(world: World) -> None:
-    """And each of them would have let through as many alone."""
+    """Four runs on two engines with one shared limit of one call an hour are called in four different hours."""
     async with world.engine() as one, world.engine() as two:
         runs = [await engine.start(limited, "hourly_together", "call") for engine in (one, two, one, two)]
         await results(*runs)
@@ -263,8 +263,8 @@ async def test_who_waits_holds_no_slot(world: World) -> None:
     assert [0, 0, 0, 0] == [at for what, at in noted() if what.startswith("free")]
 
 
-async def test_who_finds_no_slot_is_counted_when_there_is_one(world: World) -> None:
-    """What the limit allows while all slots are taken is not saved up, to begin all at once afterwards."""
+async def test_step_without_a_slot_is_counted_when_it_gets_one(world: World) -> None:
+    """Steps that wait for a slot save up no calls of their limit: they begin at its pace when there is a slot."""
     async with world.engine(limits=Limits(steps_running_max=1)) as engine:
         await engine.start(taking_long)
         await stage.gate("long").reached()
@@ -405,7 +405,7 @@ async def test_a_step_that_is_called_once_is_not_interrupted_while_it_waits(worl
 
 
 async def test_a_step_may_have_another_limit_for_one_call(world: World) -> None:
-    """And keeps its own for the others."""
+    """A step with another limit for one call keeps its own limit for other calls."""
     other = often.options(limit=RateLimit("other", HOURLY), cost=1)
 
     assert other.has_own_options
@@ -422,8 +422,8 @@ async def test_a_step_may_have_another_limit_for_one_call(world: World) -> None:
     ],
     ids=["a cost alone", "a bare tier", "a name", "too high a cost"],
 )
-def test_what_cannot_guard_a_step_is_refused_when_it_is_defined(options: dict[str, Any], told: str) -> None:
-    """And not by the first call."""
+def test_wrong_limit_or_breaker_is_refused_when_a_step_is_defined(options: dict[str, Any], told: str) -> None:
+    """A limit, a breaker or a cost that cannot work is refused when the step is defined."""
     with pytest.raises(DefinitionError, match=told):
         outlive.step(**options)(free.fn)
 

@@ -61,7 +61,7 @@ def test_a_bucket_never_holds_more_than_its_burst() -> None:
 
 
 def test_a_window_is_empty_again_when_the_next_one_begins() -> None:
-    """And tells when that is."""
+    """A full window names the beginning of the next one, which is empty."""
     limit, state = RateLimit("api", FixedWindow(2, 10)), LimitState()
     state, _ = take(limit, state, AT + SECOND)
     state, _ = take(limit, state, AT + 9 * SECOND)
@@ -167,7 +167,7 @@ def test_turns_that_are_given_back_empty_one_window_after_the_other() -> None:
 
 
 def test_a_limit_with_another_tier_than_before_begins_that_tier_empty() -> None:
-    """What is remembered of a tier that is gone says nothing about the new one."""
+    """A tier that a limit did not have before begins empty."""
     state, _ = take(RateLimit("api", FixedWindow(1, 10)), LimitState(), AT)
 
     _, answer = take(RateLimit("api", FixedWindow(2, 10)), state, AT)
@@ -312,7 +312,7 @@ def test_a_state_that_can_be_forgotten_answers_as_an_empty_one(
 
 
 def test_only_tiers_of_our_own_say_when_they_can_be_forgotten() -> None:
-    """Of others it is not known, and their cells stay."""
+    """The cell of a limit with a tier of a user is never removed; one with tiers of Outlive says when it can be."""
 
     class Strange:
         label, capacity = "strange", 5

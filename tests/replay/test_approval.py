@@ -220,7 +220,7 @@ def test_a_cancelled_run_takes_its_request_back() -> None:
 
 
 def test_a_run_that_times_out_takes_its_request_back() -> None:
-    """As a cancelled one does."""
+    """A run that times out closes its approval before it ends."""
     life = live(plain_ask, timeout=60)
 
     assert life.kinds[-2:] == ["ApprovalClosed", "RunTimedOut"]

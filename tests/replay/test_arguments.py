@@ -129,8 +129,9 @@ def test_a_field_more_and_another_order_park_no_run(seed: int | None, outcomes: 
         assert after.result == [2, 2, 2, len("other" if is_started else "a-longer-id")]
 
 
-def test_old_code_goes_on_with_what_new_code_wrote() -> None:
-    """As after a roll-back: the field that it does not know is left out."""
+def test_old_code_goes_on_with_the_journal_of_new_code() -> None:
+    """Old code, as after a roll-back, goes on from every point of a journal of new code, and leaves out the field that
+    it does not know."""
     life = live(shop_new, NewOrder(sku="x", count=2, gift=True), code=NEW)
 
     for length in range(1, len(life.journal)):
@@ -200,8 +201,8 @@ def publishes(*stages: str) -> Workflow[..., Any]:
 
 
 @pytest.mark.parametrize("stages", [("a", "a"), ("b", "b"), ("b", "a"), ("a", "c")], ids="".join)
-def test_what_was_published_stays_published(stages: tuple[str, ...]) -> None:
-    """Also where the code now has nothing new to publish, which is no call at all."""
+def test_a_publication_that_the_code_changes_parks_no_run(stages: tuple[str, ...]) -> None:
+    """A run whose code now publishes other values, or nothing new, is not parked and goes on to its end."""
     life = live(publishes("a", "b"))
     assert sum(isinstance(event, RunPublished) for event in life.journal) == 2
 

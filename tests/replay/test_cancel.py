@@ -84,7 +84,8 @@ def test_a_run_can_be_cancelled_at_every_point(at: int, seed: int | None) -> Non
 
 
 def test_a_cancel_before_the_first_turn_runs_nothing_of_the_workflow() -> None:
-    """As in asyncio: a task that is cancelled before it began does not begin."""
+    """A child that is cancelled before its first turn runs nothing, as an asyncio task does that was cancelled before
+    it began."""
     life = live(parent_that_gives_up, code=Code(parent_that_gives_up, child))
 
     assert "1:clean_up" not in life.steps_run
@@ -154,7 +155,7 @@ async def fails_on_cancel() -> str:
 
 
 def test_a_clean_up_that_fails_fails_the_run() -> None:
-    """As a task fails with what it raised last."""
+    """A run whose clean-up raises after a cancel has failed."""
     assert live(fails_on_cancel, inject={1: [cancel()]}).status == "failed"
 
 
@@ -333,7 +334,8 @@ async def leaves_tasks(fails: bool) -> str:  # noqa: FBT001
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tasks_left_behind_are_cancelled_and_clean_up_before_the_run_ends(seed: int | None, *, fails: bool) -> None:
-    """As asyncio.run does; the outcome of the workflow is not changed by it."""
+    """Tasks that a workflow leaves behind are cancelled and clean up before the run ends, and its outcome stays the
+    same."""
     life = live(leaves_tasks, fails, seed=seed, crash_at=range(99))
 
     assert life.status == ("failed" if fails else "succeeded")
@@ -426,7 +428,7 @@ async def leaves_an_error() -> str:
 
 
 def test_an_error_that_was_not_looked_at_does_not_change_the_outcome(caplog: pytest.LogCaptureFixture) -> None:
-    """As in asyncio, it is logged; not when the garbage is collected, but at once."""
+    """The error of a task that the workflow never awaits is logged at once, and the outcome stays the same."""
     life = live(leaves_an_error)
 
     assert life.result == "1"

@@ -43,8 +43,9 @@ async def goes_on(n: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_it_ends_when_what_it_left_behind_has_ended(seed: int | None) -> None:
-    """And replays so from every prefix."""
+def test_a_generation_ends_when_the_runs_that_it_left_have_ended(seed: int | None) -> None:
+    """A generation that goes on as new ends when the child that it left behind has ended, and replays so from every
+    prefix."""
     life = live(goes_on, 1, code=Code(goes_on, sleeps), seed=seed, crash_at=range(100))
 
     assert life.status == "continued"

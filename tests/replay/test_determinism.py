@@ -48,8 +48,8 @@ def test_another_process_replays_the_same(hash_seed: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_worldly_workflow_replays_here(seed: int) -> None:
-    """Also in this process, from every prefix."""
+def test_the_worldly_workflow_replays_from_every_prefix(seed: int) -> None:
+    """The workflow that uses time, chance and ids replays in this process from every prefix of its journal."""
     assert_replays(live(worldly, code=CODE, seed=seed))
 
 
@@ -75,7 +75,7 @@ def test_now_is_the_time_of_the_last_event(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_random_numbers_differ_within_a_run_and_between_runs() -> None:
-    """The same run draws the same numbers again; another one, with another nonce, draws others."""
+    """A run draws different numbers and the same ones in each replay; a run with another nonce draws others."""
     drawn = [live(chances).result, live(chances).result]
     with fed(Code(chances), [_with_nonce(1)]) as one, fed(Code(chances), [_with_nonce(2)]) as two:
         numbers = [each.frames[0].scope.random().random() for each in (one, two)]

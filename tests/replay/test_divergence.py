@@ -239,7 +239,7 @@ def test_code_that_waits_for_the_end_of_another_tree_has_not_ended() -> None:
 
 
 def test_a_workflow_that_is_not_deployed_parks() -> None:
-    """Of the root or of a child: the reason says what is missing and what to do."""
+    """A run whose workflow, or that of its child, is not deployed is parked with the name of the missing workflow."""
     life = original_life(next(mutant for mutant in CORPUS if mutant.original.name == "family"))
 
     seq, reason = feed_until_parked(Code(life.of), life.journal)

@@ -425,7 +425,7 @@ def test_a_dropped_run_goes_on_after_a_replay(of: Workflow[..., Any]) -> None:
 
 
 def test_dropping_asks_for_nothing() -> None:
-    """What the blocks asked for cannot be seen in the execution either."""
+    """A run that is dropped asks for nothing, whatever its `finally` blocks would call."""
     execution = Code(gathers_in_finally).execution()
     feed(execution, created(gathers_in_finally))
     commands = execution.commands
@@ -494,7 +494,7 @@ def test_a_workflow_that_swallows_everything_can_be_dropped(
 
 
 def test_a_parked_run_can_be_dropped(capfd: pytest.CaptureFixture[str]) -> None:
-    """What is of no use any more goes as quietly as what waits."""
+    """A parked run is dropped without an effect and without a message."""
     execution = Code(in_finally).execution()
     feed(execution, created(in_finally))
     feed(execution, TimerFired(at=START_AT, call="@timer"))

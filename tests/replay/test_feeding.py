@@ -74,7 +74,7 @@ async def test_feeding_works_in_a_plain_callback_of_a_running_loop() -> None:
 
 
 async def test_feeding_works_in_the_callback_of_a_future() -> None:
-    """As the worker does it: a step's task is done, its callback makes the event and feeds it."""
+    """An execution can be fed in the callback of a task that is done, as a worker does it."""
     with fed(Code(busy), [created(busy)]) as execution:
         asked: list[Command] = execution.outstanding()
         journal = live(busy).journal
@@ -95,7 +95,7 @@ async def test_feeding_works_in_the_callback_of_a_future() -> None:
 
 
 async def test_feeding_works_inside_a_task() -> None:
-    """As in a test that replays a history: the task is the current one again afterwards, and goes on."""
+    """An execution can be fed inside a task, which is the current one again afterwards and goes on."""
     here = asyncio.current_task()
     assert here is not None
 

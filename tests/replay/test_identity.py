@@ -115,7 +115,7 @@ BRANCHES = [
 
 @pytest.mark.parametrize("seed", [None, *SEEDS])
 def test_the_order_of_completion_does_not_change_identities(seed: int | None) -> None:
-    """The same calls with the same arguments, whichever branch is faster. [TS-R7]"""
+    """Calls in branches have the same identities and arguments, whichever branch is faster. [TS-R7]"""
     life = live(branches, code=Code(branches, child), seed=seed)
 
     assert sorted(life.calls) == BRANCHES

@@ -160,7 +160,7 @@ def test_new_code_goes_on_from_every_point_of_an_old_life(
 def test_a_run_that_begins_with_the_new_code_takes_the_new_way(
     old: Workflow[..., Any], new: Workflow[..., Any], full: int, seed: int | None
 ) -> None:
-    """And replays so from every point."""
+    """A run that begins with the new code takes the new way, and replays so from every point."""
     life = live(new, seed=seed, messages=[signal("go", 1)] if "replaced" in new.name else [])
 
     assert life.status == "succeeded"
@@ -277,7 +277,7 @@ def test_a_mark_may_go_when_no_run_of_the_old_way_is_left(seed: int | None) -> N
 def test_old_code_knows_from_every_point_that_it_lacks_the_change(
     old: Workflow[..., Any], new: Workflow[..., Any], full: int, seed: int | None
 ) -> None:
-    """Also from the mark itself, where nothing that the new code asked for has an answer yet."""
+    """Old code parks a run of the new way with the missing change, from the mark on and from every later point."""
     life = live(new, seed=seed, messages=[signal("go", 1)] if "replaced" in new.name else [])
     at = life.kinds.index("PatchTaken")
     name = str(life.journal[at].call).removeprefix("@patch/")  # type: ignore[union-attr]

@@ -263,8 +263,8 @@ async def step_with_loop_trouble() -> int:
     return await work(1)
 
 
-def test_trouble_of_a_step_with_its_own_loops_is_its_own() -> None:
-    """The same words in the error of a step fail the run like any other error of a step."""
+def test_loop_error_of_a_step_is_an_error_of_the_step() -> None:
+    """An error of a step that speaks of another event loop fails the run like any other error, and does not park it."""
     error = RuntimeError("Task <x> got Future <y> attached to a different loop")
 
     assert live(step_with_loop_trouble, outcomes={"work": [error]}).failure == f"RuntimeError: {error}"

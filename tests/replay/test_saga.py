@@ -113,14 +113,14 @@ async def fine(then: str) -> str:
 
 
 def test_a_saga_that_is_left_normally_undoes_nothing() -> None:
-    """Also if something fails afterwards."""
+    """A saga that ended normally undoes nothing, even if something fails afterwards."""
     life = lived(live(fine, "end"))
 
     assert (life.result, undone(life)) == ("done", [])
 
 
 def test_a_nested_saga_hands_its_undos_to_the_outer_one() -> None:
-    """What the inner one did is undone when the outer one fails."""
+    """A nested saga hands its undos to the outer one, which undoes both when it fails."""
     assert undone(lived(live(fine, "fail"))) == ["outer", "inner"]
 
 
@@ -253,7 +253,7 @@ async def release_slowly(name: str) -> None:
 
 
 def test_the_deadline_of_a_run_rolls_back() -> None:
-    """And the run has timed out all the same."""
+    """A run that times out in a saga rolls back, and has timed out."""
     life = lived(live(late, timeout=5))
 
     assert (life.status, undone(life)) == ("timedout", ["a"])
@@ -398,7 +398,7 @@ async def in_background() -> str:
 
 
 def test_the_end_of_a_workflow_waits_for_a_roll_back() -> None:
-    """What the workflow leaves behind is cancelled, and undone before the run ends."""
+    """A saga that a workflow leaves behind in a task is cancelled and undone before the run ends."""
     life = lived(live(in_background, messages=[signal("go")]))
 
     assert (life.result, undone(life)) == ("left False", ["a"])

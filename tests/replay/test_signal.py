@@ -284,7 +284,7 @@ def test_a_message_that_was_set_aside_stays_so_for_code_that_can_read_it() -> No
 
 
 def test_code_that_cannot_read_what_older_code_has_read_is_parked() -> None:
-    """What older code did with it is in the journal: to set it aside now would contradict that."""
+    """A run is parked when its code cannot read a signal that older code has read and acted on."""
     life = live(typed_loosely, inject={1: [signal("number", "12")]})
 
     with fed(Code(typed), life.journal[:-1]) as execution:

@@ -46,7 +46,8 @@ async def retried() -> int:
 
 
 def test_a_failed_attempt_asks_for_the_next_one_later() -> None:
-    """The same call comes back as a command with the next attempt's number and the time it may begin."""
+    """A failed attempt brings the command back with the number of the next attempt and the time at which it may
+    begin."""
     life = live(retried, outcomes={"flaky": [ValueError("one"), ValueError("two"), 42]}, crash_at=range(100))
 
     asked = [command for command in life.all_asked if command[0] == "step"]
@@ -111,7 +112,8 @@ def test_a_registered_error_reaches_the_workflow_as_itself() -> None:
 
 @pytest.mark.parametrize("error", [StopIteration("dry"), StopAsyncIteration("dry"), KeyError("k"), GeneratorExit("x")])
 def test_every_builtin_error_can_come_out_of_a_step(error: BaseException) -> None:
-    """Also those that Python gives a meaning of its own: a future refuses StopIteration."""
+    """A builtin error of a step reaches the workflow even if it has a meaning for Python, such as StopIteration, which
+    a future refuses."""
     with fed(Code(retried), [created(retried)]) as execution:
         (command,) = execution.outstanding()
         assert isinstance(command, RunStep)
@@ -123,7 +125,7 @@ def test_every_builtin_error_can_come_out_of_a_step(error: BaseException) -> Non
 
 
 def test_progress_is_given_to_the_next_attempt() -> None:
-    """What a step saved comes back with its command; a replay finds the last of it."""
+    """A command has the last progress that its step saved, also after a replay."""
     with fed(Code(retried), [created(retried)]) as execution:
         for saved in (1, 2):
             assert feed(execution, StepProgressed(at=START_AT, call="flaky", progress=plain(saved))) == []

@@ -75,7 +75,7 @@ def test_replay_encodes_the_arguments_of_open_calls_only(encoded: list[str]) -> 
 
 
 def test_replay_that_compares_encodes_everything(encoded: list[str]) -> None:
-    """As `check-deploy`, `outlive.testing.replay` and workflows with `strict_arguments` do."""
+    """A replay that compares arguments, as `check-deploy` does, encodes the arguments of every call."""
     life = live(talk, code=CODE)
     encoded.clear()
 

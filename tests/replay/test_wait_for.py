@@ -256,7 +256,8 @@ def both(play: Callable[[], Life]) -> tuple[Life, Life]:
 @pytest.mark.parametrize("messages", [[], [signal("go", 1)], [cancel()]], ids=["calm", "signal", "cancel"])
 @pytest.mark.parametrize("of", WORKFLOWS, ids=lambda of: of.name)
 def test_a_run_asks_for_the_same_on_every_version(of: Workflow[..., Any], messages: list[AnyEvent]) -> None:
-    """The same calls with the same identities at the same events, and the same end."""
+    """A run with `asyncio.wait_for` has the same calls, the same journal and the same end on every version of
+    Python."""
     here, later = both(lambda: live(of, code=Code(of, inner), messages=messages))
 
     assert here.status in ("succeeded", "cancelled"), here.park

@@ -56,7 +56,7 @@ def hours(*numbers: int) -> list[int]:
 
 
 def test_a_tick_starts_once() -> None:
-    """And the schedule is due again at the next one. [TS-S11]"""
+    """A tick starts one run, and the schedule is due again at the next tick. [TS-S11]"""
     life = Life(schedule_of(outlive.every(hours=1, overlap="allow")))
 
     assert ([], NOW + HOUR) == (life.look(NOW).starts, life.look(NOW).next_at)

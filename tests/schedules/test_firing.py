@@ -121,7 +121,7 @@ async def test_a_run_that_a_person_started_is_no_overlap(world: World) -> None:
 
 @pytest.mark.any_store
 async def test_runs_of_a_schedule_wait_in_the_queue_of_their_workflow(world: World) -> None:
-    """As all others of the workflow."""
+    """Runs of a schedule are in the queue of their workflow."""
     queue = outlive.Queue("ticks", concurrency=1, hold="running")
     queued: outlive.types.Workflow[..., Any] = outlive.types.Workflow(replace(tick_slow.spec, queue=queue), {})
     registry = registry_with(queued, outlive.every(hours=1, name="slow", overlap="allow"))
@@ -377,7 +377,8 @@ async def test_damaged_schedule_is_found_by_fsck(world: World) -> None:
 
 
 async def test_runs_of_a_schedule_have_its_key_and_priority_in_their_queue(world: World) -> None:
-    """Also if the workflow is known by its name only, and if the schedule is set again without them."""
+    """Runs of a schedule have its key and priority, even if its workflow is given by name, and lose them when it is set
+    without."""
     async with world.engine(schedules=True) as engine:
         await engine.start(tick_queued)
         for name, workflow in (("digest", tick_queued), ("named", "tick_queued")):

@@ -30,7 +30,7 @@ def test_ticks_are_those_of_the_second_implementation(zone: str, first: int) -> 
 
 
 def test_the_second_implementation_reads_expressions_by_itself() -> None:
-    """And there are 400 of them."""
+    """The second implementation reads expressions by itself, and there are 400 different ones to compare."""
     assert 400 == len(set(expressions(400, seed=0)))
     assert set(USUAL) <= set(expressions(400, seed=0))
     every_fifth = Expression("*/5 1-3 * * MON-FRI")

@@ -103,7 +103,8 @@ def test_the_last_ticks_of_a_sparse_schedule_are_found_however_far_back() -> Non
 
 
 def test_a_schedule_that_never_ticks_again_says_so() -> None:
-    """Also if every tick is excluded, as in a store of an earlier release: now it is refused."""
+    """A schedule that is over has no next tick, and neither has one of an earlier release whose ticks are all
+    excluded."""
     over = outlive.every(hours=1, end=utc(1, 1))
     excluded = replace(outlive.cron("0 6 24 12 *"), exclude=("0 6 * 12 *",))
 
@@ -141,7 +142,7 @@ def test_a_schedule_of_which_everything_is_excluded_is_refused() -> None:
     ],
 )
 def test_exclusions_are_exact_when_the_clocks_change(zone: str, begins: tuple[datetime, ...], exclude: str) -> None:
-    """What is left are the ticks in whose minute the exclusion does not tick."""
+    """Around a change of the clocks exactly those ticks are left in whose minute the exclusion does not tick."""
     often = outlive.every(minutes=10, tz=zone)
     for begin in begins:
         end = begin + timedelta(hours=30)
@@ -152,7 +153,7 @@ def test_exclusions_are_exact_when_the_clocks_change(zone: str, begins: tuple[da
 
 
 def test_jitter_is_always_the_same_for_a_name() -> None:
-    """And spreads the names."""
+    """The jitter of a name is always the same, and different names spread over the minute."""
     spread = outlive.every(hours=1, jitter=60)
     found = [jitter_of(spread, f"digest-{number}") for number in range(100)]
 
@@ -178,7 +179,7 @@ def test_an_expression_that_cannot_work_is_refused(expression: str, said: str) -
 
 
 def test_a_name_for_an_expression_is_that_expression() -> None:
-    """As in crontabs."""
+    """A name such as `@hourly` stands for its expression, as in crontabs."""
     assert ("0 * * * *",) == outlive.cron("@hourly").cron
     assert ("0 0 * * *",) == outlive.cron(" @Daily ").cron
 

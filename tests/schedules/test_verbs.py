@@ -20,7 +20,8 @@ HOURLY = outlive.every(hours=1, name="digest")
 
 
 async def test_a_paused_schedule_starts_nothing_until_it_is_resumed(world: World) -> None:
-    """Also after the workers were started again; what passed meanwhile is not caught up. [FB-R18]"""
+    """A paused schedule starts nothing, even after its workers were started again, and does not catch up when it is
+    resumed. [FB-R18]"""
     async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
         await engine.schedules.pause("digest", by="ann", note="the feed is down")
         await engine.schedules.pause("digest", by="bob")
@@ -53,7 +54,8 @@ async def test_new_code_changes_the_schedule_and_not_its_state(world: World) -> 
 
 
 async def test_a_process_with_older_code_does_not_write_its_schedule_back(world: World) -> None:
-    """Of one version, the process that began later wins, and a higher version wins over a lower one."""
+    """Among processes of one version the last to begin sets the schedule, and a higher version wins over a lower
+    one."""
     old, new = replace(HOURLY, catch_up=0), replace(HOURLY, catch_up=5)
     versioned: outlive.types.Workflow[..., Any] = outlive.types.Workflow(replace(tick_plain.spec, version=2), {})
     async with world.engine(schedules=True, registry=registry_with(tick_plain, old)) as first:
@@ -70,7 +72,7 @@ async def test_a_process_with_older_code_does_not_write_its_schedule_back(world:
 
 
 async def test_equal_code_writes_nothing(world: World) -> None:
-    """What was set at run time stays until the code changes."""
+    """A schedule that was set at run time stays until the code changes."""
     mine = outlive.every(hours=2)
     async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
         await engine.schedules.set("digest", mine)
@@ -138,7 +140,7 @@ async def test_a_range_is_filled_one_after_the_other(world: World) -> None:
 
 
 async def test_a_range_is_filled_at_once_where_overlap_is_allowed(world: World) -> None:
-    """Also while the schedule is paused."""
+    """A backfill of a schedule with overlap starts all runs at once, even while the schedule is paused."""
     async with world.engine(schedules=True) as engine:
         await engine.schedules.set("digest", outlive.every(minutes=1, overlap="allow"), tick_plain)
         await engine.schedules.pause("digest")
@@ -205,8 +207,8 @@ async def test_a_schedule_can_start_a_workflow_whose_code_is_elsewhere(world: Wo
         assert [(23, "succeeded")] == await hours_of(worker, "digest")
 
 
-async def test_sync_code_has_the_same_verbs() -> None:
-    """As of every part of an engine."""
+async def test_sync_code_has_the_verbs_of_schedules() -> None:
+    """The sync engine sets, pauses, lists and gets schedules."""
     with outlive.Engine("memory:", worker=WorkerOptions(tune=False)).sync as engine:
         engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
         engine.schedules.pause("digest", note="not now")

@@ -36,7 +36,7 @@ def test_every_connection_waits_for_the_disk(store: SqliteStore, path: Path, rol
 async def test_every_verb_is_synced_before_it_is_answered(
     on_disk: SqliteStore, disk: WatchedDisk, clock: ManualClock
 ) -> None:
-    """Of everything that a caller may take for done, nothing is only in the memory of the system."""
+    """Every verb that changes the store is answered only after its write was synced to the disk."""
     store, unsynced = on_disk, list[str]()
 
     def answered(verb: str) -> None:

@@ -47,7 +47,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_full_disk_refuses_and_forgets_nothing(small_disk: Path, clock: ManualClock) -> None:
-    """What was acknowledged is there, what was refused is not, and reading goes on."""
+    """A store on a full disk refuses writes, goes on reading, and has every acknowledged event after it was
+    reopened."""
     store = SqliteStore(small_disk / "outlive.db", clock=clock)
     await store.open()
     tree = await begin(store)
@@ -71,7 +72,7 @@ async def test_full_disk_refuses_and_forgets_nothing(small_disk: Path, clock: Ma
 
 
 async def test_space_that_comes_back_is_used(store: SqliteStore) -> None:
-    """The same store goes on; nobody has to restart it."""
+    """A store that was full writes again when there is room, without a restart."""
     tree = await begin(store)
     pages = await on_writer(store, lambda connection: connection.pragma("page_count"))
     await on_writer(store, lambda connection: connection.pragma("max_page_count", pages))
@@ -97,9 +98,8 @@ def test_failed_write_in_a_commit_is_unknown_and_the_store_goes_on(path: Path, s
 async def test_checkpoint_that_fails_is_made_later_and_delays_no_commit(
     on_disk: SqliteStore, disk: WatchedDisk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was committed is in the WAL; the writer goes on with another connection, since nobody knows what this one
-    believes about the file, and moves it into the file as soon as the disk can.
-    """
+    """A checkpoint that fails delays no commit, which is in the WAL; the writer makes another connection and the
+    checkpoint when the disk can."""
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 0)
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES_MAX", 0)
     tree = await begin(on_disk)
@@ -159,7 +159,7 @@ async def test_neighbour_that_keeps_the_lock_is_reported(
 async def test_store_on_a_locked_file_is_closed_all_the_same(
     path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is queued is refused together, and not one after the other with all its patience."""
+    """A store whose file another process has locked is closed in time, and every queued verb is refused."""
     monkeypatch.setattr(store_module, "CLOSE_SECONDS", 0.05)
     store = SqliteStore(path, clock=clock)
     await store.open()
@@ -255,7 +255,8 @@ async def test_file_that_is_gone_stops_the_beat(path: Path, store: SqliteStore, 
 async def test_beat_that_meets_a_broken_disk_says_so_and_goes_on_with_another_connection(
     on_disk: SqliteStore, disk: WatchedDisk, clock: ManualClock
 ) -> None:
-    """What the first one believes about the file can no longer be trusted."""
+    """A renewal that meets a broken disk raises, and the next one has another connection, because the first no longer
+    knows the file."""
     await hire(on_disk, "worker-a")
     beat = on_disk.open_beat("worker-a")
     assert beat.renew(lease_seconds=LEASE_SECONDS)

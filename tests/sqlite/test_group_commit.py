@@ -182,7 +182,8 @@ async def test_more_jobs_than_a_thread_takes_at_once_are_all_done(
 async def test_unforeseen_failure_raises_for_every_caller_that_waits(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And the thread lives on for the others."""
+    """An unforeseen failure of the writer raises InternalError for its caller, and the thread lives on for the next
+    one."""
 
     def fail(self: lanes.Writer, jobs: list[thread.Job]) -> None:
         raise RuntimeError("planned")
@@ -296,7 +297,7 @@ async def test_wal_is_moved_into_the_file_and_does_not_grow_for_ever(
 
 
 async def test_sole_user_leaves_one_file_behind(store: SqliteStore, path: Path) -> None:
-    """What is closed can be copied as it is."""
+    """A store that is closed by its only user leaves one file without a WAL, which can be copied as it is."""
     await begin(store)
 
     await store.close()

@@ -34,7 +34,7 @@ async def test_foreign_key_to_our_tables_is_refused(store: SqliteStore, query: s
 
 
 async def test_step_may_rename_its_tables(store: SqliteStore) -> None:
-    """Also one that counts its keys, as ours do; but not to a name that may be ours one day."""
+    """A step may rename its table, even one that counts its keys, but not to a name that is reserved for Outlive."""
     step = await store.begin()
     await step.handle.execute("CREATE TABLE mine (id INTEGER PRIMARY KEY AUTOINCREMENT)")
     await step.handle.execute("INSERT INTO mine DEFAULT VALUES")
@@ -56,7 +56,8 @@ async def test_step_may_rename_its_tables(store: SqliteStore) -> None:
     ],
 )
 async def test_refusal_names_the_table(store: SqliteStore, query: str, what: str) -> None:
-    """And says whether it is ours, or only its name could be one day."""
+    """The refusal of a statement names the table and says whether it is a table of Outlive or only has a reserved
+    name."""
     step = await store.begin()
 
     with pytest.raises(TransactionRefusedError, match=what):

@@ -107,7 +107,7 @@ async def test_file_of_another_kind_is_left_as_it_is(path: Path, clock: ManualCl
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 async def test_database_of_another_program_is_left_as_it_is(path: Path, clock: ManualClock, mode: str) -> None:
-    """Also when that program is at work and has not moved everything from its WAL."""
+    """A database of another program is refused and left as it is, even while that program has it open with a WAL."""
     connection = apsw.Connection(str(path))
     connection.pragma("journal_mode", mode)
     connection.execute("CREATE TABLE customers (name TEXT); INSERT INTO customers VALUES ('Ann')")

@@ -79,7 +79,7 @@ async def test_no_write_is_acknowledged(store: SqliteStore, path: Path, harm: Ca
 
 @pytest.mark.parametrize("harm", HARMS)
 async def test_nothing_is_read(store: SqliteStore, path: Path, harm: Callable[[Path], None]) -> None:
-    """What a file says that is gone is not what the next process will see."""
+    """A store whose file is gone refuses to read, because the next process will not see that file."""
     tree = await begin(store, "run-1")
     assert await store.find_run("run-1") is not None
     harm(path)
@@ -114,7 +114,7 @@ async def test_a_transaction_of_a_step_is_not_committed(store: SqliteStore, path
 
 
 async def test_a_file_that_comes_back_is_used_again(store: SqliteStore, path: Path) -> None:
-    """The same file under its old name, with nothing lost."""
+    """A file that comes back under its old name is used again with nothing lost."""
     tree = await begin(store, "run-1")
     move(path)
     with pytest.raises(StoreError):
@@ -163,7 +163,7 @@ async def test_second_store_of_the_process_keeps_the_wal_when_one_closes(store: 
 
 
 async def test_wal_goes_with_the_last_store(path: Path) -> None:
-    """As if no lock had been held."""
+    """The last store of a file removes its WAL, and another process reads the file."""
     store = SqliteStore(path, clock=lambda: 1)
     await store.open()
     await begin(store, "run-1")

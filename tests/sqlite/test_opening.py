@@ -168,7 +168,8 @@ def test_a_full_disk_is_named_in_plain_words(path: Path) -> None:
 
 
 async def test_connection_that_cannot_roll_back_is_thrown_away(path: Path, clock: ManualClock) -> None:
-    """What is half done in it must not become part of the next transaction."""
+    """A connection that cannot roll back is closed and replaced, so that nothing half done becomes part of the next
+    transaction."""
     await open_and_write(path, clock)
     session, broken = Session(path, clock=clock, role=Role.WRITER), Broken()
     session.open()

@@ -30,7 +30,7 @@ async def test_trees_go_on_in_a_batch(store: SqliteStore, monkeypatch: pytest.Mo
 
 
 async def test_child_that_ends_with_its_tree_moves_aside_with_it(store: SqliteStore) -> None:
-    """Also if it was born in the very change that ends the tree, and has tags."""
+    """A child that was born in the change that ends its tree moves aside with it and keeps its tags."""
     tree = await begin(store)
     change = await continuation(tree)
     born = created(store, run=1, parent=0, call="child", tags={"colour": "red"})

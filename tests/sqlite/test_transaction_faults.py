@@ -70,7 +70,8 @@ async def test_full_disk_ends_the_transaction(store: SqliteStore) -> None:
 
 
 async def test_disk_that_breaks_under_a_statement_ends_the_transaction(on_disk: SqliteStore, disk: WatchedDisk) -> None:
-    """What this connection believes about the file is worth nothing any more: the next one to write has another."""
+    """A disk that breaks under a statement of a step ends its transaction, and the next write has another
+    connection."""
     tree = await begin(on_disk)
     await write_note(tree, "first")
     # So a long row is written before the commit.
@@ -158,7 +159,7 @@ async def test_full_disk_while_companions_are_written_raises_for_every_caller(st
 
 
 async def test_transaction_that_cannot_begin_is_refused(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the others that wait for one get theirs."""
+    """A transaction that cannot begin is refused, and the next one begins."""
     refuse_once(monkeypatch, BEGIN_WRITE, apsw.BusyError("database is locked"))
 
     with pytest.raises(StoreUnavailableError, match="another process"):

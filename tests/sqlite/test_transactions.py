@@ -107,7 +107,7 @@ async def test_job_that_cannot_be_done_fails_alone(store: SqliteStore) -> None:
 
 
 async def test_store_that_is_closed_meanwhile_waits_for_the_transaction(store: SqliteStore, open_store: Open) -> None:
-    """What is under way ends first."""
+    """A store that is closed waits for the transaction under way."""
     tree = await begin(store)
     step = await begin_noting(store, "mine")
 
@@ -197,7 +197,7 @@ async def test_lease_is_renewed_between_two_transactions(
     ],
 )
 async def test_statement_that_reaches_beyond_the_users_tables_is_refused(store: SqliteStore, statement: str) -> None:
-    """And the transaction goes on without it."""
+    """A statement on Outlive's tables is refused, and the transaction of the step goes on without it."""
     tree = await begin(store)
     step = await begin_noting(store, "mine")
 
@@ -255,7 +255,7 @@ async def test_table_with_a_counter_can_be_dropped(store: SqliteStore) -> None:
 
 
 async def test_statement_that_rolls_back_ends_the_transaction(store: SqliteStore) -> None:
-    """What is written afterwards would not be part of it, so nothing is, not even the journal."""
+    """A statement that rolls back ends the transaction: later statements and the commit of the journal are refused."""
     tree = await begin(store)
     await write_note(tree, "first")
     step = await begin_noting(store, "second", id=2)
@@ -295,7 +295,7 @@ async def test_mistake_in_a_statement_raises_and_the_transaction_goes_on(
 
 
 async def test_tables_are_there_for_other_programs(store: SqliteStore, path: Path) -> None:
-    """What a step wrote lies in the same file, under its own name."""
+    """Another program reads the rows that a step wrote in the same file."""
     tree = await begin(store)
     await write_note(tree, "hello")
 
@@ -340,7 +340,8 @@ async def test_many_transactions_of_two_stores_take_turns(open_store: Open) -> N
 
 
 async def test_others_are_written_between_two_transactions(store: SqliteStore) -> None:
-    """Also when the one before them is rolled back: nobody waits for all the transactions that are wanted."""
+    """Other changes are written between two transactions, even if the first one is rolled back and a third one
+    waits."""
     tree, other = await begin(store), await begin(store, "other")
     first = await store.begin()
     second, third = (asyncio.ensure_future(store.begin()) for _ in range(2))
@@ -358,7 +359,7 @@ async def test_others_are_written_between_two_transactions(store: SqliteStore) -
 
 
 async def test_row_is_compared_by_its_values_and_knows_its_columns(store: SqliteStore) -> None:
-    """As a row of PostgreSQL does it, so that a step can be written for both."""
+    """A row equals a row or tuple of the same values and knows its columns, as a row of PostgreSQL does."""
     step = await store.begin()
     first, other, same = await step.handle.fetch("SELECT 1 AS a, 2 AS b UNION ALL SELECT 1, 3 UNION ALL SELECT 1, 2")
     await step.rollback()

@@ -129,7 +129,7 @@ async def test_signals_are_sent_once_whatever_happens() -> None:
 
 
 async def test_the_world_can_be_driven() -> None:
-    """What a process has not done, the next one does."""
+    """A `drive` function runs again in each process and does what the one before did not do."""
 
     async def approve(engine: TestEngine, run_id: str) -> None:
         run = engine.get(run_id)
@@ -149,7 +149,7 @@ async def test_detached_runs_end_as_without_a_crash() -> None:
 
 
 async def test_a_failure_is_an_end_as_well() -> None:
-    """The same one each time."""
+    """A run that fails in the same way after every crash passes."""
     report = await crash_everywhere(failing)
 
     assert report.result is None
@@ -246,7 +246,7 @@ async def test_runs_can_go_on_side_by_side(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_failure_of_a_run_beside_others_is_the_failure_of_the_test() -> None:
-    """And no other run is begun after it."""
+    """A run that ends otherwise than without crashes fails the test, even if several go on side by side."""
     with pytest.raises(SurvivalError, match="ends otherwise"):
         await crash_everywhere(counter, parallel=3)
 
@@ -408,7 +408,7 @@ def forgetful() -> Callable[[int, Callable[[], int]], Store]:
 
 
 async def test_a_store_that_acknowledges_too_early_is_found() -> None:
-    """What it acknowledged is lost with the process."""
+    """A store that acknowledges before it writes is found, because what it acknowledged is lost with the process."""
     with pytest.raises(SurvivalError, match="acknowledged and are lost"):
         await crash_everywhere(checkout, "o-1", store=forgetful())
 

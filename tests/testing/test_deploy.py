@@ -141,7 +141,7 @@ async def other_arguments(order: str) -> str:
 
 
 async def test_other_arguments_are_listed_and_are_fine(url: str) -> None:
-    """What the journal has counts."""
+    """A call with other arguments is listed and harms no run, because the journal counts."""
     await leave_open(url, {"checkout": checkout})
 
     with deployed(checkout=other_arguments):
@@ -182,7 +182,7 @@ async def takes_both(order: str) -> str:
 
 
 async def test_values_that_cannot_be_read_are_reported(url: str) -> None:
-    """What the run was given, and messages that it has got."""
+    """Inputs and signals of open runs that the new code cannot read are reported."""
     with deployed(typed=checkout, early=waits_first) as workflows:
         async with TestEngine(url) as engine:
             await engine.start(workflows["typed"], "o-1", id="typed")
@@ -327,7 +327,7 @@ async def test_some_of_the_runs_can_be_looked_at(url: str) -> None:
 
 
 async def test_given_workflows_take_the_place_of_those_of_the_process(url: str) -> None:
-    """As `replay` has it."""
+    """Workflows that are given to `check_deploy` take the place of those of the process."""
     await leave_open(url, {"checkout": checkout})
     with deployed(checkout=checkout_checked) as new:
         pass
@@ -397,5 +397,5 @@ def test_what_differs_from_run_to_run_does_not_separate_groups(one: str, other: 
 
 
 def test_names_separate_groups() -> None:
-    """Also such as end with a digit."""
+    """Runs that differ in the name of a step are separate groups, even if the names differ in a last digit only."""
     assert shape("step fetch2 succeeded") != shape("step fetch3 succeeded")

@@ -225,7 +225,7 @@ async def test_a_timer_that_is_not_waited_for_moves_no_time() -> None:
 
 
 async def test_a_step_sees_the_time_of_its_engine() -> None:
-    """As the workflow does, and on a thread too."""
+    """A step sees the time of its TestEngine, on the event loop and on a thread."""
     async with TestEngine() as engine:
         await engine.skip(days=400)
 
@@ -323,8 +323,8 @@ async def test_two_engines_tell_the_same_story() -> None:
     assert stories[0] == stories[1]
 
 
-async def test_runs_on_a_file_skip_as_well(tmp_path: Path) -> None:
-    """And another engine goes on with what the first one left."""
+async def test_a_run_on_a_file_goes_on_in_the_next_engine(tmp_path: Path) -> None:
+    """A run whose time was skipped on a file goes on in another TestEngine."""
     async with TestEngine(f"sqlite:{tmp_path / 'runs.db'}") as engine:
         run = await engine.start(nap, 3)
         await engine.skip(days=1, hours=1)

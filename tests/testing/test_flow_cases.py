@@ -81,7 +81,7 @@ async def test_case_that_cannot_run_says_why() -> None:
 
 
 async def test_people_decide_in_a_case() -> None:
-    """Also after a while, by a clock that begins when the test says."""
+    """A test of a document gives the decisions of people, at once or after a while by its own clock."""
     text = """
 name: cases-people
 steps:

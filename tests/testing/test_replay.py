@@ -133,7 +133,7 @@ def test_other_arguments_are_listed_and_are_no_error(history: Path) -> None:
 
 
 def test_other_arguments_contradict_a_strict_workflow(history: Path) -> None:
-    """As `strict_arguments=True` says."""
+    """A call with other arguments contradicts the journal of a workflow with `strict_arguments=True`."""
 
     async def other(what: str) -> list[Any]:
         return [await fetch(what.upper())]

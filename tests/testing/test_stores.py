@@ -85,7 +85,7 @@ async def test_days_are_skipped(url: str) -> None:
 
 
 async def test_a_run_goes_on_in_the_next_engine(url: str) -> None:
-    """What the first one left, the second one ends; in memory nothing is left."""
+    """A run that one TestEngine left on a store is ended by the next one; in memory none is left."""
     async with TestEngine(url) as engine:
         run = await engine.start(refund, "o-1")
         await engine.signal(run.id, "paid", 7)
@@ -99,7 +99,7 @@ async def test_a_run_goes_on_in_the_next_engine(url: str) -> None:
 
 
 async def test_histories_replay(url: str, tmp_path: Path) -> None:
-    """What one store has exported is the same as what another one has."""
+    """A history that any store has exported is replayed."""
     async with TestEngine(url) as engine:
         run = await engine.start(checkout, "o-1")
         assert await run.result() == ["receipt for o-1", "1 of o-1"]

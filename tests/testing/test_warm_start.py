@@ -34,7 +34,7 @@ def run(popen: type[subprocess.Popen[str]], command: list[str], **options: Any) 
     ids=["module", "script"],
 )
 def test_a_warm_program_sees_what_a_cold_one_does(tmp_path: Path, command: list[str], options: dict[str, Any]) -> None:
-    """And says the same, and ends in the same way."""
+    """A program that starts warm sees, prints and ends as one that starts cold."""
     warm, cold = (run(popen, command, cwd=tmp_path, **options) for popen in (WarmPopen, WarmPopen.__mro__[1]))
 
     assert order_for([sys.executable, *command], options) is not None
