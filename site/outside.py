@@ -47,6 +47,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: Any) -> str:
     """Let links to files lead to their pages, and drop from code blocks what only tests read (`no-run`)."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # It would say only "Home", and the page is to fit a screen.
 
     def link(match: re.Match[str]) -> str:
         target = _target_of(page.file.src_uri, match)

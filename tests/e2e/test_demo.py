@@ -37,6 +37,7 @@ def test_a_worker_is_killed_on_the_page_and_another_one_goes_on(tmp_path: Path, 
         expect(page.get_by_role("heading", name="order-").first).to_be_visible()
         page.get_by_role("link", name="was lost").first.click()
         expect(page.get_by_role("region", name="what is chosen")).to_contain_text("Ran again")
+        page.set_viewport_size({"width": 1280, "height": 600})  # The timeline, and no part of the events below it.
         check_view(page, "order-killed")
 
         page.goto(kills)
