@@ -153,8 +153,8 @@ async def test_checkpoints_are_used_in_steps_and_not_in_workflows(engine: outliv
     assert await store.load_run("apart") == [Checkpoint(1, "S")]
 
 
-async def test_sync_code_has_them_too(place: Place) -> None:
-    """The same verbs without `await`, from another thread."""
+async def test_sync_code_has_checkpoints(place: Place) -> None:
+    """The sync engine appends, loads and clears checkpoints from another thread."""
     async with place.engine() as engine:
 
         def work() -> list[Checkpoint]:

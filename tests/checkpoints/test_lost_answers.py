@@ -68,7 +68,7 @@ async def test_an_append_whose_answer_was_lost_may_be_repeated(faulty: FaultySto
 
 
 async def test_an_answer_may_be_lost_again_and_again(faulty: FaultyStore) -> None:
-    """Also with a refusal in between, of which nothing can be learned of the time before."""
+    """An append whose answer was lost twice, and that was then refused, can be repeated and leaves one row."""
     mine = front_of(faulty)
     faulty.after["append_checkpoint"].extend([unknown(), unknown()])
     for _ in range(2):
@@ -141,7 +141,8 @@ async def test_a_cancelled_append_may_be_repeated(faulty: FaultyStore, moment: s
 
 
 async def test_a_cleared_run_begins_at_its_start(faulty: FaultyStore) -> None:
-    """What was in doubt before counts no more."""
+    """An append that was in doubt before its run was cleared is forgotten: a row of another writer is then a
+    duplicate."""
     mine = front_of(faulty)
     faulty.after["append_checkpoint"].append(unknown())
     with pytest.raises(CommitUnknownError):

@@ -46,7 +46,7 @@ def mistakes(**environ: str) -> list[str]:
 
 
 def test_a_flag_wins_over_a_variable_and_that_over_the_file(write: Write) -> None:
-    """And each value says where it comes from."""
+    """A flag wins over a variable and a variable over the file, and each value says where it comes from."""
     write('store = "memory:"\npoll_seconds = 1\n[worker]\nlease_seconds = 20\n\ngrace_seconds = 2\n')
 
     settings = read_settings(
@@ -61,8 +61,9 @@ def test_a_flag_wins_over_a_variable_and_that_over_the_file(write: Write) -> Non
     assert (settings.place("worker.lease"), settings["worker.lease"]) == ("default", "store")
 
 
-def test_what_is_set_becomes_options_of_the_engine(write: Write) -> None:
-    """What is not set is left to the engine; a span may have a unit, and a variable may hold a list."""
+def test_settings_become_options_of_the_engine(write: Write) -> None:
+    """Settings become options of the engine, with units of time and lists in variables; a missing setting is left to
+    the engine."""
     write(
         "[retention]\nsucceeded = '7d'\n[retention.workflows.'shop.order']\nfailed = '12w'\n"
         "[recovery]\nstale_after = 3\n"
@@ -108,7 +109,7 @@ def test_all_mistakes_are_reported_with_their_places(write: Write) -> None:
 
 
 def test_an_address_of_a_proxy_is_checked_with_all_other_settings(write: Write) -> None:
-    """And not first by the server that needs it."""
+    """A wrong address of a proxy is reported together with the mistakes in other settings."""
     write('leese = 3\n[auth]\nproxies = ["10.0.0.0/8", "a.b"]\n[server]\nport = "x"\n')
 
     found = mistakes()
@@ -162,7 +163,7 @@ def test_the_settings_of_a_server_are_checked_together_if_all_of_them_are_known(
 
 
 def test_a_password_is_in_no_message(write: Write) -> None:
-    """Also not when the address is refused."""
+    """The message about a refused address does not show its password."""
 
     def refuse(url: Any) -> None:
         raise ConfigurationError(f"{url!r} is no store")

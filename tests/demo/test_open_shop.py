@@ -90,7 +90,7 @@ async def test_a_kill_hits_a_charge_and_the_page_says_who_went_on(world: World) 
 
 
 async def test_a_worker_that_is_gone_cannot_be_killed(world: World) -> None:
-    """And neither can one that there never was."""
+    """A worker that is gone, and one that never was, cannot be killed."""
     world.a.kill()
 
     for name in ("A", "Z"):

@@ -17,7 +17,7 @@ def test_only_the_server_of_the_demo_can_kill() -> None:
 
 
 def test_the_dashboard_of_the_demo_has_one_view_more() -> None:
-    """And everything else."""
+    """The dashboard of the demo has one view more than that of other servers, and all the others."""
     own, others = demo_pages(), pages()
 
     assert {"views/demo.js"} == own.sources.keys() - others.sources.keys()

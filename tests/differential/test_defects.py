@@ -349,7 +349,7 @@ def opener(kind: type[MemoryStore]) -> OpenStore:
 
 @pytest.mark.parametrize("defect", Defective.__subclasses__(), ids=lambda defect: defect.__name__)
 def test_defect_is_found_and_shown_in_few_operations(defect: type[Defective]) -> None:
-    """And the script that is printed shows it again."""
+    """A planted defect is found, and the short script that is printed shows it again."""
     stores = {"defective": opener(defect)}
     first = FIRST.get(defect.__name__, 0)
     seeds = map(str, range(first, first + EPISODES_MAX))

@@ -90,7 +90,7 @@ HAPPENS_MIN = {
 
 
 async def test_everything_happens_often() -> None:
-    """Also what is refused, and what is done twice."""
+    """Every operation happens often in random scripts, refused and repeated ones too."""
     counts: Counter[str] = Counter()
     for seed in range(EPISODES):
         async for happening in play(str(seed)):

@@ -31,7 +31,7 @@ async def test_stores_agree_with_the_contract(stores: dict[str, OpenStore], shar
 
 
 async def test_script_is_played_again_as_it_was_printed(stores: dict[str, OpenStore]) -> None:
-    """What a failure prints is Python: it can be pasted into a test."""
+    """A printed script is Python that gives the same script, and can be played again."""
     script = [
         Operation("commit", (NewTree(1, "a", tags={"size": "x"}),)),
         Operation("deliver", letters=(Letter("a", "m1", MessageKind.RESUME),), numbers=(2,)),

@@ -70,7 +70,7 @@ def test_a_right_table_is_left_alone() -> None:
 
 
 def test_brackets_count_only_at_the_end() -> None:
-    """And only if they hold nothing but scenarios."""
+    """Brackets in a docstring count only at its end, and only if they hold nothing but scenarios."""
     assert ["S3", "SF-X1"] == scenarios_in("It lives. [S3 SF-X1]")
     assert ["SF-X1", "TS-R12"] == scenarios_in("It lives.\n\n    [SF-X1 TS-R12]\n    ")
     assert [] == scenarios_in("It [SF-X1] lives.") == scenarios_in("It lives [or SF-X1]")

@@ -14,7 +14,7 @@ GUIDE = (DOCS / "guides" / "testing.md").read_text("utf-8")
 
 
 def test_guide_has_every_public_name() -> None:
-    """Of `outlive.testing.__all__`."""
+    """The guide has every name of `outlive.testing.__all__`."""
     assert [name for name in testing.__all__ if not has_word(GUIDE, name)] == []
 
 
@@ -31,7 +31,7 @@ def test_guide_has_every_public_name() -> None:
     ids=lambda it: it.__qualname__,
 )
 def test_guide_names_every_argument(function: object) -> None:
-    """As the code has them."""
+    """The guide names every argument of the functions for tests."""
     assert callable(function)
     names = [name for name in inspect.signature(function).parameters if name != "self"]
 
@@ -40,5 +40,5 @@ def test_guide_names_every_argument(function: object) -> None:
 
 @pytest.mark.parametrize("cls", [testing.CrashReport, testing.Survivor], ids=lambda it: it.__name__)
 def test_guide_names_every_field(cls: type) -> None:
-    """Of what users are given."""
+    """The guide names every field of the reports that users are given."""
     assert [name for name in cls.__annotations__ if not has_word(GUIDE, name)] == []

@@ -257,7 +257,7 @@ def test_the_state_of_a_run_moves_in_its_graph(show: Show, site: Site) -> None:
 
 @pytest.mark.browser
 def test_a_run_of_a_flow_has_its_document_beside_its_graph(show: Show, site: Site) -> None:
-    """Of the revision that it was started with."""
+    """A run of a flow shows the document of the revision that it was started with beside its graph."""
     publish(site, ORDER)
     site.do(site.engine.flows.start("order", {"customer": "Ann"}, id="order-8"))
     publish(site, LARGER)

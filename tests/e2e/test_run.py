@@ -84,8 +84,8 @@ def test_a_step_that_hangs_has_a_name_while_it_does_and_after_a_cancel(site: Sit
 
 
 @pytest.mark.browser
-def test_a_key_of_the_page_goes_before_that_of_the_shell(site: Site, show: Show) -> None:
-    """Also after the shell was drawn again. An open menu goes before both."""
+def test_escape_closes_the_menu_before_the_selection(site: Site, show: Show) -> None:
+    """Escape closes an open menu first and then the selection of the page."""
     site.do(site.engine.start(run_shop.page_order, 16, id="order-16"))
     page = show("/runs/order-16")
     row(page, "page_reserve, succeeded").click()
@@ -143,7 +143,7 @@ class Worker:
 
 @pytest.mark.browser
 def test_a_run_is_cancelled_and_retried(site: Site, show: Show) -> None:
-    """What a person does shows at once, and stands in the history with the reason."""
+    """A run that a person cancels and retries shows both at once, and its history has the reason."""
     site.do(site.engine.start(run_shop.page_long, 2, id="long"))
     page = show("/runs/long")
     expect(sentence(page)).to_contain_text("signal end")
@@ -278,7 +278,8 @@ def test_the_page_works_with_the_keyboard_alone_and_each_state_has_a_url(site: S
 
 @pytest.mark.browser
 def test_two_runs_are_compared_and_a_phone_is_enough(site: Site, show: Show) -> None:
-    """What ended otherwise comes first. Nothing is wider than the screen."""
+    """A comparison of two runs begins with what ended differently, and nothing in it is wider than the screen of a
+    phone."""
     run_shop.Weather.is_good = False
     site.do(site.engine.start(run_shop.page_shipment, 1, id="bad"))
     page = show("/runs/bad")

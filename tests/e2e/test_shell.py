@@ -16,7 +16,7 @@ Show = Callable[[str], Page]
 
 
 def test_a_view_opens_by_its_url_and_by_the_navigation(show: Show) -> None:
-    """And again after a reload."""
+    """A view opens by its URL, after a reload, and by the navigation."""
     page = show("/workers")
 
     expect(page.get_by_role("heading", name="Workers")).to_be_visible()

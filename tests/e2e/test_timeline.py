@@ -158,7 +158,7 @@ def test_a_promise_is_one_row_until_it_is_settled(call: Call) -> None:
 
 
 def test_children_stand_below_their_row_and_a_retry_makes_a_new_one(call: Call) -> None:
-    """What a retry takes back stays to be seen."""
+    """Steps of a child stand below its row, and a retried step gets a new row beside the old one."""
     found = call(
         "timeline",
         FOLDED,
@@ -205,8 +205,8 @@ def test_idle_time_is_squeezed_and_places_lead_back_to_moments(call: Call) -> No
     assert has_ticks
 
 
-def test_the_critical_path_is_what_the_end_waited_for(call: Call) -> None:
-    """Of two steps side by side the longer one is on it."""
+def test_the_critical_path_has_the_steps_that_the_end_waited_for(call: Call) -> None:
+    """The critical path has the longer one of two steps side by side."""
     events = [
         CREATED,
         event(1, 100, "StepSucceeded", call="first", attempt=1, took=90_000, result=1),

@@ -184,7 +184,7 @@ async def test_two_workers_with_flows_that_are_killed_both_go_on(world: World) -
 
 @pytest.mark.slow
 async def test_step_of_a_flow_whose_process_dies_is_tried_again(world: World) -> None:
-    """As the retry of the document says, and nothing else of the flow is executed again. [SF-X9]"""
+    """A step of a flow whose process dies is tried again as the document says, and no other step runs again. [SF-X9]"""
     world.hold("second")
     await world.worker("a", "--begin", "fleet-with-a-process:run-1")
     (await world.reached("second")).die()

@@ -9,8 +9,9 @@ from tests.fleet.world import World
 
 
 async def test_killed_worker_goes_on_with_its_sequence(world: World) -> None:
-    """What was done stays done, what was in flight is done again in a new epoch, what comes after is done once. An
-    interruption is no failure, so it costs no attempt. [SF-X1 SF-U8 SF-U15]"""
+    """A killed worker that starts again repeats the step in flight in a new epoch, and no step before it.
+
+    An interruption is not a failure, so it costs no attempt. [SF-X1 SF-U8 SF-U15]"""
     world.hold("second")
     worker = await world.worker("a", "--alone", "--begin", "fleet_sequence:run-1")
     await world.reached("second")

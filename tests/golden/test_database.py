@@ -86,6 +86,6 @@ async def test_messages_and_their_keys_are_there(engine: TestEngine) -> None:
 
 
 async def test_database_is_whole(url: str) -> None:
-    """As the checker sees it."""
+    """A database of an earlier release is whole as the checker sees it."""
     async with TestEngine(url, clock=SkipClock(start_at=WRITTEN_AT, seed=7), worker=False) as engine:
         assert await check_store(store_of(engine)) == []

@@ -21,7 +21,7 @@ def on_the_map(text: str, room: str) -> set[str]:
 
 @pytest.mark.parametrize("room", ["client", "http", "_journal", "_replay", "_runtime", "_store", "_lease"])
 def test_every_file_of_the_room_is_on_the_map(room: str) -> None:
-    """And nothing else is."""
+    """The map of each room names its files, and no other ones."""
     found = {str(path.relative_to(PACKAGE / room)) for path in (PACKAGE / room).rglob("*.py")}
     files = {file for file in found if not file.endswith("__init__.py")}
 
@@ -30,7 +30,7 @@ def test_every_file_of_the_room_is_on_the_map(room: str) -> None:
 
 
 def test_only_the_first_column_of_the_right_table_counts() -> None:
-    """What the text says of other files is no entry."""
+    """A file is on the map of a room if it stands in the first column of its table, and not elsewhere in the text."""
     text = "| In `_a` | Does |\n| `a.py`, `b/c.py` | calls `d.py` |\n\n| In `_b` | Does |\n| `x.py` | y |\n`e.py`"
 
     assert on_the_map(text, "_a") == {"a.py", "b/c.py"}

@@ -353,7 +353,7 @@ def test_an_import_that_points_up_is_reported(tmp_path: Path, file: str, source:
     ],
 )
 def test_an_import_that_points_down_is_fine(tmp_path: Path, file: str, source: str) -> None:
-    """What `MAY_IMPORT` allows is not reported."""
+    """An import that `MAY_IMPORT` allows is not reported."""
     expect_none(wrong_imports(build(tmp_path, {file: source})))
 
 
@@ -367,7 +367,7 @@ def test_an_undeclared_room_is_reported(tmp_path: Path, file: str) -> None:
 
 
 def test_a_cycle_is_reported_as_a_chain(tmp_path: Path) -> None:
-    """Also inside one room, and also when one of the imports is lazy."""
+    """A cycle of imports is reported as a chain, even inside one room and with a lazy import."""
     files = {
         "_model/a.py": "from outlive._model.b import B",
         "_model/b.py": "def f():\n    from .c import C",

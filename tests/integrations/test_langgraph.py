@@ -115,7 +115,8 @@ async def test_nodes_are_steps_and_interrupts_ask_people() -> None:
 
 
 async def test_graph_goes_on_in_another_engine_after_each_question(tmp_path: Path) -> None:
-    """A graph goes on in another engine after each question with the earlier answers, and calls no node again."""
+    """A graph goes on in another engine after each question with the earlier answers, and calls only the node that asks
+    again."""
     store = f"sqlite:{tmp_path / 'garden.db'}"
     async with outlive.Engine(store) as engine:
         await is_asked(await engine.start(work_in_garden, id="garden-1"), "plant")

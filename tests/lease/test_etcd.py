@@ -410,7 +410,7 @@ async def test_etcd_that_is_killed_costs_time_and_no_session(
 async def test_session_ends_in_the_store_while_etcd_is_away(
     store: Store, etcd_program: None, open_leases: Opener, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it owned is due at once; its key runs out by itself."""
+    """A session ends in the store while etcd is away, and its key is left to run out by itself."""
     caplog.set_level(logging.INFO)
     with EtcdServer() as server:
         leases = await open_leases(server.url())

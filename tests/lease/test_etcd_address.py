@@ -27,7 +27,7 @@ def test_address_names_endpoints_and_a_prefix(url: str, endpoints: list[tuple[st
 
 
 def test_user_and_password_may_be_percent_encoded() -> None:
-    """And are not shown to anybody."""
+    """User and password of an address may be percent-encoded, and the password is not shown."""
     place = parse_address("etcd://us%40er:p%2Fa%3Ass@a,[::1]:7/orders")
 
     assert (place.user, place.password) == ("us@er", "p/a:ss")

@@ -157,7 +157,7 @@ async def test_leader_that_is_killed_costs_no_worker_its_session(
 
 
 async def test_engine_does_not_start_without_its_etcd(postgres_url: str) -> None:
-    """And says why; it can be entered again."""
+    """An engine without its etcd raises StoreUnavailableError with the reason, and can be entered again."""
     engine = engine_on(postgres_url, "etcd://127.0.0.1:1")
 
     for _ in range(2):

@@ -351,8 +351,8 @@ def test_stream_that_is_refused_says_why(stub: Stub, gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("host", ["x" * 64 + ".invalid", "a..b"])
-def test_name_that_cannot_be_one_is_an_endpoint_that_is_away(host: str) -> None:
-    """As is one that nobody knows; the others are asked."""
+def test_impossible_name_of_a_host_is_an_endpoint_that_is_away(host: str) -> None:
+    """An endpoint whose name no host can have counts as unavailable."""
     gateway = Gateway(parse_address(f"etcd://{host}"), monotonic=time.monotonic)
 
     with pytest.raises(StoreUnavailableError, match="is unavailable"):

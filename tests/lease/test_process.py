@@ -85,7 +85,7 @@ def test_there_is_no_telling_of_a_process_elsewhere(name: str) -> None:
 
 
 def test_another_namespace_cannot_be_looked_at() -> None:
-    """The same number means another process there."""
+    """A process of another namespace is never taken for gone, because its number means another process there."""
     boot, namespace, number, began = this_process().split("/")
 
     assert not is_gone(f"{boot}/{int(namespace) + 1}/{number}/{int(began) + 1}")

@@ -424,7 +424,7 @@ def test_slope_is_that_of_most_pairs() -> None:
 
 
 def test_the_report_has_each_check_and_the_command(evidence: Evidence, tmp_path: Path) -> None:
-    """And says so if something is wrong, with the folder of the files."""
+    """The report has a line for each check and the command, and names the folder of the files if something is wrong."""
     trial = Trial(tmp_path, "postgresql://x", seed=4, minutes=3, ports=Ports((1, 2), 3, 4))
     lines, is_right = report(evidence, trial)
     a_run_is_stuck(evidence)

@@ -111,7 +111,7 @@ async def test_the_store_says_what_waits_and_for_how_long(store: str, tmp_path: 
 
 
 async def test_a_run_that_no_worker_takes_grows_old() -> None:
-    """Also if it is only the program that starts runs which is asked."""
+    """The age of the oldest pending run grows while no worker takes it, also in an engine without a worker."""
     async with TestEngine(worker=False) as engine:
         await engine.start(mail, 0)
         await engine.skip(seconds=90)
@@ -187,7 +187,7 @@ async def test_names_that_mean_something_in_the_format_are_escaped() -> None:
 
 
 def test_a_value_counts_for_the_first_bound_that_is_not_below_it() -> None:
-    """As Prometheus means `le`."""
+    """A value counts for the first bound that is not below it, as Prometheus means `le`."""
     histogram = Histogram((1, 10))
     for each in (0, 1, 2, 10, 11):
         histogram.add(each)

@@ -111,7 +111,7 @@ def test_excuses_are_for_mutants_that_exist() -> None:
 
 
 def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -> None:
-    """And a statement of SQL is run where it is named."""
+    """The tests that run a line are chosen, the quickest first; a statement of SQL counts as run where it is named."""
     package = tmp_path / "src" / "outlive" / "_store" / "x"
     (package / "sql").mkdir(parents=True)
     (package / "read.py").write_text('rows = 1\nfetch("find")\n')
@@ -126,7 +126,7 @@ def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -
 
 
 def test_module_that_runs_the_line_while_it_is_imported_is_tried_behind_the_tests(tmp_path: Path) -> None:
-    """As a whole; its tests are what it defines there, or use what was made then."""
+    """A module that runs the line while it is imported is tried as a whole, behind the tests that run the line."""
     tests = [("tests/test_flow.py", 0.0), ("tests/test_flow.py::test_a", 2.0), ("tests/test_other.py::test_b", 1.0)]
     (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": {"x.py": {"1": [0], "2": [0, 2]}}}))
     notes = Notes(tmp_path)

@@ -123,8 +123,8 @@ async def test_a_run_is_started_signalled_and_gives_its_own_type(remote: Remote)
     assert [event.type for event in await run.history()][-1] == "RunSucceeded"
 
 
-async def test_a_program_waits_for_a_status_and_for_what_a_run_shows(remote: Remote) -> None:
-    """As with an engine, and with the same errors."""
+async def test_a_program_waits_for_a_status_and_for_a_published_value(remote: Remote) -> None:
+    """A connection waits for a status and for a published value, and raises the errors of an engine."""
     run = await remote.start(tell_numbers, id="numbers-7")
     assert (await run.until("succeeded", timeout="30s")).has_ended
     assert await run.published("count", timeout=30) == 3
@@ -211,7 +211,7 @@ async def test_flow_of_the_library_is_started_with_every_option_of_a_start(remot
 
 
 async def test_an_ask_is_answered_or_refused(remote: Remote) -> None:
-    """As it is by an engine in the process."""
+    """An ask over a connection gets its answer, or AskFailedError with the exception of the workflow."""
     run = await remote.start("answer_once")
     with pytest.raises(AskFailedError, match="no such price") as refused:
         await run.ask("price", -1, timeout=30)
@@ -465,7 +465,8 @@ async def test_what_an_engine_refuses_a_connection_refuses(
 
 
 async def test_what_is_too_large_for_a_server_is_refused_at_once(remote: Remote) -> None:
-    """Also if the server has closed the connection before all of it was sent."""
+    """A message that is too large for the server gets 413, even if the server has closed the connection before all of
+    it was sent."""
     with pytest.raises(ServerError, match="413 TooLarge"):
         await remote.signal("parcel-1", "weigh", "x" * 12 * 1024 * 1024)
 
@@ -476,7 +477,7 @@ async def search_parcel(data: dict[str, Any]) -> None:
 
 
 async def test_an_event_that_is_sent_twice_says_so(remote: Remote) -> None:
-    """And which runs deliver it, as an engine does."""
+    """An event that is sent twice names the same run, and says that neither run nor delivery is new the second time."""
     await remote.events.add_sink("crm", "http://127.0.0.1:9/", types=["parcel.lost"])
 
     first, again = [await remote.events.send("parcel.lost", {}, id="e-1") for _ in range(2)]
@@ -521,7 +522,8 @@ async def pack_parcel(to: str = "dock", *, grams: int = 0) -> Parcel:
 
 
 async def test_arguments_that_are_bound_by_name_arrive(remote: Remote) -> None:
-    """Also those of a run that a message creates; and options are those of an engine."""
+    """Arguments that are bound by name arrive, also those of a run that a message creates, with the options of an
+    engine."""
     line = outlive.Queue("packing")
     call = pack_parcel.bind("ann", grams=7)
     run = await remote.start(call, queue=line, timeout=timedelta(minutes=1), delay=timedelta(milliseconds=1))
@@ -633,7 +635,7 @@ def test_the_caller_of_a_server_of_another_kind_gets_one_line() -> None:
 
 
 async def test_a_server_that_is_away_for_a_moment_is_asked_again() -> None:
-    """The same request, which does nothing twice."""
+    """A start is sent again to a server that is away for a moment, and starts one run."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -144,7 +144,7 @@ async def test_result_of_a_run_that_is_parked_is_not_waited_for() -> None:
 
 
 async def test_end_without_a_result_is_raised() -> None:
-    """Also one that this release does not know better."""
+    """The end of a run without a result is raised, even if this release does not know its status."""
     late, continued = [replace(ended("o"), status=status, reason="1 h") for status in ("timed_out", "continued")]
 
     with pytest.raises(RunTimedOutError, match="1 h"):

@@ -208,7 +208,8 @@ async def test_server_that_leaves_a_stream_and_stays_away_is_named() -> None:
 
 
 async def test_a_stream_is_asked_for_again_when_the_server_says_so() -> None:
-    """As every other request; if that is too late, it is not asked for again."""
+    """A stream that a busy server refuses is asked for again after the time that it names, unless that is later than
+    the timeout."""
     busy = reply("503 Service Unavailable", b"", "retry-after: 1")
     patient, hasty = Odd(busy, OPEN_STREAM + ITEM), Odd(busy)
     begun_at = asyncio.get_running_loop().time()
@@ -287,14 +288,14 @@ def test_a_connection_that_cannot_work_is_refused(url: str, options: dict[str, A
 
 
 def test_a_wrong_port_shows_no_password() -> None:
-    """Of an address that has one."""
+    """The error of an address with a wrong port does not show its password."""
     with pytest.raises(InvalidArgumentError) as refused:
         outlive.connect("https://ann:secret@runs.example.com:port")
     assert "secret" not in str(refused.value)
 
 
-async def test_an_empty_variable_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a file of Compose gives it that has no value for it."""
+async def test_an_empty_variable_is_not_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty OUTLIVE_KEY, as a Compose file without a value sets it, sends no key."""
     monkeypatch.setenv("OUTLIVE_KEY", "")
     odd = Odd(reply("200 OK", b'{"count": 3, "at_least": false}', "content-type: application/json"))
     async with connected(odd) as remote:

@@ -125,7 +125,7 @@ async def test_links_that_have_expired_are_removed() -> None:
 
 
 async def test_many_cells_are_walked_over_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a walk that was interrupted goes on where it was."""
+    """A walk over many cells removes all that have expired, page by page."""
     monkeypatch.setattr("outlive._runtime.services.cell_collector.CELLS_AT_ONCE", 2)
     async with TestEngine(retention=[KEEP]) as engine:
         for number in range(5):

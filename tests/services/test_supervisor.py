@@ -49,7 +49,7 @@ def fail() -> float:
 
 
 async def test_a_service_runs_again_when_its_pause_is_over() -> None:
-    """What `run_once` answers is how long the supervisor sleeps."""
+    """A service runs again after the pause that its `run_once` returned."""
     service = Steady(act=lambda: 0.0)
     services = Services([service], clock=SystemClock(), counters=Counters())
     services.start()

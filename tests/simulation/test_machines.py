@@ -65,7 +65,8 @@ def test_a_machine_goes_every_kind_of_leg(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_machine_that_fails_at_its_end_takes_everything_back(machine: str) -> None:
-    """Also what its snapshots owe, its branches, its children's, and with an undo that parks it."""
+    """A machine that fails at its end takes back its snapshots, branches and children, after an undo that parked it
+    first."""
     hopeless: Legs = [["book", "m.20", 1, 10, 0, 3], ["work", "m.21", 10, 3], ["end", "DONE"]]
 
     story = simulate(plan_of(machine, [*EVERYTHING, *hopeless]))
@@ -77,7 +78,7 @@ def test_a_machine_that_fails_at_its_end_takes_everything_back(machine: str) -> 
 
 
 def test_every_kind_of_leg_is_drawn() -> None:
-    """And every state of the machines belongs to one of them."""
+    """Every kind of leg is drawn, and every state of the machines belongs to one of them."""
     cases = [case for seed in range(400) for case in draw(seed).cases if case.machine]
     kinds = {leg[0] for case in cases for leg in each_leg(case.program)}
 
@@ -96,7 +97,7 @@ def test_a_planted_defect_of_machines_is_found_soon(switch: str) -> None:
 
 
 def test_the_course_ends_where_a_leg_fails_for_good() -> None:
-    """What comes behind it is never begun."""
+    """A course ends at the leg that fails for good, and has none of the legs behind it."""
     course = course_of([["book", "m.1", 2, 0, 0, 0], ["work", "m.2", 0, 3], ["loop", "m.3", 3, 0], ["end", "DONE"]])
 
     assert course.fails
@@ -106,7 +107,7 @@ def test_the_course_ends_where_a_leg_fails_for_good() -> None:
 
 @pytest.mark.parametrize("kind", WANTED)
 def test_a_split_must_have_enough_and_nothing_that_failed(kind: str) -> None:
-    """Of a branch that failed nothing is kept; of the others as much as its join wants, or more."""
+    """A split keeps at least as many branches as its join wants, none twice, and none that failed."""
     legs: Legs = [[kind, "m.1", [0, 0, 0], [kind != "split", False, False]], ["end", "DONE"]]
     good = ["m.1/a", "m.1/b", "m.1/c"] if kind == "split" else ["m.1/b", "m.1/c"]
 

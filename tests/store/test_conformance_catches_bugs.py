@@ -363,7 +363,7 @@ class ListsOldestFirst(Defective):
 
 
 def test_sound_store_passes() -> None:
-    """What is found below is found in the defects, not in the way in which they are tried."""
+    """A store without a defect passes the suite in which the defects below are found."""
     assert find_failures(MemoryFactory) == set()
 
 

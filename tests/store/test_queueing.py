@@ -29,7 +29,7 @@ def serve(claim: Serving, lines: dict[str, list[int]], turns: dict[str, float]) 
 
 
 def test_room_is_what_the_narrowest_limit_leaves() -> None:
-    """Of all limits together."""
+    """The room of a queue is what the narrowest of its limits leaves."""
     limits = QueueLimits(concurrency=10, per_worker=4, rate=(RateTier("bucket", 1, 3),))
 
     assert serving(limits, Held(in_all=9)).room == 1
@@ -100,7 +100,7 @@ def test_a_claim_that_meets_only_empty_lines_comes_back_for_the_rest() -> None:
 
 
 def test_a_line_of_damaged_runs_does_not_keep_the_claimer_busy() -> None:
-    """What cannot be taken is no reason to come back at once."""
+    """A claimer that finds only damaged runs in line does not come back at once."""
     claim = serving(limit=1)
     while claim.lines_wanted:
         claim.plan([("", 0.0)])
@@ -111,7 +111,7 @@ def test_a_line_of_damaged_runs_does_not_keep_the_claimer_busy() -> None:
 
 
 def test_changed_limits_win() -> None:
-    """What was set at run time, over what code declares."""
+    """A limit that was set at run time wins over the one that code declares."""
     state = QueueState(declared=QueueLimits(concurrency=50, per_key=1), changed={"concurrency": 5, "per_key": None})
 
     assert (state.limits.concurrency, state.limits.per_key) == (5, None)

@@ -42,6 +42,6 @@ def test_a_kill_trial_deals_only_kills_and_freezes() -> None:
 
 
 def test_the_seed_decides_the_order() -> None:
-    """The same seed deals the same deck."""
+    """One seed always deals the same deck of faults, and another seed deals another."""
     assert dealt(50, seed=1) == dealt(50, seed=1)
     assert dealt(50, seed=1) != dealt(50, seed=2)

@@ -86,7 +86,7 @@ def test_guests_one_after_the_other_are_no_crowd() -> None:
 
 @pytest.mark.parametrize("doctor", [taken_over, killed])
 def test_lost_workers_are_not_counted(doctor: Doctor) -> None:
-    """What they go on doing is not under way any more."""
+    """The audit does not count the runs that a lost worker goes on with."""
     it = healthy()
     doctor(it)
 

@@ -44,7 +44,7 @@ def test_a_storm_over_sqlite_does_no_harm(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.slow
 def test_a_storm_over_postgresql_does_no_harm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same, and a server that is killed, and lines that are cut between a commit and its answer."""
+    """A storm over PostgreSQL with kills of the server and lines cut between a commit and its answer does no harm."""
     code = main([*CHAOS, "--store", "postgres", "--seed", "22", "--dir", str(tmp_path)])
 
     told = capsys.readouterr().out

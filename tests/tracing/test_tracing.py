@@ -160,8 +160,8 @@ async def test_a_tree_without_a_caller_that_traces_is_one_trace_too() -> None:
     assert hangs_on(traces.named("tracing.work")[0], traces.one("tracing.root"))
 
 
-async def test_a_caller_may_say_in_which_trace_a_run_is() -> None:
-    """As a gateway does that has no SDK: its header is the parent of the run."""
+async def test_a_caller_may_name_the_trace_of_its_run() -> None:
+    """A `traceparent` header, as a gateway without an SDK sends it, is the parent of the run."""
     traces = Traces()
     async with traces.engine() as engine:
         await (await engine.start(child, 0, headers={"traceparent": REQUEST})).result()
@@ -211,7 +211,7 @@ async def test_every_generation_has_a_trace_of_its_own_with_a_link_to_the_one_be
 
 
 async def test_a_fork_has_a_trace_of_its_own_with_a_link_to_its_origin() -> None:
-    """What it has copied is not traced again."""
+    """A fork has a trace of its own with a link to its origin, and does not trace again what it has copied."""
     traces = Traces()
     async with traces.engine() as engine:
         await (await engine.start(root, 0, id="a")).result()
@@ -277,7 +277,7 @@ async def test_what_the_caller_does_not_sample_is_not_exported() -> None:
 
 
 async def test_a_sampler_decides_for_a_whole_tree() -> None:
-    """Also where no caller has decided: by the id of the trace, so that every worker decides alike."""
+    """A sampler decides for a run and its steps alike, even where no caller has decided."""
     traces = Traces(ParentBased(TraceIdRatioBased(0.5)))
     async with traces.engine() as engine:
         for _ in range(12):
@@ -333,7 +333,7 @@ async def test_until_the_program_has_set_a_provider_nothing_is_traced() -> None:
 
 
 def test_without_opentelemetry_there_are_no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same program runs where it is not installed, and pays nothing."""
+    """A program with Tracing runs without hooks where OpenTelemetry is not installed."""
     monkeypatch.delattr("outlive._define.spans", raising=False)
     monkeypatch.setitem(sys.modules, "outlive._define.spans", None)
 
