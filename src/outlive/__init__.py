@@ -206,5 +206,5 @@ if not TYPE_CHECKING:  # A type checker that sees it takes every misspelt name f
 
 
 def __dir__() -> list[str]:
-    """What is for users, for those who press Tab: the names, and the modules that have more of them."""
+    """The names for users who press Tab, and the modules that have more of them."""
     return [*__all__, *_NAMESPACES]

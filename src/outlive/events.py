@@ -1,4 +1,4 @@
-"""What `history()` gives: the events of a run, each with its class, its fields and its words.
+"""The events of a run, in which `history()` shows it: each with its class, its fields and its words.
 
     from outlive.events import StepSucceeded, in_words
 

@@ -7,7 +7,7 @@ export interface ActionsPage {
   next: string | null;
 }
 
-/** What a run answered to an ask. */
+/** The answer of a run to an ask. */
 export interface AnswerView {
   key: string;
   answer: unknown;
@@ -18,7 +18,7 @@ export interface AnswerView {
 /** A key without its secret, which cannot be seen again. */
 export interface ApiKey {
   id: string;
-  /** Whose it is: the actor of what is done with it. */
+  /** The name of the owner: the actor of everything that is done with the key. */
   name: string;
   scope: "admin" | "operator" | "viewer" | "worker";
   /** The only workflows that it may see and use; null for all. */
@@ -75,7 +75,7 @@ export interface ApprovalRequest {
   requested_at: string;
   deadline: string | null;
   escalated_at: string | null;
-  /** Who decided what and when; the form as plain JSON. */
+  /** The decision: by whom, what and when; the form as plain JSON. */
   decision: Approval | null;
   /** When it was found that the run waits for a decision no longer. */
   closed_at: string | null;
@@ -92,10 +92,13 @@ export interface ApprovalsPage {
   previous: string | null;
 }
 
-/** What to ask a run. */
+/** The question to a run. */
 export interface AskRun {
   body?: unknown;
-  /** The same key again, for this run and name, is the same ask; the header `Idempotency-Key` unless given. */
+  /**
+   * The key of the ask: with the same key, for this run and name, it is the same ask; the header `Idempotency-Key`
+   * unless given.
+   */
   key?: string | null;
   /** How long to wait for the answer, up to a limit of the server. */
   wait?: number | string;
@@ -103,12 +106,12 @@ export interface AskRun {
   start?: StartIfAbsent | null;
 }
 
-/** What a check of the log has found. */
+/** The result of a check of the log. */
 export interface AuditCheck {
   rows: number;
   /** The number of the first row; 0 if there is none. */
   first: number;
-  /** What the log is now. Keep it elsewhere, and give it as `since` to a later check. */
+  /** The ends of the log now. Keep this elsewhere, and give it as `since` to a later check. */
   head: string;
   problems: string[];
   /** How many rows have gone from the beginning, as the log says. */
@@ -121,14 +124,14 @@ export interface AuditCheck {
   sealed: number;
 }
 
-/** What was done, or refused, and by whom. */
+/** An action that was done, or refused, and by whom. */
 export interface AuditEntry {
   number: number;
   /** By the clock of the store. */
   at: string;
   actor: string;
   verb: string;
-  /** What it was done to: a run, a workflow, a schedule, a queue, a flow, a key. */
+  /** The object of the action: a run, a workflow, a schedule, a queue, a flow, a key. */
   target: string;
   reason: string;
   /** The id of the API key that was used. */
@@ -179,7 +182,7 @@ export interface BatchInfo {
   concurrency: number;
   created_at: string;
   finished_at: string | null;
-  /** What it waits for, or how it ended; empty in lists. */
+  /** The wait of the batch, or how it ended; empty in lists. */
   why: string;
 }
 
@@ -269,11 +272,11 @@ export interface CheckFlow {
   document: string;
 }
 
-/** What is to be said of a document. */
+/** The result of a check of a document. */
 export interface CheckedView {
   /** It can be published; there may be warnings. */
   is_fine: boolean;
-  /** What the flow is called; empty if it cannot be read. */
+  /** The name of the flow; empty if it cannot be read. */
   name: string;
   /** In the order of the text; of many, the first mistakes and the first warnings. */
   problems: ProblemView[];
@@ -288,7 +291,7 @@ export interface ClaimTask {
   queue: string;
   /** The names of the remote steps that the caller can do. */
   steps: string[];
-  /** What people call the caller. */
+  /** The name of the caller, for people. */
   worker?: string;
   /** How long the task is the caller's without a heartbeat; then another one may claim it. */
   lease_seconds?: number;
@@ -316,7 +319,7 @@ export interface Count {
 
 /** A key to be made. */
 export interface CreateKey {
-  /** Whose it is; the audit log has what is done with it under this name. */
+  /** The name of the owner; the audit log has everything that is done with the key under this name. */
   name: string;
   scope?: "admin" | "operator" | "viewer" | "worker";
   /** The only workflows that it may see and use; null for all. */
@@ -352,13 +355,13 @@ export interface DeadLetter {
   id: string;
   run_id: string;
   kind: "decision" | "promise" | "signal";
-  /** Of the signal, or of the approval; of a promise, its call. */
+  /** The name of the signal or of the approval; of a promise, its call. */
   name: string;
   /** Why it could not be read. */
   reason: string;
   /** When it was set aside. */
   at: string;
-  /** What it said, as plain values; null if that cannot be read here. */
+  /** The content of the message, as plain values; null if that cannot be read here. */
   value: unknown;
 }
 
@@ -369,16 +372,16 @@ export interface DeadLettersList {
 
 /** A decision. */
 export interface Decide {
-  /** What the person filled in. */
+  /** The form that the person filled in. */
   form?: unknown;
   comment?: string;
   /** The id of the request; the oldest open one of this name unless given. */
   request?: string | null;
-  /** Who decides. Only a caller that needs no key may say so; else it is the owner of the key. */
+  /** The person who decides. Only a caller that needs no key may say so; else it is the owner of the key. */
   by?: string | null;
 }
 
-/** What a person fills in. */
+/** The form that a person fills in. */
 export interface DecideByLink {
   form?: unknown;
   comment?: string;
@@ -407,7 +410,7 @@ export interface DocumentsPage {
 
 /** It was done, and is durable. */
 export interface Done {
-  /** What it was done to. */
+  /** The id of the thing that was changed. */
   id: string;
 }
 
@@ -418,11 +421,11 @@ export interface Event {
   at: string;
   /** The run that it is about: the root of the tree, or one of its children. */
   run_id: string;
-  /** What happened: `StepSucceeded`, `SignalReceived`. `outlive.events` lists them all. */
+  /** The kind of the event: `StepSucceeded`, `SignalReceived`. `outlive.events` lists them all. */
   type: string;
   /** Its fields, which the class of that name in `outlive.events` describes; payloads as plain JSON. */
   data: Record<string, unknown>;
-  /** What happened, in one sentence. */
+  /** The event in one sentence. */
   words: string;
 }
 
@@ -436,7 +439,7 @@ export interface Fail {
 /** How a task failed. */
 export interface FailTask {
   lease: string;
-  /** What people read: its beginning, if it is long. */
+  /** The message for people: its beginning, if it is long. */
   message: string;
   /** The class of the error, as the worker calls it. */
   type?: string;
@@ -448,11 +451,11 @@ export interface FailTask {
   traceback?: string;
 }
 
-/** What a run, a step or an item failed with. */
+/** The failure of a run, a step or an item. */
 export interface Failure {
   /** The class of what went wrong, with its module: `shop.errors.CardDeclined`. */
   type: string;
-  /** What the exception said. */
+  /** The message of the exception. */
   message: string;
   /**
    * The class in which it reached the workflow, if that is another one: that of a step whose own class the workflow does
@@ -463,7 +466,7 @@ export interface Failure {
   notes: string[];
   /** The public attributes of the exception, as plain JSON. */
   attributes: Record<string, unknown>;
-  /** What it was raised from. */
+  /** The failure from which it was raised. */
   cause: Failure | null;
   /** Empty in lists. */
   traceback: string;
@@ -485,10 +488,10 @@ export interface FlowDraft {
 /** A flow of the library, as it is now. */
 export interface FlowInfo {
   name: string;
-  /** What is published: what a start by name runs. null if there is only a draft. */
+  /** The published revision, which a start by name runs. null if there is only a draft. */
   current: FlowRevision | null;
   is_enabled: boolean;
-  /** Who has disabled it and why. */
+  /** The reason why it is disabled, and who disabled it. */
   why_disabled: string;
   draft: FlowDraft | null;
 }
@@ -521,7 +524,7 @@ export interface ForkRun {
   /** Other arguments of the workflow, by name. */
   input?: Record<string, unknown> | null;
   version?: number | null;
-  /** Of the new run. The same id again is the same fork; the header `Idempotency-Key` makes one unless given. */
+  /** The id of the new run: with the same id it is the same fork; the header `Idempotency-Key` makes one unless given. */
   id?: string | null;
   reason?: string;
 }
@@ -546,7 +549,7 @@ export interface GraphArrow {
 /** A step of a flow, or a state of a machine. */
 export interface GraphNode {
   id: string;
-  /** What a step uses, or what kind of state it is. */
+  /** The component that a step uses, or the kind of a state. */
   kind: string;
   x: number;
   y: number;
@@ -603,7 +606,7 @@ export interface Healthy {
 /** A sign of life. */
 export interface Heartbeat {
   lease: string;
-  /** What people are to see, and the next worker gets if this one is lost. */
+  /** Progress for people, and for the next worker if this one is lost. */
   progress?: Record<string, unknown>;
   lease_seconds?: number;
 }
@@ -642,7 +645,7 @@ export interface IncompleteList {
   next: string | null;
 }
 
-/** What became of one item. */
+/** The outcome of one item. */
 export interface ItemView {
   /** The place of its row, from 0 on. */
   index: number;
@@ -666,7 +669,7 @@ export interface JournalView {
   is_parked: boolean;
   /** Why it is parked. */
   reason: string;
-  /** What its checksums begin with. */
+  /** The start value of its checksums. */
   nonce: number;
   rows: RowView[];
 }
@@ -710,7 +713,7 @@ export interface MeView {
   tags: Record<string, string>;
   /** The tenant whose runs it sees; empty for the one of the server. */
   namespace: string;
-  /** What it may use, by the names that operations have in the OpenAPI document. */
+  /** The operations that it may use, by their names in the OpenAPI document. */
   operations: string[];
 }
 
@@ -734,11 +737,11 @@ export interface NewLink {
   run_id: string;
   /** The name of the approval. */
   name: string;
-  /** What the workflow asks. */
+  /** The question of the workflow. */
   title: string;
   /** Whether it approves, or rejects. */
   approved: boolean;
-  /** Who decides with it. */
+  /** The person who decides with it. */
   by: string;
   expires: string;
   /** Whether there is something to fill in. */
@@ -768,7 +771,7 @@ export interface NotEnded {
   why: string;
 }
 
-/** What became of many runs. */
+/** The outcomes of many runs. */
 export interface Outcomes {
   items: RunOutcome[];
 }
@@ -784,13 +787,13 @@ export interface OverviewView {
   /** The last hour, the oldest minute first. */
   minutes: MinuteView[];
   lengths: LengthsView;
-  /** Those that are live. */
+  /** Live workers. */
   workers: number;
   /** How long the run without a queue has been due that waits longest for a worker. */
   pending_seconds: number;
   /** How long the schedule has been due that waits longest for a worker. */
   schedule_seconds: number;
-  /** Those that have runs, or are paused. */
+  /** Queues that have runs, or are paused. */
   queues: QueueSummary[];
 }
 
@@ -806,18 +809,18 @@ export interface PinnedDocument {
   canonical: string;
 }
 
-/** What went wrong, and what to do (RFC 9457). */
+/** The problem, and how to solve it (RFC 9457). */
 export interface ProblemBody {
   /** `urn:outlive:error:` and the name of the error. */
   type: string;
-  /** What the status means. */
+  /** The title of the status. */
   title: string;
   status: number;
-  /** What happened. */
+  /** The cause. */
   detail: string;
   /** The name of the error. */
   error: string;
-  /** What to do. */
+  /** The advice. */
   next: string;
 }
 
@@ -826,7 +829,7 @@ export interface ProblemView {
   /** Which rule it breaks. */
   code: string;
   message: string;
-  /** What to do; may be empty. */
+  /** The advice; may be empty. */
   suggestion: string;
   /** Where it is in the data: `steps.charge.with.cents`. */
   path: string;
@@ -843,17 +846,17 @@ export interface PublishFlow {
   expected?: number | null;
 }
 
-/** What a run shows of itself. */
+/** The object that a run shows. */
 export interface PublishedView {
   id: string;
   fields: Record<string, unknown>;
 }
 
-/** What `engine.purge` found, and what it deleted. Runs are counted without their children. */
+/** The runs that `engine.purge` found, and those that it deleted. Runs are counted without their children. */
 export interface Purge {
   /** Runs that fit and ended long enough ago. */
   found: number;
-  /** Those that are gone; 0 in a dry run. */
+  /** Runs that were deleted; 0 in a dry run. */
   deleted: number;
   /** When the first of those that were found ended. */
   oldest: string | null;
@@ -891,7 +894,7 @@ export interface PurgeRuns {
 /** A queue as it is now. Counting stops at 10,000. */
 export interface QueueInfo {
   name: string;
-  /** What counts: what was set at run time, else what code declares. */
+  /** The limits that apply: those that were set at run time, else those that code declares. */
   limits: QueueLimits;
   /** The limits that were set at run time. */
   changed: string[];
@@ -989,7 +992,7 @@ export interface Resolve {
 export interface ResultView {
   id: string;
   status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
-  /** What it returned, if it succeeded. */
+  /** The result of the run, if it succeeded. */
   result: unknown;
   error: Failure | null;
   reason: string;
@@ -997,7 +1000,7 @@ export interface ResultView {
 
 /** The batch of the rows that have not succeeded. */
 export interface RetryBatch {
-  /** Of the new batch; made of the header `Idempotency-Key` unless given. */
+  /** The id of the new batch; made of the header `Idempotency-Key` unless given. */
   id?: string | null;
 }
 
@@ -1038,7 +1041,7 @@ export interface Run {
   parent_id: string | null;
   /** Its place in its tree; 0 for the root. */
   number: number;
-  /** What it waits for. */
+  /** The waits of the run. */
   waits: Wait[];
   /** When it was started. */
   created_at: string;
@@ -1060,7 +1063,7 @@ export interface Run {
   tags: Record<string, string>;
   /** Why it is parked or was cancelled. */
   reason: string;
-  /** What it failed with. */
+  /** The failure of the run. */
   error: Failure | null;
   /** The calls of the requests that wait for a decision. */
   approvals: string[];
@@ -1070,11 +1073,11 @@ export interface Run {
   queue_key: string;
 }
 
-/** What a verb for many runs has done to one of them. */
+/** The outcome of a verb for many runs for one of them. */
 export interface RunOutcome {
   id: string;
   workflow: string;
-  /** What it was before. */
+  /** The status of the run before. */
   status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
   /** Whether the verb has succeeded; false in a preview. */
   done: boolean;
@@ -1159,7 +1162,7 @@ export interface ScheduleInfo {
 export interface ScheduledRun {
   id: string;
   tick: string;
-  /** As of a run; `gone` if it was deleted before the schedule saw its end. */
+  /** The status of the run; `gone` if it was deleted before the schedule saw its end. */
   status: string;
 }
 
@@ -1175,7 +1178,10 @@ export interface SendEvent {
   /** For example `order.created`. */
   type: string;
   data?: unknown;
-  /** The same source, type and id again is the same event; made of the header `Idempotency-Key` unless given. */
+  /**
+   * The id of the event: with the same source, type and id it is the same event; made of the header `Idempotency-Key`
+   * unless given.
+   */
   id?: string | null;
   source?: string;
   headers?: Record<string, string> | null;
@@ -1184,7 +1190,10 @@ export interface SendEvent {
 /** A signal to send. */
 export interface SendSignal {
   payload?: unknown;
-  /** The same key again, for this run and name, is the same signal; the header `Idempotency-Key` unless given. */
+  /**
+   * The key of the signal: with the same key, for this run and name, it is the same signal; the header `Idempotency-Key`
+   * unless given.
+   */
   key?: string | null;
   /** Create the run if there is none. */
   start?: StartIfAbsent | null;
@@ -1205,9 +1214,9 @@ export interface Sent {
 export interface SetQueue {
   /** Runs under way at once in all workers. */
   concurrency?: number | null;
-  /** Those of one worker. */
+  /** Runs under way at once in one worker. */
   per_worker?: number | null;
-  /** Those with the same key. */
+  /** Runs under way at once with the same key. */
   per_key?: number | null;
   /** How often runs may begin; all of them hold at once. */
   rate?: RateTier[] | null;
@@ -1215,11 +1224,14 @@ export interface SetQueue {
   weights?: Record<string, number> | null;
 }
 
-/** What a schedule starts, and when: by `cron`, or `every` so often. The field `schedule` of an answer fits. */
+/**
+ * The target of a schedule, and its times: by `cron`, or `every` so often. The field `schedule` of an answer
+ *     fits.
+ */
 export interface SetSchedule {
   /** May be left out if the schedule is there. */
   workflow?: string | null;
-  /** As in the path, if it is given. */
+  /** The name in the path, if it is given. */
   name?: string;
   /** It ticks when any of these expressions matches. */
   cron?: string[];
@@ -1229,7 +1241,7 @@ export interface SetSchedule {
   tz?: string;
   /** By name; `{"$tick": "instant"}` stands for the time of the tick. */
   arguments?: Record<string, unknown>;
-  /** What becomes of a tick while a run of an earlier one is open. */
+  /** The policy for a tick while a run of an earlier tick is open. */
   overlap?: "allow" | "buffer_all" | "buffer_one" | "cancel_previous" | "skip" | "terminate_previous";
   /** Which ticks are started that were missed while no worker was there. */
   catch_up?: "all" | "latest" | "none" | number;
@@ -1242,9 +1254,9 @@ export interface SetSchedule {
   /** After so many failed runs in a row it stops until a person resumes it; 0 for never. */
   trip_after?: number;
   tags?: Record<string, string>;
-  /** Of its runs, in the queue of the workflow. */
+  /** The key of its runs, in the queue of the workflow. */
   key?: string;
-  /** The same. */
+  /** The priority of its runs, in the queue of the workflow. */
   priority?: number | null;
 }
 
@@ -1280,9 +1292,9 @@ export interface SinksList {
 
 /** Which step to skip. */
 export interface SkipStep {
-  /** As the history calls it; may be left out if only one is in flight. */
+  /** The name of the call in the history; may be left out if only one is in flight. */
   call?: string | null;
-  /** What the step is to have returned; without, the workflow gets `StepSkippedError`. */
+  /** The result of the step for the workflow; without it, the workflow gets `StepSkippedError`. */
   result?: unknown;
 }
 
@@ -1298,7 +1310,7 @@ export interface StartBatch {
   version?: number | null;
   /** How many items are under way at once, in all workers together. */
   concurrency?: number;
-  /** The same id again is the same batch; made of the header `Idempotency-Key` unless given. */
+  /** The id of the batch: a start with the same id is the same batch; made of the header `Idempotency-Key` unless given. */
   id?: string | null;
   tags?: Record<string, string> | null;
   headers?: Record<string, string> | null;
@@ -1345,11 +1357,11 @@ export interface StartFlow {
   key?: string | null;
   priority?: number | null;
   /**
-   * The same id again is the same run. Without one, the header `Idempotency-Key` makes it; without that, the server
-   * does.
+   * The id of the run: a start with the same id gives the same run. Without one, the header `Idempotency-Key` makes it;
+   * without that, the server does.
    */
   id?: string | null;
-  /** What to do when the id is taken: give that run, give it if it has not ended, refuse, or take its place. */
+  /** The answer when the id is taken: give that run, give it if it has not ended, refuse, or take its place. */
   on_conflict?: "attach" | "attach_open" | "reject" | "replace";
   /** How long the run may take as a whole, from when a worker begins it. */
   timeout?: number | string | null;
@@ -1420,11 +1432,11 @@ export interface StartRun {
   key?: string | null;
   priority?: number | null;
   /**
-   * The same id again is the same run. Without one, the header `Idempotency-Key` makes it; without that, the server
-   * does.
+   * The id of the run: a start with the same id gives the same run. Without one, the header `Idempotency-Key` makes it;
+   * without that, the server does.
    */
   id?: string | null;
-  /** What to do when the id is taken: give that run, give it if it has not ended, refuse, or take its place. */
+  /** The answer when the id is taken: give that run, give it if it has not ended, refuse, or take its place. */
   on_conflict?: "attach" | "attach_open" | "reject" | "replace";
   /** How long the run may take as a whole, from when a worker begins it. */
   timeout?: number | string | null;
@@ -1493,7 +1505,7 @@ export interface StepsView {
 
 /** The run has ended, and its stream with it. */
 export interface StreamEnd {
-  /** Of the last item that was sent. */
+  /** The position of the last item that was sent. */
   position: number;
 }
 
@@ -1524,7 +1536,7 @@ export interface StreamsList {
 
 /** A task that a program has claimed. */
 export interface Task {
-  /** That of its run. */
+  /** The id of its run. */
   id: string;
   /** A secret, to be sent with everything that is said of the task: with it the task may be ended. */
   lease: string;
@@ -1532,17 +1544,17 @@ export interface Task {
   lease_seconds: number;
   step: string;
   queue: string;
-  /** As plain JSON. */
+  /** The argument of the step as plain JSON. */
   input: unknown;
   /** How many programs have claimed it, this one included. */
   claims: number;
-  /** What the last heartbeat said, of whichever program; null if none did. */
+  /** The progress in the last heartbeat, of whichever program; null if there was none. */
   progress: unknown;
   /** The JSON Schema that the output has to fit; null if any value will do. */
   output_schema: Record<string, unknown> | null;
 }
 
-/** What a heartbeat answers to a program that works on a task. */
+/** The answer to a heartbeat of a program that works on a task. */
 export interface TaskNotice {
   /** Whether the workflow no longer wants it: the program may stop, and fail the task. */
   is_cancelled: boolean;
@@ -1563,7 +1575,7 @@ export interface TriggerInfo {
 
 /** How to start a run now. */
 export interface TriggerSchedule {
-  /** Of the run. Without one, the header `Idempotency-Key` makes it; without that, the server does. */
+  /** The id of the run. Without one, the header `Idempotency-Key` makes it; without that, the server does. */
   id?: string | null;
   overlap?: "allow" | "skip" | "terminate_previous" | null;
 }
@@ -1580,13 +1592,13 @@ export interface Unhealthy {
 
 /** One thing that a run waits for. */
 export interface Wait {
-  /** What sort of thing it is. */
+  /** The kind of the wait. */
   kind: "approval" | "ask" | "child" | "limit" | "promise" | "retry" | "signal" | "timer";
   /** Which one: the name of a signal, an ask or an approval, the call of a step, the id of a child or a promise. */
   name: string;
   /** When the wait ends by itself. */
   until: string | null;
-  /** What else is known of it: what an approval is about, and who is asked. */
+  /** Details: what an approval is about, and who is asked. */
   detail: string;
 }
 
@@ -1600,7 +1612,7 @@ export interface WaitingKey {
   waiting: string;
 }
 
-/** What a run waits for, or how it ended. */
+/** The wait of a run, or how it ended. */
 export interface WhyView {
   id: string;
   status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
@@ -1620,19 +1632,19 @@ export interface Worker {
   started_at: string;
   /** When its lease runs out if it is not renewed; null if it has no end. */
   expires_at: string | null;
-  /** The same, counted from when this was read, by the clock of the store. */
+  /** The time until `expires_at`, counted from when this was read, by the clock of the store. */
   expires_in: string | null;
-  /** What keeps its lease: `store`, `none`, or the place of an etcd. */
+  /** The keeper of its lease: `store`, `none`, or the place of an etcd. */
   lease: string;
   /** The process it lives in, as its machine knows it; empty if there is no telling. */
   process: string;
   /** Trees of runs that it owns. */
   runs: number;
-  /** What it can run, as `workflow@version`. */
+  /** The definitions that it can run, as `workflow@version`. */
   definitions: string[];
-  /** What it can run of Outlive itself, such as the workflow of verbs for many runs. */
+  /** The definitions of Outlive itself that it can run, such as the workflow of verbs for many runs. */
   built_in: string[];
-  /** What is wrong with its row, if that is damaged. */
+  /** The fault of its row, if the row is damaged. */
   fault: string;
 }
 
@@ -1681,7 +1693,7 @@ export interface ApprovalsListQuery {
   internal?: boolean;
   /** Only what this person, or this group, may decide. */
   assignee?: string;
-  /** Of how many runs a page has the requests. */
+  /** The number of runs whose requests a page has. */
   limit?: number;
   /** `next` or `previous` of another page with the same parameters. */
   after?: string;
@@ -1756,7 +1768,7 @@ export interface DeploysDocumentsQuery {
 
 /** What `flows.delete` may be asked for. */
 export interface FlowsDeleteQuery {
-  /** Also while runs of it are open. */
+  /** Delete it also while runs of it are open. */
   force?: boolean;
   note?: string;
   expected?: number;
@@ -1979,7 +1991,7 @@ export class ApprovalsOperations {
   }
 
   /**
-   * What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all.
+   * Requests without a decision, of the oldest runs first: the inbox of one person, or of all.
    *
    * Needs the scope `viewer`.
    */
@@ -2040,7 +2052,7 @@ export class AuditOperations {
   }
 
   /**
-   * What people and keys did, and what they were refused.
+   * The actions of people and keys, and those that were refused.
    *
    * Needs the scope `admin`.
    */
@@ -2326,7 +2338,7 @@ export class EventsOperations {
   }
 
   /**
-   * What events and webhooks start, by the name of the workflow.
+   * The workflows that events and webhooks start, by name.
    *
    * Needs the scope `viewer`.
    */
@@ -2576,7 +2588,7 @@ export class MeOperations {
   }
 
   /**
-   * Who asks, with which scopes, and which operations that one may use.
+   * The principal of this request, with its scopes, and the operations that it may use.
    *
    * Needs the scope `viewer`.
    */
@@ -2593,7 +2605,7 @@ export class OverviewOperations {
   }
 
   /**
-   * What needs a person, and how the store does: the figures of the first page of the dashboard.
+   * The state of the store, and everything that needs a person: the figures of the first page of the dashboard.
    *
    * It costs about the same whatever the number of runs; what was read is used again for a few seconds.
    *
@@ -2886,7 +2898,7 @@ export class RunsOperations {
   }
 
   /**
-   * What a run last showed of itself with `outlive.publish`.
+   * The object that a run last showed with `outlive.publish`.
    *
    * Needs the scope `viewer`.
    */
@@ -2986,7 +2998,7 @@ export class RunsOperations {
   }
 
   /**
-   * What a run waits for, or how it ended, in one sentence.
+   * The wait of a run, or how it ended, in one sentence.
    *
    * Needs the scope `viewer`.
    */

@@ -1,4 +1,4 @@
-"""What runs ask people for, as people and programs see it."""
+"""Requests of runs to people, as people and programs see them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     deadline: datetime | None = None
     escalated_at: datetime | None = None
     decision: AnyApproval | None = None
-    """Who decided what and when; the form as plain JSON."""
+    """The decision: by whom, what and when; the form as plain JSON."""
     closed_at: datetime | None = None
     """When it was found that the run waits for a decision no longer."""
     reason: str = ""
@@ -49,11 +49,11 @@ class DecisionLink(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The name of the approval."""
     title: str
-    """What the workflow asks."""
+    """The question of the workflow."""
     approved: bool
     """Whether it approves, or rejects."""
     by: str
-    """Who decides with it."""
+    """The person who decides with it."""
     expires: datetime
     has_form: bool
     """Whether there is something to fill in."""

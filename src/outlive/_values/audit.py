@@ -8,7 +8,7 @@ import msgspec
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done, or refused, and by whom."""
+    """An action that was done, or refused, and by whom."""
 
     number: int
     at: datetime
@@ -16,7 +16,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     verb: str
     target: str
-    """What it was done to: a run, a workflow, a schedule, a queue, a flow, a key."""
+    """The object of the action: a run, a workflow, a schedule, a queue, a flow, a key."""
     reason: str
     key: str
     """The id of the API key that was used."""
@@ -34,13 +34,13 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check of the log has found."""
+    """The result of a check of the log."""
 
     rows: int
     first: int
     """The number of the first row; 0 if there is none."""
     head: str
-    """What the log is now. Keep it elsewhere, and give it as `since` to a later check."""
+    """The ends of the log now. Keep this elsewhere, and give it as `since` to a later check."""
     problems: tuple[str, ...]
     pruned: int = 0
     """How many rows have gone from the beginning, as the log says."""

@@ -31,7 +31,7 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     finished_at: datetime | None
     why: str = ""
-    """What it waits for, or how it ended; empty in lists."""
+    """The wait of the batch, or how it ended; empty in lists."""
 
     def __repr__(self) -> str:
         ended = f"{self.succeeded} of {self.total} succeeded, {self.failed} failed"
@@ -39,7 +39,7 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchItem(msgspec.Struct, Generic[R], frozen=True):
-    """What became of one item of a batch."""
+    """The outcome of one item of a batch."""
 
     index: int
     """The place of its row, from 0 on."""
@@ -53,7 +53,7 @@ class BatchItem(msgspec.Struct, Generic[R], frozen=True):
 
     @property
     def result(self) -> R:
-        """What it returned; raises its error if it failed."""
+        """The result of the item; raises its error if it failed."""
         if isinstance(self.value, BaseException):
             raise self.value
         return self.value

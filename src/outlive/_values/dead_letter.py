@@ -16,13 +16,13 @@ class DeadLetter(msgspec.Struct, frozen=True):
     run_id: str
     kind: Literal["signal", "decision", "promise"]
     name: str
-    """Of the signal, or of the approval; of a promise, its call."""
+    """The name of the signal or of the approval; of a promise, its call."""
     reason: str
     """Why it could not be read."""
     at: datetime
     """When it was set aside."""
     value: Any
-    """What it said, as plain values; None if that cannot be read here."""
+    """The content of the message, as plain values; None if that cannot be read here."""
 
     def __repr__(self) -> str:
         return f"<DeadLetter {self.kind} {self.name} of {self.run_id}: {self.reason}>"

@@ -36,15 +36,15 @@ class Event(Struct, frozen=True):
     run_id: str
     """The run that it is about: the root of the tree, or one of its children."""
     type: str
-    """What happened: `StepSucceeded`, `SignalReceived`. `outlive.events` lists them all."""
+    """The kind of the event: `StepSucceeded`, `SignalReceived`. `outlive.events` lists them all."""
     data: dict[str, Any]
     """Its fields, which the class of that name in `outlive.events` describes; payloads as plain JSON."""
     words: str = ""
-    """What happened, in one sentence."""
+    """The event in one sentence."""
 
     @property
     def failure(self) -> Failure | None:
-        """What failed, if something did."""
+        """The failure in the event, if there is one."""
         found = self.data.get("failure")
         return None if found is None else msgspec.convert(found, Failure)
 
@@ -84,7 +84,7 @@ def payload_size(stored: AnyEvent, *, payload_bytes: int) -> int:
 
 
 def described(stored: AnyEvent) -> str:
-    """What happened, in words; with the value, where people follow a run by it."""
+    """The event in words; with the value, where people follow a run by it."""
     if isinstance(stored, RunClaimed):
         return in_words(structs.replace(stored, worker=name_in(stored.worker)))
     if isinstance(stored, RunPublished):

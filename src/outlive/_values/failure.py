@@ -1,4 +1,4 @@
-"""What went wrong, as people and programs see it."""
+"""Failures, as people and programs see them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from outlive._model import Failure as StoredFailure
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run, a step or an item failed with."""
+    """The failure of a run, a step or an item."""
 
     type: str
     """The class of what went wrong, with its module: `shop.errors.CardDeclined`."""
     message: str = ""
-    """What the exception said."""
+    """The message of the exception."""
     wrapper: str = ""
     """The class in which it reached the workflow, if that is another one: that of a step whose own class the workflow
     does not know."""
@@ -25,7 +25,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     attributes: dict[str, Any] = {}
     """The public attributes of the exception, as plain JSON."""
     cause: Failure | None = None
-    """What it was raised from."""
+    """The failure from which it was raised."""
     traceback: str = ""
     """Empty in lists."""
 
@@ -61,7 +61,7 @@ def failure_of(stored: StoredFailure | None, *, with_traceback: bool = True) -> 
 
 
 def stored_failure(failure: Failure) -> StoredFailure:
-    """The same as an engine raises it."""
+    """The failure in the form in which an engine raises it."""
     return StoredFailure(
         type=failure.wrapper or failure.type,
         message=failure.message,

@@ -54,10 +54,10 @@ class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     current: FlowRevision | None
-    """What is published: what a start by name runs. None if there is only a draft."""
+    """The published revision, which a start by name runs. None if there is only a draft."""
     is_enabled: bool
     why_disabled: str = ""
-    """Who has disabled it and why."""
+    """The reason why it is disabled, and who disabled it."""
     draft: FlowDraft | None = None
 
     @property

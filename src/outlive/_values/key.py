@@ -15,7 +15,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    """Whose it is: the actor of what is done with it."""
+    """The name of the owner: the actor of everything that is done with the key."""
     scope: Scope
     workflows: tuple[str, ...] | None
     """The only workflows that it may see and use; None for all."""

@@ -1,4 +1,4 @@
-"""What became of one of many runs, as people and programs see it."""
+"""The outcome of one of many runs, as people and programs see it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from outlive._values.run import Status
 
 
 class RunOutcome(msgspec.Struct, frozen=True):
-    """What a verb for many runs has done to one of them."""
+    """The outcome of a verb for many runs for one of them."""
 
     id: str
     workflow: str
     status: Status
-    """What it was before."""
+    """The status of the run before."""
     done: bool = False
     """Whether the verb has succeeded; False in a preview."""
     error: str = ""

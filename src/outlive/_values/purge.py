@@ -1,4 +1,4 @@
-"""What was deleted, as people and programs see it."""
+"""The result of a purge, as people and programs see it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 
 
 class Purge(msgspec.Struct, frozen=True):
-    """What `engine.purge` found, and what it deleted. Runs are counted without their children."""
+    """The runs that `engine.purge` found, and those that it deleted. Runs are counted without their children."""
 
     found: int = 0
     """Runs that fit and ended long enough ago."""
     deleted: int = 0
-    """Those that are gone; 0 in a dry run."""
+    """Runs that were deleted; 0 in a dry run."""
     oldest: datetime | None = None
     """When the first of those that were found ended."""
     newest: datetime | None = None

@@ -43,7 +43,7 @@ class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     limits: QueueLimits
-    """What counts: what was set at run time, else what code declares."""
+    """The limits that apply: those that were set at run time, else those that code declares."""
     changed: tuple[str, ...]
     """The limits that were set at run time."""
     paused: str

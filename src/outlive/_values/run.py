@@ -36,16 +36,16 @@ class Wait(msgspec.Struct, frozen=True):
     """One thing that a run waits for."""
 
     kind: Literal["timer", "signal", "retry", "limit", "child", "approval", "promise", "ask"]
-    """What sort of thing it is."""
+    """The kind of the wait."""
     name: str
     """Which one: the name of a signal, an ask or an approval, the call of a step, the id of a child or a promise."""
     until: datetime | None = None
     """When the wait ends by itself."""
     detail: str = ""
-    """What else is known of it: what an approval is about, and who is asked."""
+    """Details: what an approval is about, and who is asked."""
 
     def describe(self) -> str:
-        """What is waited for, in words: `signal 'paid'`, `a timer at 2026-11-19T12:00:00+00:00`."""
+        """The wait in words: `signal 'paid'`, `a timer at 2026-11-19T12:00:00+00:00`."""
         said, until = "", "" if self.until is None else self.until.isoformat(timespec="seconds")
         match self.kind:
             case "timer":
@@ -86,7 +86,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """Its place in its tree; 0 for the root."""
     waits: list[Wait]
-    """What it waits for."""
+    """The waits of the run."""
     created_at: datetime
     """When it was started."""
     updated_at: datetime
@@ -108,7 +108,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why it is parked or was cancelled."""
     error: Failure | None
-    """What it failed with."""
+    """The failure of the run."""
     approvals: list[str]
     """The calls of the requests that wait for a decision."""
     queue: str
@@ -175,7 +175,7 @@ def run_of(stored: StoredRun, *, with_traceback: bool = True) -> Run:
 
 
 def wait_of(stored: StoredWait) -> Wait:
-    """What a row waits for, as users see it."""
+    """The wait in a row, as users see it."""
     return Wait(stored.kind.value, stored.name, when(stored.until_at), stored.detail)
 
 

@@ -16,7 +16,7 @@ class ScheduledRun(msgspec.Struct, frozen=True):
     id: str
     tick: datetime
     status: str
-    """As of a run; `gone` if it was deleted before the schedule saw its end."""
+    """The status of the run; `gone` if it was deleted before the schedule saw its end."""
 
     def __repr__(self) -> str:
         return f"<ScheduledRun {self.id}: {self.status}>"

@@ -11,7 +11,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A task that a program has claimed."""
 
     id: str
-    """That of its run."""
+    """The id of its run."""
     lease: str
     """A secret, to be sent with everything that is said of the task: with it the task may be ended."""
     lease_seconds: float
@@ -19,11 +19,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     queue: str
     input: Any
-    """As plain JSON."""
+    """The argument of the step as plain JSON."""
     claims: int
     """How many programs have claimed it, this one included."""
     progress: Any = None
-    """What the last heartbeat said, of whichever program; None if none did."""
+    """The progress in the last heartbeat, of whichever program; None if there was none."""
     output_schema: dict[str, Any] | None = None
     """The JSON Schema that the output has to fit; None if any value will do."""
 
@@ -32,7 +32,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a heartbeat answers to a program that works on a task."""
+    """The answer to a heartbeat of a program that works on a task."""
 
     is_cancelled: bool
     """Whether the workflow no longer wants it: the program may stop, and fail the task."""

@@ -22,19 +22,19 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     """When its lease runs out if it is not renewed; None if it has no end."""
     expires_in: timedelta | None
-    """The same, counted from when this was read, by the clock of the store."""
+    """The time until `expires_at`, counted from when this was read, by the clock of the store."""
     lease: str
-    """What keeps its lease: `store`, `none`, or the place of an etcd."""
+    """The keeper of its lease: `store`, `none`, or the place of an etcd."""
     process: str
     """The process it lives in, as its machine knows it; empty if there is no telling."""
     runs: int
     """Trees of runs that it owns."""
     definitions: tuple[str, ...]
-    """What it can run, as `workflow@version`."""
+    """The definitions that it can run, as `workflow@version`."""
     built_in: tuple[str, ...]
-    """What it can run of Outlive itself, such as the workflow of verbs for many runs."""
+    """The definitions of Outlive itself that it can run, such as the workflow of verbs for many runs."""
     fault: str
-    """What is wrong with its row, if that is damaged."""
+    """The fault of its row, if the row is damaged."""
 
     def __repr__(self) -> str:
         return f"<Worker {self.name}: {self.status}, {self.runs} runs>"

@@ -1,4 +1,4 @@
-"""What workers can run, as people and programs see it."""
+"""The workflows that workers can run, as people and programs see them."""
 
 from __future__ import annotations
 

@@ -22,14 +22,14 @@ INTERRUPTED = 130
 NOT_WRITTEN = 74
 """The exit code if standard output does not take the answer, as `sysexits.h` has it."""
 UNWRITTEN = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
-"""What a full disk, a limit and a terminal that is gone answer."""
+"""The errors of a full disk, of a limit and of a terminal that is gone."""
 
 
 class Entry(NamedTuple):
     """One command before it is imported."""
 
     promise: str
-    """What `outlive --help` says about it."""
+    """The line of `outlive --help` about it."""
     module: str
     """Where it lives; the command has the name of its table entry, with '_' for '-'."""
 

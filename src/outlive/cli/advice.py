@@ -1,4 +1,4 @@
-"""What the engine advises in Python, in the words of a shell.
+"""Translates the advice of the engine from Python into the words of a shell.
 
 Errors and `why()` name the verb that helps, as a program calls it: `engine.resume('order-7')`. A person who reads that
 in a terminal types `outlive runs resume order-7`.

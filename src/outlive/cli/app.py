@@ -39,14 +39,14 @@ def load(place: str) -> tuple[ModuleType, Any]:
 
 
 def no_file(file: Path) -> str:
-    """That a file is not there, and which one may be meant."""
+    """A message that a file does not exist, and which file may be meant."""
     beside = [each.name for each in file.parent.glob(f"*{file.suffix}")] if file.parent.is_dir() else []
     near = get_close_matches(file.name, beside, 1)
     return f"there is no file {file}" + (f"; is it {file.with_name(near[0])}?" if near else "")
 
 
 def _names_in(module: ModuleType) -> str:
-    """What of a program a command can name."""
+    """The names in a program that a command can use."""
     from outlive._define.workflow import Workflow
     from outlive.engine import Engine
 

@@ -41,7 +41,7 @@ def list_(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """What is open, of the oldest runs first; or everything that one run has asked for."""
+    """List open requests, of the oldest runs first; or all requests of one run."""
     wanted = filters_of(filters)
     if run_id is not None:
         page = ask(url, lambda engine: engine.approvals.list(run_id))

@@ -1,4 +1,4 @@
-"""What a shell offers for a value: programs of the folder, words of ours, and what is in the store or behind the server
+"""The values that a shell offers: programs of the folder, words of ours, and names in the store or behind the server
 that the command line names so far, else the configuration.
 
 A person who presses Tab changes nothing and is not kept waiting: a store is not migrated for it, and what gives no

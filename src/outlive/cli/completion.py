@@ -32,7 +32,7 @@ _outlive_completion() {
 }
 complete -o nosort -F _outlive_completion outlive
 """
-"""As click has it, but for its words: an id and the address of a store have colons."""
+"""The script of click, but for its words: an id and the address of a store have colons."""
 
 
 @click.command()

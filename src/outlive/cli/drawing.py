@@ -62,7 +62,7 @@ def _drawn(line: Line, scale: Scale, *, began_at: int, now_at: int) -> str:
 
 
 def named(line: Line) -> str:
-    """What a line is about, in words."""
+    """The subject of a line, in words."""
     name = f"{line.kind.value} {line.name}" if line.kind in (LineKind.STEP, LineKind.CHILD) else line.name
     parts = [name]
     if len(line.attempts) > 1:

@@ -1,4 +1,4 @@
-"""What the commands share: where the runs are, the shape of answers, and how an error is printed.
+"""The parts that commands share: where the runs are, the shape of answers, and how an error is printed.
 
 A person at a terminal wants one line and a program wants a number. So a mistake in the command itself (a wrong URL, a
 file that cannot be imported) is one line and exit code 2, everything else that Outlive refuses is one line and exit
@@ -189,7 +189,7 @@ def settings_with(flags: Mapping[str, tuple[str, Any]], *, check_server: ServerC
 
 
 def no_store() -> str:
-    """That no store is named, how to name one, and which ones are in this folder.
+    """A message that no store is named, how to name one, and which ones are in this folder.
 
     A command that a server can answer does not come here while OUTLIVE_SERVER is set.
     """
@@ -297,7 +297,7 @@ def knows_who(url: str) -> bool:
 
 @asynccontextmanager
 async def new_engine(url: str) -> AsyncIterator[Engine]:
-    """The same on a store that is created if it is not there."""
+    """An engine on a store, which is created if it does not exist."""
     from outlive.engine import Engine
 
     async with Engine(url, worker=False, redact=redacted(), store_seconds=store_seconds()) as engine:

@@ -55,7 +55,7 @@ tests:
 
 
 _USED = re.compile(r"\buse[\"']?:\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)\.")
-"""What comes before the first dot in the name of a step."""
+"""The part before the first dot in the name of a step."""
 
 
 class ReadFile(NamedTuple):

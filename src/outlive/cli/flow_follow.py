@@ -84,7 +84,7 @@ class Follower:
         self._height = len(drawn)
 
     async def _say_why(self) -> None:
-        """What the run waits for, if that is new."""
+        """Print the wait of the run, if it is new."""
         if not self._says:
             return
         why = as_typed(await self._handle.why())

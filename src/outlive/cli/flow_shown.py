@@ -1,4 +1,4 @@
-"""What `outlive flows show` shows: a document as a graph, with the state of a run in it or without."""
+"""The output of `outlive flows show`: a document as a graph, with the state of a run in it or without."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def shown_of(document: Document, text: str, title: str) -> Shown:
 
 
 def shown_text(shown: Shown, form: str) -> str:
-    """What is printed."""
+    """The text to print."""
     from outlive._define.flow.picture import lines, mermaid, svg
 
     if form == "source":

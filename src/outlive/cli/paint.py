@@ -23,7 +23,7 @@ COLOURS = {
     "stopped": "bright_black",
     "continued": "bright_black",
 }
-"""Of statuses of runs, and of states of lines."""
+"""The colours of statuses of runs, and of states of lines."""
 UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 

@@ -165,7 +165,7 @@ def _named(source: str, own: dict[str, Any]) -> str:
 
 
 def arguments_of(workflow: Workflow[..., Any], values: Any) -> dict[str, Any] | list[Any]:
-    """What a person gave, as `engine.start_by_name` takes it: by name, or as a list if it is too long for that.
+    """The arguments that a person gave, for `engine.start_by_name`: by name, or as a list if it is too long for that.
 
     An object is the arguments by name, unless the workflow has one parameter and the object does not name it. What is
     neither an object nor a list is the only argument.
@@ -203,7 +203,7 @@ class Started:
         self._on_conflict = "attach" if run_id else "attach_open"
         self._last: Event | None = None
         self.store_option = ""
-        """What other commands need to find the run."""
+        """The option by which other commands find the run."""
 
     async def start(self, settings: dict[str, Any]) -> int:
         """Only start it, for other workers; the exit code."""

@@ -96,19 +96,19 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a command does to a run."""
+    """The act of a command on a run."""
 
     verb: Callable[[Engine, str], Awaitable[Any]]
     done: str
     """In the words of the answer: `retried`."""
     statuses: tuple[str, ...]
-    """Of the runs that are meant if no status is given."""
+    """The statuses of the runs that are meant if no status is given."""
     is_for_trees: bool = True
     """Whether it is done to the whole tree of a child."""
     operation: str = ""
     """The verb of `engine.bulk` that does it to many; empty if there is none."""
     options: dict[str, Any] = field(default_factory=dict)
-    """What that verb is given."""
+    """The options of that verb."""
 
 
 def act_on(choice: Choice, act: Act) -> None:
@@ -242,7 +242,7 @@ def _print(outcome: dict[str, Any], act: Act) -> None:
 
 
 def _whole(choice: Choice, *, is_all: bool) -> tuple[str, dict[str, Any]] | None:
-    """What is paused or resumed as a whole, in words and as `engine.pause` takes it; None if runs are meant, one by
+    """The whole that is paused or resumed, in words and as `engine.pause` takes it; None if runs are meant, one by
     one."""
     if is_all:
         if choice.run_ids or choice.filters:

@@ -99,7 +99,7 @@ def _end(seen: Seen) -> Event | None:
 
 
 def _published(seen: Seen) -> Any:
-    """What it shows of itself now: each event has only what changed."""
+    """The object that the run shows now: each event has only the fields that changed."""
     found: dict[str, Any] = {}
     for event in seen.events:
         if event.type == "RunPublished" and event.run_id == seen.run.id and isinstance(event.data["payload"], dict):
@@ -230,7 +230,7 @@ def _json(value: Any) -> str:
 
 
 def _cut(text: str, used: int) -> str:
-    """As much as fits on a line of the terminal; all of it in a pipe."""
+    """The beginning of a text that fits on a line of the terminal; all of it in a pipe."""
     if not sys.stdout.isatty():
         return text
     room = shutil.get_terminal_size().columns - used

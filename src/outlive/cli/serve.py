@@ -151,7 +151,7 @@ def _api_limits(settings: Settings) -> ApiLimits:
 
 
 def _problems(settings: Settings) -> Iterator[SettingProblem]:
-    """What does not go together."""
+    """The settings that do not go together."""
     from outlive.errors import ConfigurationError
     from outlive.errors.program import SettingProblem
     from outlive.http.server import check_address

@@ -1,4 +1,4 @@
-"""What data may do to a terminal: nothing. Names, messages and payloads are shown as text, whatever they hold.
+"""Protects the terminal from data. Names, messages and payloads are shown as text, whatever they hold.
 
 A control character could move the cursor, hide a line, change the title or ask the terminal for an answer; marks of
 writing direction could let a line read as another one. `Guard` is put before standard output and shows them as
@@ -23,7 +23,7 @@ def shown(text: str) -> str:
 
 
 def shown_json(data: bytes) -> bytes:
-    """The same JSON, in which texts have escapes for what a terminal would obey."""
+    """JSON of the same value, in which texts have escapes for characters that a terminal would obey."""
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", data.decode()).encode()
 
 
@@ -43,7 +43,7 @@ class Guard:
 
 
 def guarded(stream: TextIO) -> TextIO:
-    """What stands before a stream."""
+    """A stream behind a guard."""
     return stream if isinstance(stream, Guard) else cast(TextIO, Guard(stream))
 
 

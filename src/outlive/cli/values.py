@@ -1,4 +1,4 @@
-"""What people give to commands: values as JSON, in an argument, a file or standard input; spans and instants."""
+"""The values that people give to commands: JSON in an argument, a file or standard input; spans and instants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W\d][\w .@-]{0,80}")
 
 
 def standard_input() -> TextIO:
-    """What comes in, as UTF-8 in every locale; reading it raises `UnicodeDecodeError` if it is not."""
+    """Standard input, as UTF-8 in every locale; reading it raises `UnicodeDecodeError` if it is not."""
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     return sys.stdin
@@ -39,7 +39,7 @@ def text_of(file: Path, *, bytes_max: int | None = None) -> str:
 
 
 def json_of(option: str, text: str) -> Any:
-    """What an option says as JSON: itself, a file, or what comes in.
+    """The value of an option as JSON: in the option itself, in a file, or on standard input.
 
     Raises:
         Mistake: it is no JSON.
@@ -59,12 +59,12 @@ def json_of(option: str, text: str) -> Any:
 
 
 def _in_quotes(text: str) -> str:
-    """What a person meant who wrote a word and not JSON; a shell has taken their quotes."""
+    """Advice for a person who wrote a word and not JSON; a shell has taken the quotes."""
     return f"""; if you mean the text, write '"{text}"'""" if _WORD.fullmatch(text) else ""
 
 
 def seconds_of(option: str, text: str) -> float:
-    """What a person gives as a span, in seconds: `90s`, `5m`, `1h30m`.
+    """A span that a person gives, in seconds: `90s`, `5m`, `1h30m`.
 
     Raises:
         Mistake: it is none, or longer than an engine takes.
@@ -81,7 +81,7 @@ def seconds_of(option: str, text: str) -> float:
 
 
 def moment_of(option: str, text: str) -> datetime:
-    """What a person gives as an instant: `2026-11-01`, `2026-11-01T06:00+01:00`, or how long ago it was: `2h`.
+    """An instant that a person gives: `2026-11-01`, `2026-11-01T06:00+01:00`, or how long ago it was: `2h`.
 
     Raises:
         Mistake: it is none.

@@ -161,7 +161,8 @@ _OWN = {
     "worker.queues": "queues",
     "tracing.enabled": "middleware",
 }
-"""What a person may say about an engine of the program's own; the lease, the store and tracing are refused."""
+"""The settings that a person may change of an engine of the program's own; the lease, the store and tracing are
+refused."""
 
 
 def log_to_stderr(level: str, kind: str) -> logging.Handler:
@@ -264,7 +265,7 @@ class Stop:
     def __init__(self, promise: str = "this worker claims nothing more and stops when its steps have ended") -> None:
         self._asked = asyncio.Event()
         self._promise = promise
-        """What happens when the first signal comes, for the log."""
+        """The consequence of the first signal, in words for the log."""
 
     @contextmanager
     def listening(self) -> Iterator[None]:

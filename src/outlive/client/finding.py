@@ -215,7 +215,7 @@ def filter_of(
     internal: bool = False,
     **unknown: Any,
 ) -> RunFilter:
-    """What a user wants to find, checked."""
+    """The filter for the runs that a user wants to find, after a check of each part."""
     for name in unknown:
         near = get_close_matches(name, Filters.__annotations__, 1)
         advice = f"; did you mean {near[0]!r}?" if near else f"; it knows {', '.join(Filters.__annotations__)}"

@@ -34,7 +34,7 @@ class SettingsFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it: its name in this folder, else its whole path."""
+        """The name of the file for people: its name in this folder, else its whole path."""
         try:
             return str(self.path.relative_to(Path.cwd()))
         except ValueError:
@@ -74,7 +74,7 @@ def find_file(
 
 
 def read_file(path: Path) -> SettingsFile | None:
-    """What a file holds; None for a `pyproject.toml` without settings of ours.
+    """The content of a settings file; None for a `pyproject.toml` without settings of ours.
 
     Raises:
         SettingsError: it cannot be read.

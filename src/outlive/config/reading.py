@@ -165,7 +165,8 @@ class _Reader:
     # -- All together ----------------------------------------------------------------------------------------
 
     def check_together(self, check_server: ServerCheck | None) -> None:
-        """What each value alone does not show, table by table; what may be meant for a table has to be known first."""
+        """Check values that must fit together, table by table; names that may be meant for a table have to be known
+        first."""
         wrong = {problem.setting.partition(".")[0] for problem in self.problems}
         if wrong - {*_TREE, FLOWS}:  # A file that cannot be read, or an unknown name: it may be about any table.
             return
@@ -201,7 +202,7 @@ def _unknown(path: tuple[str, ...], tree: _Tree) -> str:
 
 
 def _in_a_file(error: InvalidArgumentError, setting: Setting, value: Any) -> str:
-    """What an error says, in the words of a file and not in those of Python."""
+    """The message of an error, in the words of a file and not in those of Python."""
     wanted = error.wanted.replace(f"{error.name}=", f"{setting.path[-1]} = ")
     for python, plain in (
         (", a timedelta or text (", " or text ("),

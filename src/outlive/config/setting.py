@@ -42,10 +42,10 @@ class Setting(NamedTuple):
     """One of the settings."""
 
     name: str
-    """As in a file: `worker.lease_seconds` is `lease_seconds` in the table `[worker]`."""
+    """The name in a file: `worker.lease_seconds` is `lease_seconds` in the table `[worker]`."""
     kind: str
     default: Any
-    """What the engine, or the command, does without it."""
+    """The value without the setting, for the engine or the command."""
     help: str
     check: Callable[[Any], Any]
     """Gives the value that the engine takes; raises `InvalidArgumentError`."""
@@ -65,7 +65,7 @@ class Setting(NamedTuple):
         return "" if EACH in self.name else VARIABLES + self.name.upper().replace(".", "_")
 
     def checked(self, value: Any) -> Any:
-        """What the engine takes, from what a file or a caller gives.
+        """The value for the engine, from the value that a file or a caller gives.
 
         Raises:
             InvalidArgumentError: it cannot be that.
@@ -79,7 +79,7 @@ class Setting(NamedTuple):
         return without_password(value) if self.is_address and isinstance(value, str) else value
 
     def from_text(self, text: str) -> Any:
-        """What a variable says; the text itself if it does not fit the kind."""
+        """The value in a variable; the text itself if it does not fit the kind."""
         try:
             if self.kind == FLAG:
                 return _FLAGS[text.strip().lower()]
@@ -119,7 +119,7 @@ def _choice(name: str, *words: str) -> Callable[[Any], str]:
 
 
 def _field(owner: type, name: str) -> Callable[[Any], Any]:
-    """What a class makes of one of its fields."""
+    """The check that a class makes of one of its fields."""
     if owner is Limits:
         # Two of its fields must go together: each alone is only a number.
         return lambda value: given.whole("Limits", name, value)

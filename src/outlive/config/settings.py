@@ -37,7 +37,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was given; the rest are defaults."""
+    """The settings that were given; the rest are defaults."""
 
     given: Mapping[str, Given] = field(default_factory=dict)
     """By the name of the setting, checked."""
@@ -55,7 +55,7 @@ class Settings:
         return self.given[name].place if name in self.given else "default"
 
     def engine_options(self, **worker: Any) -> dict[str, Any]:
-        """What was given, as the options of `Engine`.
+        """The given settings as options of `Engine`.
 
         Args:
             worker: options of its worker that count unless they were given.

@@ -48,7 +48,7 @@ class Ledger:
 
     entries: list[Entry]
     complaints: list[str] = field(default_factory=list)
-    """What exactly is wrong, order by order."""
+    """The mistakes, order by order."""
     epilogue: list[str] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     """The orders that the killed worker was charging."""
@@ -90,7 +90,7 @@ def audit(cases: Sequence[Case]) -> Ledger:
 
 
 def began_again(case: Case) -> list[Line]:
-    """What was begun by a worker that could read in the journal that it was done, or twice by one worker."""
+    """The lines that a worker began although the journal said that they were done, or that one worker began twice."""
     done = {it.key: it for it in completions(case.order.id, case.events)}
     seen: set[tuple[str, int, int]] = set()
     again = []

@@ -132,7 +132,7 @@ class OpenShop:
             await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> State:
-        """What there is to see; orders come in for some seconds more."""
+        """The state of the shop now; orders come in for some seconds more."""
         self._looked_at = time.monotonic()
         self._witness.look()
         charges = [it for it in self._witness.lines if it.what == "charge"]

@@ -14,7 +14,7 @@ from outlive.demo import world
 
 @dataclass(frozen=True)
 class Order:
-    """What a customer wants to buy."""
+    """The order of a customer."""
 
     id: str
     items: dict[str, int]

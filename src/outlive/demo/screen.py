@@ -1,4 +1,4 @@
-"""What the demo shows while it works: a few lines that refresh on a terminal, one line per change elsewhere."""
+"""The screen of the demo while it works: a few lines that refresh on a terminal, one line per change elsewhere."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def promised(order: Order) -> Receipt:
 
 
 def customer_of(order: Order) -> str:
-    """Who ordered it."""
+    """The customer of an order."""
     return f"customer-{order.id.removeprefix('order-')}"
 
 

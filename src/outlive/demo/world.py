@@ -73,7 +73,7 @@ class Witness(Tail[Line]):
         super().__init__(path, Line)
 
     def under_way(self, what: str) -> list[Line]:
-        """What was begun and has neither ended nor failed, oldest first."""
+        """The lines of work that was begun and has neither ended nor failed, oldest first."""
         begun: dict[tuple[int, str], Line] = {}
         for line in self.lines:
             if line.what == what:

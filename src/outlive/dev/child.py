@@ -42,7 +42,7 @@ _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 class Program:
-    """What the process has imported and read: an engine, and the documents to publish."""
+    """The program that the process has imported and read: an engine, and the documents to publish."""
 
     def __init__(self, places: Places, *, url: str | None, namespace: str | None, level: str | None) -> None:
         module, found = (None, None) if places.app is None else load(places.app)
@@ -70,7 +70,7 @@ class Program:
         self._example = example_of(places.app, module, store=_unknown_to_run(self.engine.url, places))
 
     def described(self, files: set[str]) -> Loaded:
-        """What the other process wants to know of it."""
+        """The facts about it that the other process needs."""
         from outlive._define.registry import RESERVED
 
         engine = self.engine
@@ -161,7 +161,7 @@ class Line:
 
 
 class AskedToStop:
-    """What `enter` of the command `worker` asks: whether it is time to stop."""
+    """The question of `enter` of the command `worker`: whether it is time to stop."""
 
     def __init__(self, line: Line) -> None:
         self._ended = asyncio.ensure_future(line.end())

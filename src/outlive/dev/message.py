@@ -1,4 +1,4 @@
-"""What `outlive dev` and its worker process tell each other: one JSON object in each line, over a socket.
+"""The messages between `outlive dev` and its worker process: one JSON object in each line, over a socket.
 
 The worker process speaks; all that it hears is one line, `GO`, and the end of the socket. The end means that it has to
 stop, whether the other side wants that or is gone.
@@ -37,7 +37,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """It works."""
 
     notes: list[str]
-    """What a person should know, for example which flows were published."""
+    """Notes for people, for example which flows were published."""
 
 
 class Imported(msgspec.Struct, frozen=True, tag=True):

@@ -1,4 +1,5 @@
-"""What a person names: a program, documents and folders of flows; and the store that is used unless one is named."""
+"""The places that a person names: a program, documents and folders of flows; and the store that is used unless one is
+named."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ FLOW_STORE = "flows.db"
 
 
 class PlaceError(Exception):
-    """What was named cannot be used; the message says why."""
+    """A named place cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What the worker runs."""
+    """The places of the code that the worker runs."""
 
     app: str | None = None
     """A file, a module, or either with the name of an engine in it."""
@@ -27,7 +28,7 @@ class Places:
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Places:
-        """What the names mean: a folder and a document are flows, everything else is a program.
+        """The places with these names: a folder and a document are flows, everything else is a program.
 
         Raises:
             PlaceError: there is more than one program, or a folder without anything.

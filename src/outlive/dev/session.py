@@ -24,11 +24,11 @@ STOP_SECONDS = 1
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person asked for."""
+    """The request of a person."""
 
     places: Places
     options: dict[str, Any]
-    """Of the engine that serves; without a store if the program's own engine has one."""
+    """The options of the engine that serves; without a store if the program's own engine has one."""
     namespace: str | None
     level: str | None
     port: int

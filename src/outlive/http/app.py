@@ -190,8 +190,8 @@ class Api:
             await _send_answer(send, request, operation, answer)
 
     def _shown_of(self, request: Request, arguments: dict[str, Any]) -> Callable[[str], str]:
-        """What may be said of a request that was read and failed: nothing that the engine redacts. What that is in a
-        long body is not looked for: nothing is said of it."""
+        """Make a filter for messages about a request that was read and failed: it hides everything that the engine
+        redacts. A message about a long body is replaced as a whole."""
         if "body" not in arguments or not self._engine.view.hides:
             return str
         if request.size > REDACTED_BYTES_MAX:
@@ -203,7 +203,7 @@ class Api:
     async def _read(
         self, scope: Scope, request: Request, operation: Operation, principal: Principal, names: dict[str, str]
     ) -> tuple[Call, dict[str, Any]]:
-        """What the function of an operation is given."""
+        """The arguments of the function of an operation."""
         key = key_in(request)
         call = Call(
             self._engine,
@@ -256,8 +256,7 @@ class Api:
         return await request.body(bytes_max=size, seconds=self._limits.body_seconds, budget=budget, sender=sender)
 
     async def _within(self, call: Call, operation: Operation, arguments: dict[str, Any], receive: Receive) -> Any:
-        """What an operation returns; one that waits is given up when its caller has gone, or has no right to it any
-        longer.
+        """The result of an operation; a waiting operation is given up when its caller has gone, or has lost its rights.
 
         Raises:
             Gone: it has. Problem: there is no place for its principal, or it has lost its rights.
@@ -331,8 +330,8 @@ class Api:
         principal: Principal,
         look_again: Callable[[], Awaitable[None]],
     ) -> AsyncGenerator[bytes, None]:
-        """What comes, until its reader may not see it: a key may be revoked while its events are followed, and another
-        run may take the id."""
+        """The parts of an answer, until its reader may not see it: a key may be revoked while its events are followed,
+        and another run may take the id."""
         checked = _loop_time()
         async with aclosing(parts):
             async for part in parts:
@@ -362,7 +361,7 @@ def _no_place() -> Problem:
 
 
 async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:
-    """What an operation returns. What it writes is in the audit log, as the principal's."""
+    """The result of an operation. Its writes are in the audit log, as the principal's."""
     asked = call.principal
     if operation.method in SAFE or asked is ANONYMOUS:
         return await operation.function(call, **arguments)
@@ -380,7 +379,7 @@ async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> 
 
 
 def _named_by(principal: Principal, operation: Operation, names: Mapping[str, str], key: str) -> str:
-    """What names a request: the same again only if the same principal sends it for the same with the same key."""
+    """The name of a request: equal only if the same principal sends it for the same with the same key."""
     whole = "\0".join([*principal.owner, operation.name, *names.values(), key])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -499,4 +498,4 @@ def _loop_time() -> float:
 
 
 _encode: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=str).encode
-"""What has no JSON of its own, in a value of a user's, is shown as text."""
+"""Shows values of a user's that have no JSON of their own as text."""

@@ -26,7 +26,7 @@ WAITING_MAX = 100
 
 
 class _Work:
-    """What a sender waits for."""
+    """The work for which a sender waits."""
 
     __slots__ = ("do", "result", "sender")
 
@@ -44,7 +44,7 @@ class Aside:
         self._waiting: list[_Work] = []
 
     async def do(self, sender: str, work: Callable[[], T]) -> T:
-        """What the work returns; it sees the context variables of its caller.
+        """The result of the work, which sees the context variables of its caller.
 
         Raises:
             Problem: it was not done in time, or too much waits already. Whatever the work raises.

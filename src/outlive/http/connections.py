@@ -264,7 +264,7 @@ async def _refuse(send: Send, problem: Problem) -> None:
 
 
 class WatchingLoop(asyncio.AbstractEventLoop):
-    """What an event loop is made of besides its own class, so that it counts the connections of one socket."""
+    """The part of an event loop, besides its own class, that counts the connections of one socket."""
 
     _watched: tuple[Any, Connections] | None = None
 

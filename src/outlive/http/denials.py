@@ -53,7 +53,7 @@ def is_denial(problem: Problem, request: Request) -> bool:
 
 
 class _Refused:
-    """What one sender was refused."""
+    """The refusals of one sender."""
 
     __slots__ = ("actor", "addresses", "count", "key", "level")
 
@@ -61,7 +61,7 @@ class _Refused:
         self.actor, self.key = actor, key
         self.level: Level = EMPTY
         self.count = 0
-        """Of those that have no row."""
+        """How many refusals have no row."""
         self.addresses: set[str] = set()
         """Where these came from."""
 
@@ -72,7 +72,7 @@ class _Refused:
             self.addresses.add(address)
 
     def take_count(self) -> str:
-        """What is to be said of those without a row, for the one time that it is said; empty if there are none."""
+        """A sentence about refusals without a row, which is given once; empty if there are none."""
         if not self.count:
             return ""
         said = f"{self.count:,} more were not written, from {len(self.addresses):,} addresses"
@@ -119,7 +119,7 @@ class Denials:
         )
 
     def _sender(self, principal: Principal | None, *, is_for_admins: bool) -> _Refused:
-        """What is known of a sender; the one that was refused nothing for the longest time is forgotten."""
+        """The refusals of a sender; the sender that was refused nothing for the longest time is forgotten."""
         key, name = ("", "") if principal is None else (principal.key, principal.name)
         named = key, name, is_for_admins
         sender = self._senders.pop(named, None) or _Refused(name or STRANGER, key)

@@ -125,7 +125,7 @@ def _network(proxy: str) -> IPv4Network | IPv6Network:
 
 
 def door_of(engine: Engine, auth: Auth) -> Authenticate:
-    """What says who asks.
+    """The function that tells who sends a request.
 
     Raises:
         ConfigurationError: it is the name of none.

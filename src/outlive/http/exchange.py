@@ -15,7 +15,7 @@ import msgspec
 from outlive.http.problem import Problem, refusal
 
 DIGITS_MAX = 18
-"""Of a number in a header: longer ones are none that mean something, and reading them takes time."""
+"""The limit for a number in a header: a longer number means nothing, and reading it takes time."""
 UNREAD_BYTES_MAX = 16 * 1024 * 1024
 """How much of a body is read and dropped that was answered before it had arrived."""
 UNREAD_SECONDS = 10.0
@@ -84,7 +84,7 @@ class ByteBudget:
 
 
 class Request:
-    """What was asked."""
+    """A request."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]

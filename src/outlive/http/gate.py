@@ -82,7 +82,8 @@ class Gate:
             raise _other_site("Sec-Fetch-Site")
 
     async def principal(self, request: Request, operation: Operation | None) -> Principal:
-        """Who asks; for a path that does not exist too, so that only those who may ask learn what exists.
+        """The principal of a request; also for a path that does not exist, so that only those who may ask learn what
+        exists.
 
         Raises:
             Problem: that is not known.
@@ -112,7 +113,7 @@ class Gate:
         return await self._sender_of(request) == principal
 
     async def _sender_of(self, request: Request) -> Principal | None:
-        """Who sends a request: what its token of a run says, or else what the door says."""
+        """The sender of a request: by its token of a run, or else by the door."""
         asking = _asking(request)
         if self._find_token is None or not asking.bearer.startswith(f"{PREFIX}_"):
             return await self._authenticate(asking)

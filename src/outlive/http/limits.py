@@ -19,13 +19,14 @@ class ApiLimits:
 
     body_bytes_max: int = 4 * 1024 * 1024
     open_body_bytes_max: int = 16 * 1024
-    """The same for a request that needs no key: for a link to decide, and for a webhook without a token and a key."""
+    """The limit for the body of a request that needs no key: for a link to decide, and for a webhook without a token
+    and a key."""
     bodies_bytes_max: int = 64 * 1024 * 1024
     """How many bytes the bodies of all requests under way may have together. A sender may have as many as are free: one
     gets half of them, two get a third each."""
     open_bodies_bytes_max: int = 8 * 1024 * 1024
-    """The same for those whose sender is not known: who has no key cannot use up what the others need. They are counted
-    by their address; a proxy of this machine, which sends for many, may have all."""
+    """How many bytes the bodies of senders without a key may have together: such a sender cannot use up what the others
+    need. They are counted by address; a proxy of this machine, which sends for many, may have all."""
     body_seconds: float = 30.0
     """How long the body of a request may take to arrive."""
     read_seconds: float = 30.0

@@ -80,7 +80,7 @@ class LivePage:
         """The message with the ids of all of them."""
         self._before: Rows | None = None
         self._changes: list[bytes] = []
-        """What a reader is sent that has those before."""
+        """The messages for a reader that has the rows before."""
         self.changed = asyncio.Event()
         """Replaced by another one with each change."""
         self.readers: Counter[str] = Counter()
@@ -89,7 +89,7 @@ class LivePage:
         self.error: BaseException | None = None
 
     def show(self, views: list[Run]) -> None:
-        """What the list shows now."""
+        """Set the rows that the list shows now."""
         rows: Rows = {}
         for view in views:
             digest = _digest_of(view)
@@ -103,12 +103,12 @@ class LivePage:
             self.ring()
 
     def whole(self, known: frozenset[bytes]) -> list[bytes]:
-        """What a reader is sent at first, that knows these rows: the others, and the ids of all."""
+        """The first messages for a reader that knows these rows: the other rows, and the ids of all."""
         rows = self.rows or {}
         return [*(row.message for row in reversed(rows.values()) if row.digest not in known), self._list]
 
     def changes_since(self, shown: Rows) -> list[bytes]:
-        """What a reader is sent that was shown these rows. All who have kept pace are sent the same."""
+        """The messages for a reader that was shown these rows. All readers that have kept pace are sent the same."""
         if shown is self._before:
             return self._changes
         return self._marked(_changes(shown, self.rows or {}))
@@ -281,7 +281,7 @@ def _key_of(query: RunsFollowQuery, of: str) -> bytes:
 
 
 def in_whole_minutes(query: RunsFollowQuery) -> RunsFollowQuery:
-    """The same list for readers that ask within a minute: `since` is rounded down, and `until` up."""
+    """One list for all readers that ask within a minute: `since` is rounded down, and `until` up."""
     since, until = query.since, query.until
     try:
         if since is not None:
@@ -298,7 +298,7 @@ def _minute_of(instant: datetime) -> datetime:
 
 
 def _changes(before: Rows, now: Rows) -> list[bytes]:
-    """What a reader is sent that has the rows before.
+    """The messages for a reader that has the rows before.
 
     A run goes before the one whose place it has taken: a reader that shows more of the list than this page can tell
     that one from a run that is in the list no longer.
@@ -314,7 +314,7 @@ def _digest_of(view: Run) -> bytes:
 
 
 def _position_of(digests: Iterable[bytes]) -> bytes:
-    """What a reader knows that has all of these rows; nothing if that is too long for a header."""
+    """The knowledge of a reader that has all of these rows; nothing if that is too long for a header."""
     found = b"=" + urlsafe_b64encode(b"".join(digests))
     return found if len(found) <= ID_CHARACTERS_MAX else b""
 

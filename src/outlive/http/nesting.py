@@ -32,7 +32,7 @@ def holds_more(text: bytes, containers: int) -> bool:
 
 
 def _marks(text: bytes) -> bytes:
-    """What each bracket that is not in a string adds to the depth."""
+    """The step in depth of each bracket that is not in a string."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Two marks side by side end one string and begin another: without them the rest is in a string where it was before.

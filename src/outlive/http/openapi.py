@@ -158,7 +158,7 @@ def _responses(it: Operation) -> dict[str, Any]:
 
 
 def _messages(it: Operation) -> dict[str, Any]:
-    """What the messages of a stream hold, by their names; OpenAPI 3.1 has no word for it."""
+    """The messages of a stream, by their names; OpenAPI 3.1 has no word for it."""
     schemas = {
         name: {"$ref": _REF.format(name=kind.__name__)} if is_struct(kind) else {"type": "object"}
         for name, kind in it.messages.items()

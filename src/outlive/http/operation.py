@@ -1,4 +1,4 @@
-"""What an operation is, and the table of all of them: the source of routes, of OpenAPI and of the docs.
+"""The operations of the API, and the table of all of them: the source of routes, of OpenAPI and of the docs.
 
     @operation("runs.start", "POST", "/runs", scope="operator", answers=201)
     async def start_run(call: Call, body: StartRun) -> Started:
@@ -43,7 +43,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 Reach = Literal["run", "runs", "tagged", "code", "workflow", "store", "nothing"]
-"""What an operation touches, for principals that are bound to some workflows, or to runs with some tags:
+"""The things that an operation touches, for principals that are bound to some workflows, or to runs with some tags:
 
 - `run`: the run in its path, which is looked at before.
 - `runs`: runs, which the function narrows itself (`narrowed`), or starts within the bounds.
@@ -57,11 +57,11 @@ Reach = Literal["run", "runs", "tagged", "code", "workflow", "store", "nothing"]
 
 TRACEPARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 TRACESTATE_CHARACTERS_MAX = 512
-"""As much as the standard lets a program pass on."""
+"""The limit up to which the standard lets a program pass it on."""
 
 
 class Call:
-    """What an operation is given besides its arguments."""
+    """The context of an operation, besides its arguments."""
 
     __slots__ = (
         "address",
@@ -94,7 +94,7 @@ class Call:
         self.engine = engine
         self.principal = principal
         self.headers = headers
-        """Of the request, by their names in lower case."""
+        """The headers of the request, by their names in lower case."""
         self.idempotency_key = idempotency_key
         """The header `Idempotency-Key`."""
         self.limits = limits
@@ -107,8 +107,8 @@ class Call:
         self.address = address
         """Where the request came from."""
         self.request = request
-        """What names the request, in the audit log and in ids that are made of it: a digest of what it is for, of who
-        sends it, and of its key; empty without a key."""
+        """The name of the request, in the audit log and in ids that are made of it: a digest of its purpose, of its
+        sender and of its key; empty without a key."""
         self.mount = mount
         """The path below which another app has this API; empty if none has."""
 
@@ -118,11 +118,11 @@ class Call:
 
     @property
     def plans(self) -> RequestPlans:
-        """What requests for many runs are for."""
+        """The plans of requests for many runs."""
         return self.engine.view.plans
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """What comes of work that may take seconds, such as the check of a document; the event loop goes on meanwhile.
+        """The result of work that may take seconds, such as the check of a document; the event loop goes on meanwhile.
 
         Raises:
             Problem: it took too long. Whatever the work raises.
@@ -175,8 +175,8 @@ class Operation:
     """One operation of the API."""
 
     name: str
-    """What it is called in OpenAPI, in the audit and in clients: the namespace of its subject, a dot, and the verb, as
-    in Python."""
+    """The name in OpenAPI, in the audit and in clients: the namespace of its subject, a dot, and the verb, as in
+    Python."""
     method: str
     path: str
     """With the prefix, and names in braces."""
@@ -188,9 +188,9 @@ class Operation:
     query: Any
     """The struct that its parameters are parsed by; None if it takes none."""
     names: tuple[str, ...]
-    """Those in its path."""
+    """The names in its path."""
     answers: dict[int, Any]
-    """What it answers by status; None for an answer without a body."""
+    """The types of its answers by status; None for an answer without a body."""
     media: str
     """The type of the answer's body."""
     raises: tuple[type[Exception], ...]
@@ -235,7 +235,7 @@ class Operation:
 
     @property
     def promise(self) -> str:
-        """What it does, in one line."""
+        """The promise of the operation, in one line."""
         return inspect.cleandoc(self.function.__doc__ or "").partition("\n")[0]
 
     @property

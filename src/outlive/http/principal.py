@@ -1,4 +1,4 @@
-"""Who asks: the principal of a request, what it may do, and how a request says who it comes from.
+"""The principal of a request: its rights, and how a request names its sender.
 
 `Authenticate` is the seam: a function that is given what a request says of its sender, and gives a principal or None.
 Three of them are here: `loopback`, for programs of the same machine; `FixedKeys`, for keys that the program knows; and
@@ -24,20 +24,20 @@ NO_SCOPE = "none"
 """The scope of an operation that anyone may use, and that shows nothing."""
 SECRET_CHARACTERS_MIN = 32
 WITHIN_WORKFLOWS = frozenset({"run", "runs", "code", "workflow", "nothing"})
-"""What operations may reach that a principal of some workflows may use; see `operation.Reach`."""
+"""The reach of operations that a principal of some workflows may use; see `operation.Reach`."""
 WITHIN_TAGS = frozenset({"run", "runs", "code", "tagged", "nothing"})
-"""The same for a principal of runs with some tags."""
+"""The reach of operations that a principal of runs with some tags may use."""
 ADDRESSES_MAX = 1_000
 """How many addresses of senders are remembered as those of this machine or of another one."""
 SENDERS_BITS = 64
 """How much of an address of IPv6 is the sender: a network has all addresses that begin so."""
 _FORWARDED = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 _FORWARDED_PREFIX = "x-forwarded-"
-"""What a proxy adds: then the sender is not the machine that the connection comes from."""
+"""The prefix of the headers that a proxy adds: then the sender is not the machine that the connection comes from."""
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who asks, and what it may do."""
+    """The sender of a request, and its rights."""
 
     name: str
     """For the audit, and as the person who decides. One without a name is not let in."""
@@ -61,12 +61,13 @@ class Principal(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """What its places are counted by: its key, or all that tells it from others. Two keys may have one name."""
+        """The id by which its places are counted: its key, or else everything that identifies it. Two keys may have one
+        name."""
         return self.key or "\0".join(self.owner)
 
     @property
     def owner(self) -> list[str]:
-        """What tells its requests from those of others: two tenants may call their keys the same."""
+        """The parts that tell its requests from those of others: two tenants may call their keys the same."""
         return [self.namespace, self.name, *(f"{name}={value}" for name, value in sorted(self.tags.items()))]
 
     def may(self, scope: str) -> bool:
@@ -95,13 +96,13 @@ class Follower(Principal, frozen=True, kw_only=True):
 
     run: str
     nonce: int
-    """Of the tree of that run: another run may take the id."""
+    """The nonce of the tree of that run, because another run can take its id."""
     stream: str
     """The only stream of the run that it may follow; empty for everything."""
 
 
 def bounds_shown(principal: Principal) -> str:
-    """What a principal may see and use, in words."""
+    """The bounds of a principal, in words."""
     said = [] if principal.workflows is None else ["some workflows"]
     if principal.tags:
         said.append("runs with " + ", ".join(f"{name}={value}" for name, value in sorted(principal.tags.items())))
@@ -113,7 +114,7 @@ ANONYMOUS = Principal("", frozenset())
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """What a request says of its sender."""
+    """The parts of a request that name its sender."""
 
     headers: Mapping[str, str]
     """By their names in lower case."""
@@ -202,7 +203,7 @@ def is_loopback(address: str) -> bool:
 
 @lru_cache(ADDRESSES_MAX)
 def sender_of(address: str) -> str:
-    """Who has an address, as far as it says that."""
+    """The sender with an address, as far as the address says that."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

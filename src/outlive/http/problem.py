@@ -57,28 +57,28 @@ MEDIA = "application/problem+json"
 DETAIL_CHARACTERS_MAX = 2_000
 RETRY_SECONDS = 5
 _RENAMED = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
-"""As RFC 9110 has them; Python before 3.13 has older names."""
+"""The titles of RFC 9110; Python before 3.13 has older names."""
 
 
 def title_of(status: int) -> str:
-    """What a status of HTTP means; the same on every Python."""
+    """The title of a status of HTTP; equal on every Python."""
     return _RENAMED.get(status) or HTTPStatus(status).phrase
 
 
 class ProblemBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong, and what to do (RFC 9457)."""
+    """The problem, and how to solve it (RFC 9457)."""
 
     type: str
     """`urn:outlive:error:` and the name of the error."""
     title: str
-    """What the status means."""
+    """The title of the status."""
     status: int
     detail: str
-    """What happened."""
+    """The cause."""
     error: str
     """The name of the error."""
     next: str
-    """What to do."""
+    """The advice."""
 
 
 class Problem(Exception):
@@ -98,7 +98,7 @@ class Problem(Exception):
 
     @property
     def body(self) -> ProblemBody:
-        """What is sent."""
+        """The body that is sent."""
         return ProblemBody(
             type=f"urn:outlive:error:{self.error}",
             title=title_of(self.status),

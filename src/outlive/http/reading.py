@@ -1,4 +1,4 @@
-"""What a request says besides its path: its parameters and its body, each read by the type that its operation has."""
+"""Reads a request beyond its path: its parameters and its body, each by the type that its operation has."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def read_body(operation: Operation, body: bytes) -> Any:
 
 
 def _shown(error: msgspec.ValidationError, kind: Any) -> str:
-    """What does not fit; and which values there are, where it is none of a few."""
+    """The mistake, and the possible values if the given one is not among a few."""
     found = _NO_CHOICE.match(str(error))
     if found is None:
         return str(error)

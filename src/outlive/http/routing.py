@@ -19,7 +19,7 @@ _NAME = "{}"
 
 
 class Node:
-    """What may follow the parts of a path so far."""
+    """The continuations of the parts of a path so far."""
 
     __slots__ = ("by_name", "by_part", "operations")
 
@@ -145,6 +145,6 @@ def has_prefix(parts: list[str], prefix: str) -> bool:
 
 
 def below(scope: Scope, prefix: str) -> dict[str, Any]:
-    """The same request, for an app that is mounted at a prefix of this one."""
+    """The scope of a request for an app that is mounted at a prefix of this one."""
     root = str(scope.get("root_path") or "").rstrip("/")
     return {**scope, "root_path": f"{root}/{prefix}"}

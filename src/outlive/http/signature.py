@@ -1,4 +1,5 @@
-"""Who sends a webhook: a token, or a signature over the body as it was sent. Pure, and in constant time.
+"""The sender of a webhook, known by a token, or by a signature over the body as it was sent. Pure, and in constant
+time.
 
 Two layouts of signatures are read. Standard Webhooks signs the id, the time and the body (headers `webhook-id`,
 `webhook-timestamp`, `webhook-signature`); deliveries of Outlive's own are signed so. GitHub signs the body alone

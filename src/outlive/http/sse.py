@@ -32,7 +32,7 @@ ID_CHARACTERS_MAX = 4_000
 NUMBER_MAX = 2**63 - 1
 NUMBER_DIGITS_MAX = len(str(NUMBER_MAX))
 ITEMS = "items"
-"""What a cursor calls the items of a batch."""
+"""The name, in a cursor, of the items of a batch."""
 ALIVE = b": alive\n\n"
 FIRST = b"retry: 2000\n\n"
 """How many milliseconds a browser waits before it comes again."""
@@ -52,13 +52,13 @@ class Cursor(msgspec.Struct):
     streams: dict[str, int] = {}
 
     def write(self) -> str:
-        """As an id of a message: `7.12;tokens=34`."""
+        """The cursor as the id of a message: `7.12;tokens=34`."""
         streams = "".join(f";{quote(name, safe='')}={place}" for name, place in sorted(self.streams.items()))
         return f"{self.position.journal}.{self.position.seq}{streams}"
 
 
 def read_cursor(text: str) -> Cursor:
-    """What a reader sends as `Last-Event-ID`.
+    """Read the cursor that a reader sends as `Last-Event-ID`.
 
     Raises:
         Problem: it is none of ours.
@@ -106,7 +106,7 @@ class StreamEnd(msgspec.Struct, frozen=True):
     """The run has ended, and its stream with it."""
 
     position: int
-    """Of the last item that was sent."""
+    """The position of the last item that was sent."""
 
 
 class BatchEnd(msgspec.Struct, frozen=True):
@@ -191,7 +191,8 @@ async def _pump_items(
 async def _merged(
     pumps: list[Coroutine[Any, Any, None]], parts: asyncio.Queue[Any], cursor: Cursor
 ) -> AsyncGenerator[bytes, None]:
-    """What several pumps put into a queue, until all of them have ended; a sign of life after a while of silence."""
+    """The parts that several pumps put into a queue, until all of them have ended; a sign of life after a while of
+    silence."""
     yield FIRST
     tasks = [own_task(pump, name="outlive-http-pump") for pump in pumps]
     ended = own_task(_say_ended(tasks, parts), name="outlive-http-pumps")

@@ -19,7 +19,7 @@ class Page:
     media: str
     body: bytes
     packed: bytes | None
-    """The same, compressed by gzip; None if that is no shorter."""
+    """The body compressed by gzip; None if that is not shorter."""
     tag: str
     """Its `ETag`."""
     cache_control: str

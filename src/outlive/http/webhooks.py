@@ -139,7 +139,7 @@ class Webhooks:
         return await self._engine.events.take(event, matches, refused)
 
     async def _body(self, request: Request, webhooks: list[Webhook]) -> bytes:
-        """What was sent: little if nothing says by whom. A signature says it only when all has arrived."""
+        """The body that was sent: short if nothing says by whom. A signature says it only when all has arrived."""
         limits = self._limits
         is_known = any(each.trigger.token is not None for each in webhooks)
         is_open = not is_known and all(each.trigger.hmac is None for each in webhooks)
@@ -244,7 +244,7 @@ def _find_secret(name: str, env: str | None) -> str:
 
 
 def _scope_of(event: SentEvent, request: Request) -> dict[str, Any]:
-    """What the expressions of a trigger see as `event`."""
+    """The value of `event` in the expressions of a trigger."""
     headers = {name: value for name, value in request.headers.items() if name not in _HIDDEN}
     return {
         "type": event.type,
@@ -262,7 +262,7 @@ def _scope_of(event: SentEvent, request: Request) -> dict[str, Any]:
 
 
 def _reader_of(content_type: str) -> Callable[[bytes], Any]:
-    """What reads a body of this type.
+    """The function that reads a body of this type.
 
     Raises:
         Problem: nothing does.

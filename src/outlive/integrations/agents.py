@@ -1,4 +1,4 @@
-"""What the adapters for agent frameworks share: names of steps, usage, questions to people, streamed text.
+"""The parts that the adapters for agent frameworks share: names of steps, usage, questions to people, streamed text.
 
 An agent is a loop around two kinds of calls: to a model and to tools. The framework's loop runs as workflow code, and
 each of these calls is a step. So the journal has every answer of a model and every result of a tool, and nothing else
@@ -30,12 +30,12 @@ from outlive._replay.frame import SCOPE, Scope
 from outlive.errors.program import NotInRunError
 
 NAME_CHARACTERS_MAX = 200
-"""Of the name of a step; what a framework or a user calls an agent or a tool is cut there."""
+"""The limit for the name of a step; the name of an agent or a tool is cut there."""
 SCOPE_NAME = "agent"
 TITLE_CHARACTERS_MAX = 1_000
-"""Of the question to people: the arguments of a tool may be a whole document."""
+"""The limit for the question to people: the arguments of a tool may be a whole document."""
 ARGUMENTS_SHOWN_MAX = 20
-"""Of a call, in the question to people; the others are counted."""
+"""How many arguments of a call the question to people shows; the others are counted."""
 ARGUMENTS_CHARACTERS_MAX = 1_000_000
 """Arguments that come as a longer text are not read as JSON."""
 COUNTED_CHARACTERS_MAX = 100_000
@@ -78,7 +78,7 @@ async def emit_text(stream: str | None, text: str) -> None:
 
 @dataclass(slots=True)
 class Usage:
-    """What the models of one run have used, as far as their answers are in the journal."""
+    """The usage of the models of one run, as far as their answers are in the journal."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -181,7 +181,7 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What people said to the call of a tool."""
+    """The answer of people to the call of a tool."""
 
     approved: bool
     message: str

@@ -1,5 +1,5 @@
-"""What the journal has of a node of a LangGraph graph: JSON as it is, messages as LangChain writes them, and any other
-value packed by LangGraph's serializer.
+"""The values of nodes of a LangGraph graph in a journal: JSON as it is, messages as LangChain writes them, and any
+other value packed by LangGraph's serializer.
 
 A packed value names the class that it is decoded to. By itself LangGraph's serializer imports whatever is named and
 calls it, functions too; and an operator may set the result of a node (`fork`, `skip`). So only these classes are
@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from outlive.errors import ConfigurationError
 
 KINDS = frozenset({"null", "bytes", "bytearray", "msgpack"})
-"""What LangGraph's serializer writes; it reads more."""
+"""The kinds that LangGraph's serializer writes; it reads more."""
 _BLOCKED = frozenset({"msgpack_blocked", "msgpack_method_blocked"})
 
 
@@ -89,7 +89,7 @@ class GraphValues:
 
 @contextmanager
 def _refusals() -> Iterator[Sequence[str]]:
-    """What LangGraph's serializer refuses to decode on this thread."""
+    """The names that LangGraph's serializer refuses to decode on this thread."""
     refused: list[str] = []
     own = threading.get_ident()
 

@@ -1,4 +1,5 @@
-"""What an `interrupt()` of LangGraph asks people, and the form in which the code that called it reads the answer.
+"""The questions of an `interrupt()` of LangGraph to people, and the form in which the code that called it reads the
+answer.
 
 The code interrupts with                         people decide on    the code reads
 {"tool": ..., "arguments": ...}                  that call           {"approved": ..., "message": ..., "arguments": ...}
@@ -29,16 +30,16 @@ ANYTHING = "interrupt"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What people are asked, and how their answers are given back."""
+    """The question to people, and how their answers are given back."""
 
     calls: list[tuple[str, Any]]
     """Tools with their arguments; each is one approval."""
     form: Callable[[Sequence[Answer]], Any]
-    """What `interrupt()` returns for the answers, which are in the order of the calls."""
+    """Makes the value that `interrupt()` returns from the answers, which are in the order of the calls."""
 
 
 def question_of(value: Any) -> Question:
-    """What a value asks that was given to `interrupt()`."""
+    """The question in a value that was given to `interrupt()`."""
     if not isinstance(value, dict):
         return Question([(ANYTHING, {"value": value})], _as_answer)
     if isinstance(value.get("tool"), str):

@@ -351,7 +351,7 @@ class Saver(BaseCheckpointSaver[str]):
             await self._append(row.state, {**place, "thread_id": target_thread_id}, *rest)
 
     def get_next_version(self, current: Any, channel: None) -> str:
-        """As LangGraph's own checkpointers number the versions of channels."""
+        """The next version of a channel, numbered as LangGraph's own checkpointers do."""
         return str(InMemorySaver.get_next_version(self, current, channel))
 
     async def _append(self, state: str, place: dict[str, Any], *rest: Any) -> None:

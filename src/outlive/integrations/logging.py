@@ -18,7 +18,7 @@ import msgspec
 from outlive._journal.redaction import Redaction, black_out
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; everything else was given by the code that logs."""
+"""The fields of every record; all others were given by the code that logs."""
 
 
 class JsonFormatter(logging.Formatter):

@@ -357,7 +357,7 @@ class Conversation(SessionABC):
         self._records = Records("conversation", store)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """What was said, the oldest first; with a limit, the last items."""
+        """The items of the conversation, the oldest first; with a limit, the last items."""
         most = self.session_settings.limit if limit is None else limit
         items: list[Any] = await self._carry_out("read", self._read)
         return items if most is None else items[len(items) - min(most, len(items)) :]

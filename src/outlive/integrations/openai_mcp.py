@@ -40,7 +40,7 @@ class DurableServer(MCPServer):
 
     @property
     def name(self) -> str:
-        """That of the server."""
+        """The name of the server."""
         return str(self._wrapped.name)
 
     @property
@@ -68,7 +68,7 @@ class DurableServer(MCPServer):
         return [Tool.model_validate(each) for each in stored]
 
     async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> Any:
-        """What a tool of the server returned, out of the journal."""
+        """The result of a tool of the server, out of the journal."""
 
         async def call() -> Any:
             return await self._wrapped.call_tool(tool_name, arguments, *(() if meta is None else (meta,)))
@@ -79,11 +79,11 @@ class DurableServer(MCPServer):
         return CallToolResult.model_validate(stored)
 
     async def list_prompts(self) -> Any:
-        """As the server has them; in a workflow, ask in a step."""
+        """The prompts of the server; in a workflow, ask in a step."""
         return await self._wrapped.list_prompts()
 
     async def get_prompt(self, name: str, arguments: Any = None) -> Any:
-        """As the server has it; in a workflow, ask in a step."""
+        """A prompt of the server; in a workflow, ask in a step."""
         return await self._wrapped.get_prompt(name, arguments)
 
     async def _in_step(

@@ -91,9 +91,9 @@ except ImportError as error:
 RAISES = (AgentRunError, UserError)
 """Exceptions of Pydantic AI that reach its loop as themselves, also after a replay: it decides by their class."""
 OWN_TOOLS = "<agent>"
-"""What Pydantic AI calls the tools that an agent has of its own."""
+"""The name that Pydantic AI gives to the tools that an agent has of its own."""
 RETURNED, USED = "returned", "used"
-"""What the journal has of a tool in which another agent has used something."""
+"""The fields in the journal of a tool in which another agent has used something."""
 
 _RUN_USAGE: Any = TypeAdapter(RunUsage)
 
@@ -154,15 +154,15 @@ class Durability(BaseDurabilityCapability[AgentDepsT]):
         return is_workflow_code()
 
     def get_default_run_id(self) -> str | None:
-        """The same in every replay."""
+        """An id that is equal in every replay."""
         return str(outlive.uuid4()) if self.in_durable_context else None
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """The same in every replay."""
+        """An id that is equal in every replay."""
         return conversation_id_from_run_id(run_id) if self.in_durable_context else None
 
     def get_run_clock(self) -> Callable[[], datetime] | None:
-        """That of the journal."""
+        """The clock of the journal."""
         return outlive.now if self.in_durable_context else None
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
@@ -210,7 +210,7 @@ class _Steps(CallableOperationBackend[CallOptions]):
         self._has_handler = has_handler
 
     def bind(self, operation: Any) -> Any:
-        """What carries out the operation."""
+        """The function that carries out the operation."""
         if not isinstance(operation.operation_id, ToolsetCallToolId):
             return super().bind(operation)
         handler, codec = _counting(operation.handler), _CountedCodec(operation.result_codec)
@@ -225,7 +225,7 @@ class _Steps(CallableOperationBackend[CallOptions]):
         cache_key: tuple[object, ...],
         config: CallOptions,
     ) -> object:
-        """What the operation returned, out of the journal."""
+        """The result of the operation, out of the journal."""
         if isinstance(operation_id, EventStreamHandlerId) and not self._has_handler:
             return None  # Of our own handler: text is emitted where the model writes it, and these events have none.
 
@@ -244,7 +244,7 @@ class _Steps(CallableOperationBackend[CallOptions]):
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What a tool returned, and what was used in it."""
+    """The result of a tool, and the usage in it."""
 
     returned: Any
     used: Any

@@ -68,7 +68,7 @@ class Records:
 
 
 def _token() -> str:
-    """What makes a row this step's own; empty outside of steps."""
+    """The key that makes a row this step's own; empty outside of steps."""
     with suppress(NotInRunError):
         return outlive.current_step().idempotency_key
     return ""

@@ -1,4 +1,4 @@
-"""What became of the runs of the last hour, minute by minute, and how long runs take: for the overview of a dashboard.
+"""The activity of the last hour, minute by minute, and how long runs take: for the overview of a dashboard.
 
 A run counts in the minute in which it was created, with the status that it has now. Each group of statuses costs one
 statement if it has few runs, and one for each minute if it has many; none looks at more than `COUNT_MAX` runs. What was
@@ -43,7 +43,7 @@ class Minute(msgspec.Struct, frozen=True):
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the runs of the last hour."""
+    """The activity of the last hour."""
 
     minutes: list[Minute]
     """The oldest first."""

@@ -1,4 +1,5 @@
-"""What a store says of all its runs, workers, queues and schedules, for the gauges that are the same on every worker.
+"""The figures of a store about all its runs, workers, queues and schedules, for the gauges that are the same on every
+worker.
 
 Each figure costs a few statements that an index answers, whatever the number of runs: counting stops at `COUNT_MAX`.
 What was read is used again for a while, so that several readers of one engine ask the store once.

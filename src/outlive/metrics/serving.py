@@ -31,14 +31,14 @@ PLAIN = "text/plain; charset=utf-8"
 
 
 class Answer(NamedTuple):
-    """What a client gets."""
+    """The answer to a client."""
 
     status: HTTPStatus
     body: bytes
     kind: str = PLAIN
 
     def written(self, *, has_body: bool) -> bytes:
-        """As it goes over the wire."""
+        """The answer as bytes for the connection."""
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\nContent-Type: {self.kind}\r\n"
             f"Content-Length: {len(self.body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
@@ -55,7 +55,7 @@ class MetricsServer:
         self._open: dict[asyncio.StreamWriter, None] = {}
         """The oldest connection first."""
         self._answers: dict[str, asyncio.Task[Answer]] = {}
-        """What is being read from the store, by its path."""
+        """The answers that are being read from the store, by path."""
 
     async def start(self, port: int, *, host: str = HOST) -> str:
         """Listen; the URL of the metrics. Port 0 takes a free one.

@@ -25,7 +25,7 @@ Labels = tuple[str, ...]
 
 
 class Reading(NamedTuple):
-    """What the metrics of one scrape are read from."""
+    """The sources of the metrics of one scrape."""
 
     engine: Engine
     worker: WorkerSessions | None
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 
     @property
     def counters(self) -> Counters:
-        """Of the engine."""
+        """The counters of the engine."""
         return self.engine.counters
 
 

@@ -91,7 +91,7 @@ class Remote(AnyEngine):
 
     @property
     def sync(self) -> SyncEngine:
-        """The same verbs without `await`: `with outlive.connect(...).sync as engine:`."""
+        """These verbs without `await`: `with outlive.connect(...).sync as engine:`."""
         return self._sync
 
     async def operate(

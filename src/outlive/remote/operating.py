@@ -1,4 +1,4 @@
-"""What is done to a whole store through a server of it: `engine.queues`, `schedules`, `events`, `audit` and `keys`.
+"""The verbs for a whole store, through a server of it: `engine.queues`, `schedules`, `events`, `audit` and `keys`.
 
 The answers are those of an engine: what is on the wire becomes the same values.
 """
@@ -174,7 +174,7 @@ class RemoteEvents:
         return found
 
     async def triggers(self) -> list[TriggerInfo]:
-        """What starts what."""
+        """The workflows that events and webhooks start, by name."""
         items: builtins.list[TriggerInfo] = (await self._connection.operate("events.triggers")).items
         return items
 

@@ -27,7 +27,7 @@ class Requests:
         self._transport = transport
         self._threads: ThreadPoolExecutor | None = None
         self._calls: set[Call] = set()
-        """What threads wait for."""
+        """The calls for which threads wait."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop that opened it; None while it is closed."""
 
@@ -48,7 +48,8 @@ class Requests:
         self._transport.close()
 
     async def in_thread(self, work: Callable[[], Any], call: Call) -> Any:
-        """What a function gives that blocks; `call` stops it when its caller is cancelled, or the connection closed."""
+        """The result of a function that blocks; `call` stops it when its caller is cancelled, or the connection
+        closed."""
         if self._threads is None:
             raise EngineClosedError("this connection", made_by="outlive.connect(...)")
         self._calls.add(call)

@@ -1,4 +1,5 @@
-"""What people and programs tell runs through a server: `engine.approvals.list`, `promises`, `asks`, `dead_letters`."""
+"""The messages of people and programs to runs, through a server: `engine.approvals.list`, `promises`, `asks`,
+`dead_letters`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from outlive.errors import InvalidArgumentError
 from outlive.http.sse import ALIVE_SECONDS
 
 BROKEN = (OSError, http.client.HTTPException, EOFError, zlib.error)
-"""What a connection raises; time-outs, TLS and names that cannot be resolved are among them."""
+"""The errors of a connection; time-outs, TLS and names that cannot be resolved are among them."""
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers of a server, or of what stands before it, after which the same request is sent again."""
 KEPT_MAX = 16
@@ -32,11 +32,11 @@ SILENCE_SECONDS = 3 * ALIVE_SECONDS
 SHOWN_BYTES_MAX = 1_000
 """How much is read of a stream that is none."""
 PATH_CHARACTERS = "/%:@!$&'()*+,;=~"
-"""What a path may have besides letters and digits."""
+"""The characters that a path may have besides letters and digits."""
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """The answer of the server."""
 
     status: int
     body: bytes
@@ -58,7 +58,8 @@ class Part(NamedTuple):
 
 
 class Call:
-    """What one thread waits for, and any other may stop: the first one gets an error then, and the server notices."""
+    """A call for which one thread waits, and that any other thread may stop: the first one gets an error then, and the
+    server notices."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None

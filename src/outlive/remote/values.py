@@ -1,4 +1,4 @@
-"""What a connection sends and gets, as values: filters become parameters, answers become results and errors."""
+"""Translates the values of a connection: filters become parameters, answers become results and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from outlive.remote.transport import Answer
 
 OF_STORE = OwnStartOptions.__annotations__.keys() - StartOptions.__annotations__.keys()
 PATH_CHARACTERS_MAX = 2_000
-"""Of a name in a path: the server knows how long each may be."""
+"""The limit for a name in a path: the server knows how long each may be."""
 
 
 def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def answer_of(operation: Operation, answer: Answer) -> Any:
 
 
 def only_given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given: the rest is left to the server."""
+    """The options that were given: the rest is left to the server."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""What programs need to test their workflows, and what the author of a store needs to test the store.
+"""The tools with which programs test their workflows, and the author of a store tests the store.
 
     from outlive.testing import TestEngine, crash_everywhere, replay
 

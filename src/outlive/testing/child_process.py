@@ -37,7 +37,7 @@ def log_to_stderr() -> None:
 
 
 def tracebacks_in(text: str) -> list[str]:
-    """What a log has behind the first line of each traceback that is no part of a message."""
+    """The text behind the first line of each traceback in a log that is not a part of a message."""
     lines = text.splitlines(keepends=True)
     kept = "".join(line for line in lines if not line.startswith(FURTHER_LINE))
     return kept.split("Traceback (most recent call last):\n")[1:]

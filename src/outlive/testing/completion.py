@@ -50,7 +50,7 @@ def living_id(root_id: str) -> str:
 
 
 def nonce_of(events: Sequence[AnyEvent]) -> str:
-    """What keeps a tree apart from others of its id, as keys have it."""
+    """The nonce that keeps a tree apart from other trees of its id, as keys have it."""
     return f"{events[0].nonce:016x}" if events and isinstance(events[0], RunCreated) else ""
 
 

@@ -54,7 +54,7 @@ class SkippingClient(Client):
         return self.skipper.new_pause()
 
     def new_rest(self) -> Rest:
-        """The same for a reader of a stream."""
+        """A pause of a reader of a stream that makes time skip."""
         pause = self.skipper.new_pause()
 
         async def rest(bell: Bell, seconds: float) -> None:

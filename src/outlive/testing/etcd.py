@@ -184,7 +184,7 @@ class EtcdServer(Launched):
 
     @property
     def log(self) -> str:
-        """What the node has written to its log."""
+        """The log that the node has written."""
         return self._log.read_text("utf-8", "replace") if self._folder is not None and self._log.exists() else ""
 
     @property

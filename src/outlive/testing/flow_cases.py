@@ -33,12 +33,12 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     problems: tuple[str, ...] = ()
-    """What differs from what is expected, a sentence each; empty if it passed."""
+    """The differences from the expectation, a sentence each; empty if the case passed."""
     expected: Any = UNSET
     output: Any = UNSET
     """The output of the run; unset if it failed."""
     error: str = ""
-    """What the run failed with."""
+    """The error with which the run failed."""
     error_type: str = ""
 
     @property
@@ -89,7 +89,7 @@ async def _run(flow: Flow, case: Case) -> CaseResult:
 
 
 class World:
-    """What the test does to the run from outside: signals and decisions, each at its time."""
+    """The world around the run: the signals and decisions of the test, each at its time."""
 
     def __init__(self, engine: TestEngine, run: RunHandle[Any], case: Case, began_at: datetime) -> None:
         self._engine, self._run, self._began_at = engine, run, began_at
@@ -149,7 +149,7 @@ class World:
         return acted
 
     def unused(self) -> list[str]:
-        """What the test says and the run never asked for."""
+        """The parts of the test for which the run never asked."""
         return [
             *(f"approval {name} was never asked for" for name in self._decisions),
             *(f"signal {signal.name} was never sent: the run ended before" for signal in self._signals),
@@ -161,7 +161,7 @@ def _after(span: float | str | None) -> float:
 
 
 async def _results(engine: TestEngine, run: RunHandle[Any]) -> dict[str, Any]:
-    """What the steps returned, by their names."""
+    """The results of the steps, by their names."""
     return {
         event.data["call"]: event.data["result"]
         for event in await engine.history(run.id)

@@ -1,4 +1,4 @@
-"""What the servers that tests start for themselves have in common: they are removed, whatever happens.
+"""The base of the servers that tests start for themselves: they are removed, whatever happens.
 
 A server runs as a direct child. Who uses it in a `with` block gets it started and sees nothing of it left behind, and
 the system ends it with the thread that started it, if nothing else has ended it.

@@ -171,7 +171,7 @@ class PostgresServer(Launched):
 
     @property
     def log(self) -> str:
-        """What the server has written to its log."""
+        """The log that the server has written."""
         return self._log.read_text("utf-8", "replace") if self._folder is not None and self._log.exists() else ""
 
     # -- Use -----------------------------------------------------------------------------------------------

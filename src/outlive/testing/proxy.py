@@ -26,7 +26,7 @@ _READY = ord("Z")
 _COMMITS = re.compile(rb"\bcommit|\binto \S+\.events\b", re.IGNORECASE)
 """In the text of a statement that makes something durable: `COMMIT`, or one of ours that does it all at once."""
 _OFFERS = frozenset({80877103, 80877104})
-"""What a connection may ask for before it begins: TLS, GSS."""
+"""The requests that a connection may make before it begins: TLS, GSS."""
 
 
 class Proxy:

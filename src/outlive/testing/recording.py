@@ -27,7 +27,7 @@ class RecordingObserver(Observer):
         return [hook for hook, fact in self.heard if run_id in (None, fact.run_id)]
 
     def facts(self, hook: str, run_id: str | None = None) -> list[Any]:
-        """What one hook was given, for one run or for all."""
+        """The facts that one hook was given, for one run or for all."""
         return [fact for name, fact in self.heard if name == hook and run_id in (None, fact.run_id)]
 
     def states(self, run_id: str | None = None) -> list[str]:

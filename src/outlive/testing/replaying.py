@@ -112,7 +112,7 @@ def _paths(histories: Place | Iterable[Place]) -> list[Path]:
 
 
 def _problem(history: History, resolve: _Definitions, packer: Packer, differences: list[str]) -> str:
-    """What is wrong with a history, for a person; empty if nothing is. What only differs joins `differences`."""
+    """The mistake in a history, for a person; empty if there is none. Mere differences join `differences`."""
     events = _open(history)
     rerun = Rerun(history.head.root_id, resolve=resolve, unpack=lambda payload: packer.unpack(payload, history.blobs))
     try:

@@ -19,7 +19,7 @@ from outlive.testing.clock import EPOCH
 
 
 class Member(Protocol):
-    """Who lives by the clock: it may move on only when all of them rest."""
+    """A member that lives by the clock, which may move on only when all members rest."""
 
     @property
     def is_resting(self) -> bool:
@@ -87,7 +87,7 @@ class SkipClock(SystemClock):
         return self._now_at
 
     def today(self) -> datetime:
-        """The same, for people."""
+        """The time for people."""
         seconds, microseconds = divmod(self._now_at, MICROSECONDS)
         return datetime.fromtimestamp(seconds, UTC).replace(microsecond=microseconds)
 

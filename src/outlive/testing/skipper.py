@@ -46,7 +46,7 @@ class Skipper:
         self._steps_since = 0.0
         self._waiting: list[asyncio.Future[None]] = []
         self._seen: dict[asyncio.Future[None], int] = {}
-        """Of those who look again and again: the writes that they have seen."""
+        """The writes that each reader has seen which looks again and again."""
         self._task: asyncio.Task[None] | None = None
 
     # -- Resting ---------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class WatchedStore:
         self.writes = 0
         """Verbs that may have changed something."""
         self.wake_at: int | None = None
-        """What the last claim said of the next wake-up."""
+        """The next wake-up in the last claim."""
         self.schedule_at: int | None = None
         """When a schedule is due next, as far as the last look for them said."""
 

@@ -13,12 +13,12 @@ from outlive.http.wire.runs import RunsQuery
 
 
 class ApprovalsQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of which runs, and for whom."""
+    """The runs and the person whose approvals are listed."""
 
     assignee: Name | None = None
     """Only what this person, or this group, may decide."""
     limit: Limit = 100
-    """Of how many runs a page has the requests."""
+    """The number of runs whose requests a page has."""
     after: str | None = None
     """`next` or `previous` of another page with the same parameters."""
 
@@ -33,7 +33,7 @@ class ApprovalsPage(Struct, frozen=True):
 
 @operation("approvals.list", "GET", "/approvals", scope="viewer", reach="runs")
 async def list_approvals(call: Call, query: ApprovalsQuery) -> ApprovalsPage:
-    """What runs ask people for and have no decision on, the oldest runs first: the inbox of one person, or of all."""
+    """Requests without a decision, of the oldest runs first: the inbox of one person, or of all."""
     query = narrowed(call, query)
     page = await call.engine.approvals.list(
         assignee=query.assignee, limit=query.limit, after=query.after, **query.filters()

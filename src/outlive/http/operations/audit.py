@@ -33,7 +33,7 @@ class ActionsPage(Struct, frozen=True):
 
 
 class AuditCheckQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to compare with."""
+    """The check to compare with."""
 
     since: Annotated[str, Meta(max_length=200)] | None = None
     """`head` of an earlier check: rows that were cut off or pruned since are noticed."""
@@ -43,7 +43,7 @@ class AuditCheckQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @operation("audit.list", "GET", "/audit", scope="admin")
 async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
-    """What people and keys did, and what they were refused."""
+    """The actions of people and keys, and those that were refused."""
     page = await call.engine.audit.list(
         actor=query.actor,
         verb=query.verb,

@@ -36,7 +36,8 @@ class StartBatch(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     concurrency: Annotated[int, Meta(ge=1)] = 20
     """How many items are under way at once, in all workers together."""
     id: RunId | None = None
-    """The same id again is the same batch; made of the header `Idempotency-Key` unless given."""
+    """The id of the batch: a start with the same id is the same batch; made of the header `Idempotency-Key` unless
+    given."""
     tags: dict[str, str] | None = None
     headers: dict[str, str] | None = None
     failures_max: Annotated[int, Meta(ge=0)] | None = None
@@ -49,7 +50,7 @@ class RetryBatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The batch of the rows that have not succeeded."""
 
     id: RunId | None = None
-    """Of the new batch; made of the header `Idempotency-Key` unless given."""
+    """The id of the new batch; made of the header `Idempotency-Key` unless given."""
 
 
 class ItemsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,7 +83,7 @@ class BatchesPage(Struct, frozen=True):
 
 
 class ItemView(Struct, frozen=True):
-    """What became of one item."""
+    """The outcome of one item."""
 
     index: int
     """The place of its row, from 0 on."""

@@ -1,4 +1,5 @@
-"""What `outlive check-deploy --server` reads: open runs as they lie in the store, for code that is to be deployed.
+"""The operations of `outlive check-deploy --server`: open runs as they lie in the store, for code that is to be
+deployed.
 
 These are the only operations that hide nothing: code is replayed with what its steps have returned, and with nothing
 else. So they are for admins, every answer with journals has a row in the audit log with the ids of the runs, and runs
@@ -30,7 +31,7 @@ PACKING_LEVEL = 1
 """Journals repeat themselves: more work makes them hardly smaller."""
 
 KnownId = Annotated[str, Meta(min_length=1, max_length=ID_CHARACTERS_MAX)]
-"""Of a run that a user or Outlive has named."""
+"""The id of a run that a user or Outlive has named."""
 
 
 class ReadJournals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +60,7 @@ class JournalView(Struct, frozen=True, kw_only=True):
     reason: str
     """Why it is parked."""
     nonce: int
-    """What its checksums begin with."""
+    """The start value of its checksums."""
     rows: list[RowView]
 
 

@@ -16,7 +16,7 @@ from outlive.http.page import STYLE, page_of
 from outlive.http.plain_page import HTML
 
 MOUNTS_MAX = 16
-"""Of how many mounts the document is kept. A mount may have a name in its path that the client chooses."""
+"""The number of mounts whose document is kept. A mount may have a name in its path that the client chooses."""
 
 
 @operation("api.openapi", "GET", "/openapi.json", scope="viewer", reach="nothing", media=JSON)

@@ -19,7 +19,8 @@ class SendEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For example `order.created`."""
     data: Json = None
     id: Name | None = None
-    """The same source, type and id again is the same event; made of the header `Idempotency-Key` unless given."""
+    """The id of the event: with the same source, type and id it is the same event; made of the header `Idempotency-Key`
+    unless given."""
     source: str = ""
     headers: dict[str, str] | None = None
 
@@ -61,7 +62,7 @@ async def _seen(call: Call, it: StartedRun) -> StartedRun:
 
 @operation("events.triggers", "GET", "/triggers", scope="viewer")
 async def list_triggers(call: Call) -> TriggersList:
-    """What events and webhooks start, by the name of the workflow."""
+    """The workflows that events and webhooks start, by name."""
     return TriggersList(await call.engine.events.triggers())
 
 

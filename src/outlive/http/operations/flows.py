@@ -63,7 +63,7 @@ class DeleteFlowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How to delete a flow."""
 
     force: bool = False
-    """Also while runs of it are open."""
+    """Delete it also while runs of it are open."""
     note: Text = ""
     expected: Revision = None
 

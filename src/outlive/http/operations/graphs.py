@@ -32,7 +32,7 @@ class ProblemView(Struct, frozen=True, kw_only=True):
     """Which rule it breaks."""
     message: str
     suggestion: str
-    """What to do; may be empty."""
+    """The advice; may be empty."""
     path: str
     """Where it is in the data: `steps.charge.with.cents`."""
     line: int
@@ -43,12 +43,12 @@ class ProblemView(Struct, frozen=True, kw_only=True):
 
 
 class CheckedView(Struct, frozen=True, kw_only=True):
-    """What is to be said of a document."""
+    """The result of a check of a document."""
 
     is_fine: bool
     """It can be published; there may be warnings."""
     name: str
-    """What the flow is called; empty if it cannot be read."""
+    """The name of the flow; empty if it cannot be read."""
     problems: list[ProblemView]
     """In the order of the text; of many, the first mistakes and the first warnings."""
     graph: GraphView | None

@@ -15,7 +15,7 @@ class CreateKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key to be made."""
 
     name: Name
-    """Whose it is; the audit log has what is done with it under this name."""
+    """The name of the owner; the audit log has everything that is done with the key under this name."""
     scope: Scope = "viewer"
     workflows: list[Name] | None = None
     """The only workflows that it may see and use; null for all."""

@@ -34,7 +34,7 @@ class CreateLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DecideByLink(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a person fills in."""
+    """The form that a person fills in."""
 
     form: Json = None
     comment: Text = ""

@@ -1,4 +1,4 @@
-"""Who asks, and what that one may do."""
+"""The principal of a request, and its rights."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class MeView(Struct, frozen=True, kw_only=True):
     namespace: str
     """The tenant whose runs it sees; empty for the one of the server."""
     operations: list[str]
-    """What it may use, by the names that operations have in the OpenAPI document."""
+    """The operations that it may use, by their names in the OpenAPI document."""
 
 
 @operation("me.get", "GET", "/me", scope="viewer", reach="nothing")
 async def get_me(call: Call) -> MeView:
-    """Who asks, with which scopes, and which operations that one may use."""
+    """The principal of this request, with its scopes, and the operations that it may use."""
     own = call.principal
     return MeView(
         name=own.name,

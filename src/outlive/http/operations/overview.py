@@ -61,18 +61,18 @@ class OverviewView(Struct, frozen=True, kw_only=True):
     """The last hour, the oldest minute first."""
     lengths: LengthsView
     workers: int
-    """Those that are live."""
+    """Live workers."""
     pending_seconds: float
     """How long the run without a queue has been due that waits longest for a worker."""
     schedule_seconds: float
     """How long the schedule has been due that waits longest for a worker."""
     queues: list[QueueSummary]
-    """Those that have runs, or are paused."""
+    """Queues that have runs, or are paused."""
 
 
 @operation("overview.get", "GET", "/overview", scope="viewer", raises=(StoreUnavailableError,))
 async def overview(call: Call) -> OverviewView:
-    """What needs a person, and how the store does: the figures of the first page of the dashboard.
+    """The state of the store, and everything that needs a person: the figures of the first page of the dashboard.
 
     It costs about the same whatever the number of runs; what was read is used again for a few seconds.
     """

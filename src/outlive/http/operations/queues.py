@@ -26,9 +26,9 @@ class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     concurrency: Most = UNSET
     """Runs under way at once in all workers."""
     per_worker: Most = UNSET
-    """Those of one worker."""
+    """Runs under way at once in one worker."""
     per_key: Most = UNSET
-    """Those with the same key."""
+    """Runs under way at once with the same key."""
     rate: Annotated[list[RateTier], Meta(max_length=TIERS_MAX)] | UnsetType | None = UNSET
     """How often runs may begin; all of them hold at once."""
     weights: Annotated[dict[str, Weight], Meta(max_length=WEIGHTS_MAX)] | UnsetType | None = UNSET

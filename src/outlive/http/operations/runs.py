@@ -51,7 +51,7 @@ SEQ_DIGITS_MAX = len(str(SEQ_MAX))
 
 
 class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of the steps that run now."""
+    """Options of the list of the steps that run now."""
 
     arguments: bool = False
     """Whether to give the arguments too, by the names of the parameters and without what is redacted."""
@@ -140,7 +140,7 @@ async def get_run(call: Call, run_id: str) -> Run:
 
 @operation("runs.why", "GET", "/runs/{run_id}/why", scope="viewer", reach="run", raises=MISSING)
 async def why(call: Call, run_id: str) -> WhyView:
-    """What a run waits for, or how it ended, in one sentence."""
+    """The wait of a run, or how it ended, in one sentence."""
     run = await call.view.run(run_id)
     return WhyView(run_id, run.status, await why_of(call, run_id))
 
@@ -221,7 +221,7 @@ async def result(call: Call, run_id: str, query: WaitQuery) -> ResultView | NotE
 
 @operation("runs.published", "GET", "/runs/{run_id}/published", scope="viewer", reach="run", raises=MISSING)
 async def published(call: Call, run_id: str) -> PublishedView:
-    """What a run last showed of itself with `outlive.publish`."""
+    """The object that a run last showed with `outlive.publish`."""
     run = await call.view.row(run_id)
     fields: Json = await call.view.plain(run.published)
     return PublishedView(run_id, fields if isinstance(fields, dict) else {})
@@ -242,7 +242,7 @@ async def list_dead_letters(call: Call, run_id: str) -> DeadLettersList:
 
 
 async def why_of(call: Call, run_id: str) -> str:
-    """What a run waits for, without runs that the principal may not know of."""
+    """The wait of a run, without runs that the principal may not know of."""
     return await call.view.why(run_id, bounds=call.principal.bounds)
 
 
@@ -277,7 +277,7 @@ Q = TypeVar("Q", bound=Query)
 
 
 def narrowed(call: Call, query: Q) -> Q:
-    """What a principal asks for, as far as it may see it: of one that is bound, roots within its bounds only.
+    """The query of a principal, as far as it may see the answer: a bound one sees roots within its bounds only.
 
     A child is in the tree of another run, which may be one that the principal may not see, whatever tags the child has.
 

@@ -30,12 +30,13 @@ class SchedulesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SetSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a schedule starts, and when: by `cron`, or `every` so often. The field `schedule` of an answer fits."""
+    """The target of a schedule, and its times: by `cron`, or `every` so often. The field `schedule` of an answer
+    fits."""
 
     workflow: Name | None = None
     """May be left out if the schedule is there."""
     name: str = ""
-    """As in the path, if it is given."""
+    """The name in the path, if it is given."""
     cron: list[str] = []
     """It ticks when any of these expressions matches."""
     every: Span | None = None
@@ -45,7 +46,7 @@ class SetSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     arguments: dict[str, Json] = {}
     """By name; `{"$tick": "instant"}` stands for the time of the tick."""
     overlap: Overlap = "skip"
-    """What becomes of a tick while a run of an earlier one is open."""
+    """The policy for a tick while a run of an earlier tick is open."""
     catch_up: Literal["none", "latest", "all"] | int = "latest"
     """Which ticks are started that were missed while no worker was there."""
     start: Instant | None = None
@@ -58,9 +59,9 @@ class SetSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """After so many failed runs in a row it stops until a person resumes it; 0 for never."""
     tags: dict[str, str] = {}
     key: str = ""
-    """Of its runs, in the queue of the workflow."""
+    """The key of its runs, in the queue of the workflow."""
     priority: int | None = None
-    """The same."""
+    """The priority of its runs, in the queue of the workflow."""
 
 
 class PauseSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +74,7 @@ class TriggerSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How to start a run now."""
 
     id: RunId | None = None
-    """Of the run. Without one, the header `Idempotency-Key` makes it; without that, the server does."""
+    """The id of the run. Without one, the header `Idempotency-Key` makes it; without that, the server does."""
     overlap: Literal["allow", "skip", "terminate_previous"] | None = None
 
 

@@ -1,4 +1,4 @@
-"""What is done to a run: messages, decisions, and the verbs of operators; to one run."""
+"""The verbs for one run: messages, decisions, and the verbs of operators."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ASKS = (*TAKES, e.RunParkedError, RunDamagedError)
 
 
 class StartOptions(TypedDict, total=False):
-    """What a message says of the run that it creates."""
+    """The part of a message about the run that it creates."""
 
     start: NamedStart
     headers: dict[str, str]
@@ -177,7 +177,7 @@ async def _decide(
 
 
 def _person(call: Call, by: str | None) -> str:
-    """Who decides: the principal, and another person only if it may say so."""
+    """The person who decides: the principal, and another person only if it may say so."""
     if by is None or by == call.principal.name:
         return call.principal.name
     if not call.principal.names_others:

@@ -21,7 +21,7 @@ class GraphNode(Struct, frozen=True, kw_only=True):
 
     id: str
     kind: str
-    """What a step uses, or what kind of state it is."""
+    """The component that a step uses, or the kind of a state."""
     x: int
     y: int
     width: int

@@ -32,7 +32,7 @@ class Done(Struct, frozen=True):
     """It was done, and is durable."""
 
     id: str
-    """What it was done to."""
+    """The id of the thing that was changed."""
 
 
 class WaitQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -61,7 +61,7 @@ class RunsQuery(WhichRuns, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Include runs that the engine makes for itself, such as chunks of batches."""
 
     def filters(self) -> Filters:
-        """As the engine takes them."""
+        """The filters in the form of the engine."""
         found = {name: getattr(self, name) for name in Filters.__annotations__ if name not in ("tags", "status")}
         return cast("Filters", found | {"status": self.status or None, "tags": tags_of(self.tag)})
 
@@ -136,17 +136,19 @@ class SendSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     payload: Json = None
     key: Key | None = None
-    """The same key again, for this run and name, is the same signal; the header `Idempotency-Key` unless given."""
+    """The key of the signal: with the same key, for this run and name, it is the same signal; the header
+    `Idempotency-Key` unless given."""
     start: StartIfAbsent | None = None
     """Create the run if there is none."""
 
 
 class AskRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to ask a run."""
+    """The question to a run."""
 
     body: Json = None
     key: Key | None = None
-    """The same key again, for this run and name, is the same ask; the header `Idempotency-Key` unless given."""
+    """The key of the ask: with the same key, for this run and name, it is the same ask; the header `Idempotency-Key`
+    unless given."""
     wait: Span = 30.0
     """How long to wait for the answer, up to a limit of the server."""
     start: StartIfAbsent | None = None
@@ -157,12 +159,12 @@ class Decide(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A decision."""
 
     form: Json = None
-    """What the person filled in."""
+    """The form that the person filled in."""
     comment: Text = ""
     request: Key | None = None
     """The id of the request; the oldest open one of this name unless given."""
     by: Name | None = None
-    """Who decides. Only a caller that needs no key may say so; else it is the owner of the key."""
+    """The person who decides. Only a caller that needs no key may say so; else it is the owner of the key."""
 
 
 class Reasoned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -175,9 +177,9 @@ class SkipStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which step to skip."""
 
     call: Key | None = None
-    """As the history calls it; may be left out if only one is in flight."""
+    """The name of the call in the history; may be left out if only one is in flight."""
     result: Json | UnsetType = UNSET
-    """What the step is to have returned; without, the workflow gets `StepSkippedError`."""
+    """The result of the step for the workflow; without it, the workflow gets `StepSkippedError`."""
 
 
 class ForkRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -191,7 +193,8 @@ class ForkRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Other arguments of the workflow, by name."""
     version: int | None = None
     id: RunId | None = None
-    """Of the new run. The same id again is the same fork; the header `Idempotency-Key` makes one unless given."""
+    """The id of the new run: with the same id it is the same fork; the header `Idempotency-Key` makes one unless
+    given."""
     reason: Text = ""
 
 
@@ -225,7 +228,7 @@ class RunsPage(Struct, frozen=True):
 
 
 class WhyView(Struct, frozen=True):
-    """What a run waits for, or how it ended."""
+    """The wait of a run, or how it ended."""
 
     id: str
     status: Status
@@ -255,7 +258,7 @@ class ResultView(Struct, frozen=True):
     id: str
     status: Status
     result: Json
-    """What it returned, if it succeeded."""
+    """The result of the run, if it succeeded."""
     error: Failure | None
     reason: str
 
@@ -269,7 +272,7 @@ class NotEnded(Struct, frozen=True):
 
 
 class AnswerView(Struct, frozen=True):
-    """What a run answered to an ask."""
+    """The answer of a run to an ask."""
 
     key: str
     answer: Json
@@ -285,13 +288,13 @@ class NotAnswered(Struct, frozen=True):
 
 
 class Outcomes(Struct, frozen=True):
-    """What became of many runs."""
+    """The outcomes of many runs."""
 
     items: list[RunOutcome]
 
 
 class PublishedView(Struct, frozen=True):
-    """What a run shows of itself."""
+    """The object that a run shows."""
 
     id: str
     fields: dict[str, Json]

@@ -1,4 +1,4 @@
-"""What a start may say, on the wire: the options of `client.start_options`, once for runs, flows and batches."""
+"""The options of a start on the wire: those of `client.start_options`, once for runs, flows and batches."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Placed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     priority: int | None = None
 
     def place(self) -> PlaceOptions:
-        """As the engine takes it."""
+        """The place in the form of the engine."""
         return PlaceOptions(queue=self.queue, key=self.key, priority=self.priority)
 
 
 class Start(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every start may say."""
+    """The options of every start."""
 
     id: RunId | None = None
-    """The same id again is the same run. Without one, the header `Idempotency-Key` makes it; without that, the server
-    does."""
+    """The id of the run: a start with the same id gives the same run. Without one, the header `Idempotency-Key` makes
+    it; without that, the server does."""
     on_conflict: Literal["attach", "attach_open", "reject", "replace"] = "attach"
-    """What to do when the id is taken: give that run, give it if it has not ended, refuse, or take its place."""
+    """The answer when the id is taken: give that run, give it if it has not ended, refuse, or take its place."""
     timeout: Span | None = None
     """How long the run may take as a whole, from when a worker begins it."""
     tags: dict[str, str] | None = None
@@ -43,6 +43,6 @@ class Start(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long after it is due a worker may begin it: else it fails, and no code of it runs."""
 
     def options(self, **other: Any) -> StartOptions:
-        """As the engine takes them, with others in the place of some."""
+        """The options in the form of the engine, with others in the place of some."""
         said = {name: getattr(self, name) for name in StartOptions.__annotations__} | other
         return cast("StartOptions", said)

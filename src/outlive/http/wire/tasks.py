@@ -20,7 +20,7 @@ class ClaimTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     steps: Annotated[list[Name], Meta(min_length=1, max_length=STEPS_MAX)]
     """The names of the remote steps that the caller can do."""
     worker: Annotated[str, Meta(max_length=200)] = ""
-    """What people call the caller."""
+    """The name of the caller, for people."""
     lease_seconds: LeaseSeconds = LEASE_SECONDS
     """How long the task is the caller's without a heartbeat; then another one may claim it."""
     wait: Span = 20.0
@@ -38,7 +38,7 @@ class Heartbeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     lease: Key
     progress: dict[str, Any] | UnsetType = UNSET
-    """What people are to see, and the next worker gets if this one is lost."""
+    """Progress for people, and for the next worker if this one is lost."""
     lease_seconds: LeaseSeconds = LEASE_SECONDS
 
 
@@ -54,7 +54,7 @@ class FailTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     lease: Key
     message: str
-    """What people read: its beginning, if it is long."""
+    """The message for people: its beginning, if it is long."""
     type: Name = "RemoteError"
     """The class of the error, as the worker calls it."""
     retryable: bool = True

@@ -169,7 +169,7 @@ def environment() -> dict[str, str]:
 
 
 def _options() -> dict[str, Any]:
-    """What the engines of the project are given besides the store."""
+    """The options of the engines of the project besides the store."""
     store_url()  # Raises if there are no settings.
     options = settings.OUTLIVE.get("OPTIONS", {})
     known = list(inspect.signature(Engine).parameters)[1:]

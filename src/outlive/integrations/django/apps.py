@@ -7,7 +7,7 @@ from django.utils.module_loading import autodiscover_modules
 
 
 class OutliveConfig(AppConfig):
-    """What Django finds in INSTALLED_APPS."""
+    """The entry for INSTALLED_APPS of Django."""
 
     name = "outlive.integrations.django"
     label = "outlive"

@@ -88,7 +88,7 @@ class AnswersConformance(Facet):
         assert await store.find_answers([ASK]) == {ASK: large}
 
     async def test_key_may_be_any_text(self, store: Store) -> None:
-        """Also one that some databases cannot hold as it is."""
+        """A key works also if some databases cannot hold it as it is."""
         tree = await begin(store)
         keys = ["\0\1", "long" * 1_000, "日本"]
         await send(store, *(message(store, "run-1", key=key) for key in keys))
@@ -99,7 +99,7 @@ class AnswersConformance(Facet):
         assert await store.find_answers(asks) == {ask: answer(ask[1], ask[1]) for ask in asks}
 
     async def test_checker_sees_what_is_answered(self, store: Store) -> None:
-        """Of the keys that a tree has seen, those that have an answer."""
+        """A checker sees which keys of a tree have an answer."""
         tree = await ask(store)
         await send(store, message(store, "run-1", key="open"))
         await tree.step(answers=[answer("k", 1)])

@@ -195,7 +195,7 @@ class AuditConformance(Facet):
 
 
 def act(verb: str, target: str, *, actor: str = "ann", reason: str = "") -> Action:
-    """What a person did."""
+    """The action of a person."""
     return Action(actor=actor, verb=verb, target=target, reason=reason)
 
 
@@ -205,7 +205,7 @@ def add(held: bytes | None, _: int) -> tuple[bytes, None]:
 
 
 async def said(store: Store) -> list[str]:
-    """What the log says, in order."""
+    """The verbs and targets in the log, in order."""
     actions = [decode_action(row.body) for row in await store.read_audit(limit=99)]
     return [f"{action.verb} {action.target}" for action in actions]
 

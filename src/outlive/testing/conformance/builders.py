@@ -52,7 +52,7 @@ LARGE_BYTES = 2 * 1024 * 1024 + 1
 
 
 class Parts(TypedDict, total=False):
-    """What a change may carry besides its events."""
+    """The parts that a change may carry besides its events."""
 
     renames: list[Run]
     consumed: list[int]
@@ -206,7 +206,7 @@ def blob(data: bytes) -> Blob:
 
 
 async def read_events(writer: Writer) -> list[AnyEvent]:
-    """What lies in the journal, verified."""
+    """The events in the journal, verified."""
     rows = await writer.store.read_journal(writer.journal)
     return open_journal(rows, nonce=writer.nonce, run_id=writer.run_id)
 

@@ -14,7 +14,7 @@ from outlive.testing.conformance.factory import StoreFactory
 
 
 def look(data: bytes | None, now_at: int) -> tuple[bytes, bytes | None]:
-    """What a cell holds; looking makes an empty one of a new one."""
+    """The content of a cell; looking makes an empty cell of a new one."""
     return data or b"", data
 
 
@@ -94,7 +94,8 @@ class CellsConformance(Facet):
         assert found == sorted(names)
 
     async def test_cell_that_is_to_hold_nothing_is_gone(self, store: Store, other: Store) -> None:
-        """As if it was never written, for every store; changes that come meanwhile happen one after the other."""
+        """The cell is as if it was never written, for every store; changes that come meanwhile happen one after the
+        other."""
 
         def remove(before: bytes | None, now_at: int) -> tuple[None, bytes | None]:
             return None, before
@@ -109,7 +110,7 @@ class CellsConformance(Facet):
         assert await store.read_cell("busy") in (None, *(b"%d" % number for number in range(1, 7)))
 
     async def test_change_gets_the_time_of_the_store(self, store: Store, clock: ManualClock) -> None:
-        """And not that of the caller."""
+        """A change gets the time of the store, and not that of the caller."""
         first = await store.change_cell("clock", lambda before, now_at: (b"", now_at))
         clock.advance(seconds=90)
         second = await store.change_cell("clock", lambda before, now_at: (b"", now_at))
@@ -172,7 +173,7 @@ class CellsConformance(Facet):
         assert await see_everything(store, tree) == before
 
     async def test_cells_are_there_after_reopening(self, factory: StoreFactory) -> None:
-        """What is shared outlives those who share it."""
+        """A shared cell outlives the stores that share it."""
         store = await factory.open()
         await store.change_cell("counter", add)
         await store.close()

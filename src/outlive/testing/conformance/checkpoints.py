@@ -47,7 +47,7 @@ class CheckpointsConformance(Facet):
     # -- The rules -----------------------------------------------------------------------------------------
 
     async def test_checkpoints_are_appended_loaded_and_cleared(self, store: Store, other: Store) -> None:
-        """What was appended is loaded as it was, by everybody, until it is cleared. [CA-K1 SF-C1 SF-C5 FB-S2]"""
+        """A checkpoint is loaded as it was appended, by everybody, until it is cleared. [CA-K1 SF-C1 SF-C5 FB-S2]"""
         mine, theirs = front(store), front(other)
         first = Checkpoint(0, "RESERVE")
         await mine.append("run-1", first)
@@ -265,7 +265,7 @@ class CheckpointsConformance(Facet):
         assert await front(store).load_run("copy") == [row]
 
     async def test_checkpoint_of_a_later_format_is_refused(self, store: Store) -> None:
-        """What cannot be read is not guessed at; a field that has another type now is such a thing too."""
+        """An unreadable checkpoint is not guessed at; a field that has another type now makes it unreadable too."""
         await store.append_checkpoint("run-1", sealed(3, b"?", format_=FORMAT + 1))
         await store.append_checkpoint("run-2", sealed(3, b'{"state":["PAY"]}', run_id="run-2"))
 
@@ -336,7 +336,7 @@ class CheckpointsConformance(Facet):
 
 
 def front(store: Store) -> CheckpointStore:
-    """What users have."""
+    """The checkpoints as users have them."""
     return CheckpointStore(lambda: store, packer=Packer(Limits()), nonce=_nonce)
 
 

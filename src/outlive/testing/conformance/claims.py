@@ -215,7 +215,8 @@ class ClaimsConformance(Facet):
         assert [claim.run.id for claim in moved.claims] == ["run-1"]
 
     async def test_epoch_rises_with_every_claim(self, store: Store) -> None:
-        """Also when the same worker takes the run again; interruptions add up until there is progress."""
+        """The epoch also rises when the same worker takes the run again; interruptions add up until there is
+        progress."""
         await begin(store)
         for number in range(1, 4):
             await hire(store, f"worker-{number}")
@@ -302,7 +303,7 @@ class ClaimsConformance(Facet):
 
 
 async def assert_row_is_fold(tree: Writer) -> None:
-    """What the store made of the row is what the journal says."""
+    """Check that the row which the store has made is the fold of the journal."""
     run = await get_run(tree.store, tree.run_id)
     folded = tree.fold.root
     assert (run.status, run.owner, run.epoch, run.attempts) == (

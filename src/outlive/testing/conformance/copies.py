@@ -90,7 +90,7 @@ class CopiesConformance(Facet):
         assert await check_store(store) == []
 
     async def test_copy_under_a_taken_id_is_refused(self, store: Store) -> None:
-        """And nothing of it is written."""
+        """A copy under a taken id is refused, and nothing of it is written."""
         tree = await begin(store)
         await send(store, message(store, "run-1", key="k"))
         await begin(store, "taken")

@@ -74,7 +74,7 @@ class DeletingConformance(Facet):
         assert (await store.commit([retried]))[0][0] is Outcome.CONFLICT
 
     async def test_open_and_recent_trees_stay(self, store: Store, clock: ManualClock) -> None:
-        """Also parked ones, and one that ended at the very instant; what is not there is no error."""
+        """Parked trees stay, and one that ended at the very instant; a journal that does not exist is not an error."""
         running, parked, ended = await begin(store, "run-1"), await begin(store, "run-2"), await begin(store, "run-3")
         await parked.park()
         clock.advance(seconds=1)
@@ -141,7 +141,7 @@ class DeletingConformance(Facet):
         assert await store.delete_trees([tree.journal], ended_before=store.now()) == [tree.journal]
 
     async def test_two_callers_share_the_trees(self, store: Store, other: Store, clock: ManualClock) -> None:
-        """What one of them deletes, the other one does not name."""
+        """A tree that one caller deletes is not named by the other one."""
         trees = [await begin(store, f"run-{number}") for number in range(6)]
         for tree in trees:
             await tree.succeed()
@@ -171,7 +171,8 @@ class DeletingConformance(Facet):
         assert [problem for problem in await check_store(store) if problem.journal != kept.journal] == []
 
     async def test_references_of_all_rows_are_found(self, store: Store) -> None:
-        """Of events, messages with what they tell, answers, items and streams, in pages of any size."""
+        """The references of events, messages with what they tell, answers, items and streams are found, in pages of any
+        size."""
         blobs = {name: blob(name.encode()) for name in ("event", "mail", "answer", "item", "stream", "lost")}
         tree = await begin(store, input=Payload(blob=blobs["event"].id))
         await send(store, message(store, "run-1", key="a", payload=Payload(blob=blobs["mail"].id)))
@@ -248,7 +249,7 @@ async def full_tree(store: Store, run_id: str) -> Writer:
 
 
 async def all_references(store: Store, *, limit: int) -> set[str]:
-    """What a collector finds."""
+    """The references that a collector finds."""
     found = await store.find_references(limit=limit)
     ids = found.ids
     while found.next is not None:

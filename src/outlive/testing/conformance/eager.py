@@ -61,7 +61,8 @@ class EagerConformance(Facet):
         assert [outcome for outcome, _ in outcomes] == [Outcome.COMMITTED, Outcome.COMMITTED]
 
     async def test_claim_says_which_queues_are_open(self, store: Store) -> None:
-        """Those that it has emptied and that limit nothing; not one in which a run stays in line."""
+        """A claim names the queues that it has emptied and that limit nothing; not a queue in which a run stays in
+        line."""
         await line_up(store, "one", "two")
         await hire(store, "worker-a")
 

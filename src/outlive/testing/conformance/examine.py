@@ -61,7 +61,7 @@ class ExamineConformance(Facet):
         assert (await look(store, tree)).lasts == ((1, 1),)
 
     async def test_many_trees_come_in_the_order_in_which_they_were_asked_for(self, store: Store) -> None:
-        """Also one that is not there, which is empty."""
+        """Trees come in the order of the question, and a journal that does not exist comes as an empty tree."""
         first, second = await begin(store, "run-1"), await begin(store, "run-2")
 
         found = await store.examiner.examine([second.journal, 1_000_000, first.journal])
@@ -72,7 +72,7 @@ class ExamineConformance(Facet):
     # -- Repairing -----------------------------------------------------------------------------------------
 
     async def test_repair_writes_rows_again(self, store: Store) -> None:
-        """Those that are there, and those that are not; events stay as they are."""
+        """A repair writes rows that exist, and rows that do not; events stay as they are."""
         tree = await begin(store, tags={"shop": "north"})
         await tree.spawn(1)
         rows = await store.read_journal(tree.journal)
@@ -91,7 +91,7 @@ class ExamineConformance(Facet):
         assert [it.untagged for it in (await look(store, tree)).runs] == [()] * 2
 
     async def test_repair_of_a_journal_that_has_gone_on_changes_nothing(self, store: Store, other: Store) -> None:
-        """What it was made from is no longer true."""
+        """A repair of a journal that has gone on changes nothing: the journal that it was made from is out of date."""
         tree = await begin(store)
         (root,) = (await look(store, tree)).runs
         repair = repair_of(tree, (root.key, replace(tree.fold.root, reason="stale")))
@@ -110,7 +110,7 @@ class ExamineConformance(Facet):
         assert (await get_run(store, "run-1")).journal == tree.journal
 
     async def test_repaired_tree_with_mail_is_due(self, store: Store, clock: ManualClock) -> None:
-        """As every tree that is let go of: no wake-up is lost."""
+        """A repaired tree with mail is due, as every released tree: no wake-up is lost."""
         await hire(store, "anvil")
         tree = await begin(store, worker="anvil")
         await tree.suspend()
@@ -152,7 +152,7 @@ class ExamineConformance(Facet):
 
 
 async def look(store: Store, tree: Writer) -> TreeRows:
-    """What lies in the store of one tree."""
+    """The rows of one tree in the store."""
     (found,) = await store.examiner.examine([tree.journal])
     return found
 

@@ -1,4 +1,4 @@
-"""What every facet of the suite has in common."""
+"""The base of every facet of the suite."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ class FindingConformance(Facet):
         assert await list_ids(store, waiting_for="b") == await list_ids(store, waiting_for="c") == ["run-1"]
 
     async def test_runs_that_sleep_are_found(self, store: Store, clock: ManualClock) -> None:
-        """Those that a timer will wake, until they are claimed; nothing that is called like it."""
+        """A run is found that a timer will wake, until it is claimed; a wait of another kind with such a name is
+        not."""
         await hire(store, "worker-a")
         timer = Wait(WaitKind.TIMER, "@timer#2", clock.now())
         await suspend(store, "sleeps", timer, wake_at=clock.now())

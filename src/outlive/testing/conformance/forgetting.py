@@ -43,7 +43,7 @@ class ForgettingConformance(Facet):
         assert [row[0] for row in (await store.read_journals([tree.journal]))[tree.journal]] == [4, 5]
 
     async def test_events_of_the_same_change_before_the_snapshot_are_gone(self, store: Store) -> None:
-        """Those that led to it are in it, and those behind it stay. [OL-F2]"""
+        """Events that led to the snapshot are in it and go; events behind it stay. [OL-F2]"""
         tree = await begin(store)
 
         first, last = stepped(store, "a"), stepped(store, "b")
@@ -80,7 +80,7 @@ class ForgettingConformance(Facet):
         assert await claim(store, "w1") == []
 
     async def test_other_journals_forget_nothing(self, store: Store) -> None:
-        """Also not those that are written in the same call. [OL-F4]"""
+        """Other journals forget nothing, also if they are written in the same call. [OL-F4]"""
         tree, other = await begin(store), await begin(store, "run-2")
         await tree.spawn(1)
         await other.spawn(1)
@@ -126,8 +126,8 @@ class ForgettingConformance(Facet):
         assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1, 2]
 
     async def test_ended_children_are_gone_with_their_items(self, store: Store) -> None:
-        """Those before the number that is named; children that came later stay, and so does what else there is.
-        [OL-F7]"""
+        """Ended children before the named number go with their items; children that came later stay, and so does
+        everything else. [OL-F7]"""
         tree = await begin(store, tags={"of": "root"})
         for number in (1, 2):
             await tree.spawn(number)
@@ -160,7 +160,7 @@ class ForgettingConformance(Facet):
         assert [row[0] for row in await store.read_journal(tree.journal)] == [3]
 
     async def test_messages_and_their_keys_are_kept(self, store: Store) -> None:
-        """What was accepted is not forgotten, nor that it was. [OL-F9]"""
+        """An accepted message is not forgotten, and its key neither. [OL-F9]"""
         tree = await begin(store)
         await send(store, message(store, "run-1", key="k"))
 
@@ -209,7 +209,7 @@ class ForgettingConformance(Facet):
         assert await store.find_run("run-1~1") is not None
 
     async def test_each_change_of_a_call_forgets_what_it_says(self, store: Store) -> None:
-        """Also when a later one of the same tree says less. [OL-F14]"""
+        """Each change forgets its own rows, also when a later change of the same tree says less. [OL-F14]"""
         tree = await begin(store)
         await tree.spawn(1)
         await tree.succeed(run=1)
@@ -246,7 +246,7 @@ class ForgettingConformance(Facet):
         assert [row[0] for row in await store.read_journal(tree.journal)] == [3]
 
     async def test_tree_that_forgot_can_end(self, store: Store) -> None:
-        """And nothing can follow then. [OL-F12]"""
+        """A tree that forgot can end, and nothing can follow then. [OL-F12]"""
         tree = await begin(store)
         await forget(tree)
         await tree.succeed()

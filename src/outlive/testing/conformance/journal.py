@@ -219,7 +219,7 @@ class JournalConformance(Facet):
             assert calls == ["", tree.run_id, "next", "last"]
 
     async def test_one_of_many_tasks_wins_a_seq(self, store: Store, other: Store) -> None:
-        """Of several writers with the same knowledge exactly one commits, on whatever store."""
+        """Exactly one of several writers with the same knowledge commits, on whatever store."""
         tree = await begin(store)
         writers = [tree.twin(there) for there in (store, other) * 4]
 

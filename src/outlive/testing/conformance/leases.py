@@ -14,7 +14,7 @@ from outlive.testing.conformance.facet import Facet
 
 
 class LeasesConformance(Facet):
-    """What every kind of leases keeps. A class that tests another kind than the store's overrides `leases`."""
+    """The promises of every kind of leases. A class that tests another kind than the store's overrides `leases`."""
 
     @pytest.fixture
     def leases(self, store: Store) -> Leases:
@@ -35,7 +35,7 @@ class LeasesConformance(Facet):
         assert worker.expires_at > store.now()
 
     async def test_released_run_has_no_owner(self, store: Store, leases: Leases) -> None:
-        """And due at once for others. [SF-L4 AK-L6]"""
+        """A released run has no owner, and is due at once for others. [SF-L4 AK-L6]"""
         await enlist(leases, "worker-a")
         await enlist(leases, "worker-b")
         tree = await begin(store, worker="worker-a")
@@ -61,7 +61,7 @@ class LeasesConformance(Facet):
         assert {worker.id: worker.runs for worker in await leases.list_workers()} == {"worker-a": 2, "worker-b": 1}
 
     async def test_release_all_frees_everything_of_one_session(self, store: Store, leases: Leases) -> None:
-        """And nothing of another one; twice is fine. [SF-L11]"""
+        """All runs of one session are freed, and none of another one; twice is fine. [SF-L11]"""
         await share_three(store, leases)
 
         await leases.release_all("worker-a")
@@ -71,7 +71,7 @@ class LeasesConformance(Facet):
         assert sorted(await claim(store, "worker-b")) == ["first", "second"]
 
     async def test_beat_succeeds_while_the_session_lives(self, leases: Leases) -> None:
-        """As often as it likes; letting go of it twice is fine. [SF-L5]"""
+        """A beat succeeds as often as it likes; closing it twice is fine. [SF-L5]"""
         await enlist(leases, "worker-a")
         beat = leases.open_beat("worker-a")
 
@@ -96,7 +96,7 @@ class LeasesConformance(Facet):
 
 
 class StoreLeasesConformance(LeasesConformance):
-    """What only leases keep that the store judges by its own clock, with an eye on the processes of this machine."""
+    """The promises of leases that the store judges by its own clock, with an eye on the processes of this machine."""
 
     async def test_run_of_an_expired_session_is_claimed(self, store: Store, leases: Leases, clock: ManualClock) -> None:
         """Not before, and as an interruption. [AK-L3 TS-S3 TS-S4]"""

@@ -24,7 +24,7 @@ class MailConformance(Facet):
     # -- Consumed and sent ---------------------------------------------------------------------------------
 
     async def test_consumed_message_is_gone(self, store: Store) -> None:
-        """What a change made a fact does not wait any more; what it did not name still does."""
+        """A message that a change made a fact does not wait any more; messages that it did not name still wait."""
         tree = await begin(store)
         await send(store, *(message(store, "run-1", name) for name in "abc"))
         first, _, last = await read_message_ids(store, tree)

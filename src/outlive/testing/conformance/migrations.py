@@ -45,7 +45,7 @@ class MigrationsConformance(Facet):
         await tree.step()
 
     async def test_store_can_be_opened_without_writing(self, store: Store) -> None:
-        """What has the schema of this release is read as it is, and works."""
+        """A store with the schema of this release is read as it is, and works."""
         tree = await begin(store)
         before = await see_everything(store, tree)
         await store.close()

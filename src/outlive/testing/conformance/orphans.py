@@ -26,7 +26,8 @@ class OrphansConformance(Facet):
         assert await claim(store, "worker-a") == ["orphan-3", "orphan-4"]
 
     async def test_orphans_that_are_left_keep_no_run_waiting(self, store: Store, clock: ManualClock) -> None:
-        """What their limit leaves of a claim goes to others, also if these have waited for a shorter time."""
+        """The rest of a claim, beyond the limit of orphans, goes to other runs, also if these have waited for a shorter
+        time."""
         await leave_orphans(store, clock, 5)
         for number in range(3):
             clock.advance(seconds=0.001)

@@ -93,7 +93,7 @@ class QueriesConformance(Facet):
         assert await list_ids(store, roots_only=True) == ["tree", "lone", "ended"]
 
     async def test_runs_are_listed_by_owner(self, store: Store) -> None:
-        """What one worker runs, and what none runs."""
+        """The runs of one worker are listed, and the runs of none."""
         await begin(store, "mine", worker="worker-a")
         await begin(store, "theirs", worker="worker-b")
         await begin(store, "unowned")

@@ -222,7 +222,7 @@ class QueuesConformance(Facet):
         assert len([run_id for run_id in taken if run_id.startswith("a")]) == 6
 
     async def test_many_keys_are_served_one_claim_after_the_other(self, store: Store) -> None:
-        """Also when most of their lines are empty by now. [DB-P9]"""
+        """Keys are served in turn, also when most of their lines are empty by now. [DB-P9]"""
         await store.commit([new_tree(store, f"run-{n}", queue=QUEUE, queue_key=f"key-{n}") for n in range(120)])
         await hire(store, "worker-a")
         taken: list[str] = []
@@ -273,7 +273,7 @@ class QueuesConformance(Facet):
         assert await claim(store, "worker-a") == ["c"]
 
     async def test_paused_queue_gives_no_slot(self, store: Store) -> None:
-        """What has a slot goes on."""
+        """A run that has a slot goes on."""
         await line_up(store, "a", "b")
         await hire(store, "worker-a")
         await claim(store, "worker-a", limit=1)
@@ -371,7 +371,7 @@ class QueuesConformance(Facet):
         assert await claim(store, "worker-a") == ["c"]
 
     async def test_run_that_is_retried_gets_in_line(self, store: Store, clock: ManualClock) -> None:
-        """As a new one does, behind the others."""
+        """A retried run gets in line as a new one does, behind the others."""
         await limit(store, concurrency=1)
         await line_up(store, "a", "b")
         await hire(store, "worker-a")
@@ -420,7 +420,7 @@ class QueuesConformance(Facet):
         assert (await store.claim_runs("worker-b", [DEFINITION], limit=10, orphans_max=0)).claims == []
 
     async def test_worker_that_is_not_alive_takes_nothing_out_of_a_line(self, store: Store, clock: ManualClock) -> None:
-        """As it claims nothing else."""
+        """A dead worker takes nothing out of a line, as it claims nothing else."""
         await line_up(store, "a")
         await hire(store, "worker-a")
         clock.advance(seconds=LEASE_SECONDS + 1)
@@ -453,7 +453,7 @@ class QueuesConformance(Facet):
         assert len([run_id for run_id in taken if run_id.startswith("a")]) == 2
 
     async def test_declared_limits_are_written_by_the_claim_of_newer_code(self, store: Store) -> None:
-        """What older code declares does not count any more, and what was set at run time stays."""
+        """Limits that older code declares do not count any more, and limits set at run time stay."""
         await put_state(store, QueueState(changed={"per_key": 7}))
         await line_up(store, "a", "b", "c")
         await hire(store, "worker-a")
@@ -468,7 +468,7 @@ class QueuesConformance(Facet):
     # -- How full it is --------------------------------------------------------------------------------------
 
     async def test_queues_are_listed_by_name(self, store: Store) -> None:
-        """Those of runs, ended ones too, and those that have a cell."""
+        """The queues of runs are listed, ended runs too, and the queues that have a cell."""
         assert await store.list_queues() == []
         await (await begin(store, "a", queue="b-queue")).write(RunCancelled(at=store.now()))
         await begin(store, "b", queue="a-queue")
@@ -525,7 +525,7 @@ class QueuesConformance(Facet):
         assert ahead == {"d": 0, "a": 1, "b": 2, "c": 0, "e": 2}
 
     async def test_runs_are_found_by_their_queue(self, store: Store) -> None:
-        """Those of one queue, or those without any."""
+        """The runs of one queue are found, or the runs without any."""
         await line_up(store, "a", "b")
         await begin(store, "other", queue="other")
         await begin(store, "plain")

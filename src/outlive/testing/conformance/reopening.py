@@ -73,7 +73,7 @@ class ReopeningConformance(Facet):
         assert await see_everything(store, tree) == before
 
     async def test_one_of_many_reopens(self, store: Store) -> None:
-        """Those who want the same find that another was first."""
+        """If several writers reopen a tree, all but the first find that another was first."""
         tree = await fail(store)
         changes = [reopening(tree, retried(store, reason=str(number))) for number in range(3)]
         outcomes = await asyncio.gather(*(store.commit([change]) for change in changes))

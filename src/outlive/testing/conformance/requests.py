@@ -40,7 +40,7 @@ class RequestsConformance(Facet):
         assert await claim(store, "worker-1") == ["run-1"]
 
     async def test_requested_tree_is_gone_when_the_user_rolls_back(self, factory: StoreFactory, store: Store) -> None:
-        """And its id is free. [OL-J2]"""
+        """A requested tree is gone when the user rolls back, and its id is free. [OL-J2]"""
         if factory.shared_transaction is None:
             await refuses(store)
             return
@@ -138,7 +138,8 @@ class RequestsConformance(Facet):
     async def test_requested_message_is_gone_when_the_user_rolls_back(
         self, factory: StoreFactory, store: Store
     ) -> None:
-        """And so is the run that it would have started. [OL-J8]"""
+        """A requested message is gone when the user rolls back, and so is the run that it would have started.
+        [OL-J8]"""
         if factory.shared_transaction is None:
             await refuses_message(store)
             return
@@ -172,7 +173,8 @@ class RequestsConformance(Facet):
         assert len((await store.read_inbox([run.journal]))[run.journal]) == 1
 
     async def test_request_of_something_else_is_refused(self, store: Store) -> None:
-        """What is no connection that the store knows is a mistake in the program, and nothing happens. [OL-J4]"""
+        """An object that is not a connection known to the store is a mistake in the program, and nothing happens.
+        [OL-J4]"""
         await refuses(store)
 
 

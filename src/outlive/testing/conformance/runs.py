@@ -183,7 +183,7 @@ class RunsConformance(Facet):
         assert await store.find_run("run-3") is not None
 
     async def test_id_is_taken_once_in_one_commit(self, store: Store) -> None:
-        """Of two changes that create the same run, the first one does."""
+        """The first of two changes creates the run, if both have the same id."""
         twice = [new_tree(store, "run-1", version=1), new_tree(store, "run-1", version=2)]
 
         outcomes = await store.commit(twice)
@@ -199,7 +199,7 @@ class RunsConformance(Facet):
         assert len({journal for _, journal in outcomes}) == 2_000
 
     async def test_change_is_copied_when_it_is_committed(self, store: Store) -> None:
-        """What its writer does with the lists of a change afterwards does not reach the store."""
+        """A writer that changes the lists of a change afterwards does not reach the store."""
         tree = await begin(store)
         change = tree.change(stepped(store))
         await store.commit([change])

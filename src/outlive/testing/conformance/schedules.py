@@ -44,7 +44,7 @@ class SchedulesConformance(Facet):
         assert ([row.name for row in few.rows], few.next_at) == (["first"], now + SECOND)
 
     async def test_nothing_is_due_in_an_empty_store(self, store: Store, clock: ManualClock) -> None:
-        """And nothing will be."""
+        """Nothing is due in an empty store, and nothing will be."""
         due = await store.find_due_schedules(limit=10)
 
         assert (due.rows, due.now_at, due.next_at) == ([], clock.now(), None)

@@ -139,7 +139,7 @@ class StreamsConformance(Facet):
         assert await read(store, "run-2") == (b"d", 1)
 
     async def test_repeated_append_is_written_once(self, store: Store) -> None:
-        """Who never got the answer asks again with the same mark, and gets it."""
+        """A writer that never got the answer asks again with the same mark, and gets the answer."""
         tree = await begin(store)
         await append(store, tree, line("a"), mark=7)
 
@@ -160,7 +160,7 @@ class StreamsConformance(Facet):
         assert await read(store, "run-1") == (b"ab", 2)
 
     async def test_marks_of_another_writer_are_new(self, store: Store) -> None:
-        """Also if they are lower: its name is the upper half of its marks."""
+        """The marks of another writer are new, also if they are lower: its name is the upper half of its marks."""
         tree = await begin(store)
         await append(store, tree, line("a"), mark=5 << 32 | 7)
 
@@ -284,7 +284,7 @@ class StreamsConformance(Facet):
         assert await read(store, child_id) == (b"c", 1)
 
     async def test_streams_of_forgotten_children_are_gone(self, store: Store) -> None:
-        """Those of the root and of later children stay."""
+        """The streams of forgotten children go; the streams of the root and of later children stay."""
         tree = await begin(store)
         for number in (1, 2):
             await tree.spawn(number)
@@ -323,7 +323,7 @@ def line(body: str, *, count: int = 1, number: int = 0, size: int = 0, head: str
 
 
 def said(*lines: StreamLine, run: int = 0, name: str = "tokens") -> StreamLines:
-    """What a run says."""
+    """The lines that a run adds to a stream."""
     return StreamLines(run=run, name=name, lines=lines)
 
 

@@ -88,7 +88,8 @@ class SuccessorsConformance(Facet):
         assert await read_names(store, successor) == ["second"]
 
     async def test_successor_knows_the_keys_of_messages(self, store: Store) -> None:
-        """Of those that wait and of those that were consumed; the ended tree says that it has ended. [OL-H4]"""
+        """A successor knows the keys of waiting and of consumed messages; the ended tree says that it has ended.
+        [OL-H4]"""
         tree = await begin(store)
         await send(store, message(store, "run-1", key="consumed"), message(store, "run-1", key="waiting"))
         first, _ = await read_message_ids(store, tree)

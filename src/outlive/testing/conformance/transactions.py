@@ -196,7 +196,7 @@ class TransactionsConformance(Facet):
 
     @pytest.mark.parametrize("loser", ["the transaction", "another", "neither"])
     async def test_transaction_and_others_do_not_hurt_each_other(self, store: Store, loser: str) -> None:
-        """What is committed meanwhile is judged by itself, and so is the transaction. [OL-T5]"""
+        """A change that is committed meanwhile is judged by itself, and so is the transaction. [OL-T5]"""
         tree, second, third = await begin(store), await begin(store, "run-2"), await begin(store, "run-3")
         losers = {"the transaction": tree, "another": second}
         if loser in losers:
@@ -381,7 +381,7 @@ async def begin_noting(store: Store, text: str | None = None, *, id: int = 1) ->
 
 
 async def write_note(tree: Writer, text: str | None) -> Outcome:
-    """What a step with a transaction does; no text only makes the table."""
+    """Write a note as a step with a transaction does; no text only makes the table."""
     transaction = await begin_noting(tree.store, text)
     ((outcome, _),) = await transaction.commit([tree.change(stepped(tree.store))])
     if outcome is Outcome.COMMITTED:

@@ -44,7 +44,7 @@ def list_tests() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _list_parameters(test: Callable[..., Any]) -> list[dict[str, Any]]:
-    """What `pytest.mark.parametrize` makes of a test."""
+    """The parameters that `pytest.mark.parametrize` gives to a test."""
     marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
     choices = [[(mark.args[0], value) for value in mark.args[1]] for mark in marks]
     return [dict(chosen) for chosen in product(*choices)]

@@ -25,7 +25,7 @@ from outlive.testing.conformance.facet import Facet
 
 
 class WaitsConformance(Facet):
-    """What makes a run due: time, or `deliver`."""
+    """A run becomes due by time, or by `deliver`."""
 
     # -- Time ----------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class WaitsConformance(Facet):
         assert await claim(store, "worker-a") == []
 
     async def test_run_that_ends_with_mail_waiting_stays_ended(self, store: Store) -> None:
-        """What will not be read wakes no run."""
+        """A message that will not be read wakes no run."""
         await hire(store, "worker-a")
         tree = await begin(store, worker="worker-a")
         await send(store, message(store, "run-1"))

@@ -95,7 +95,8 @@ class WatchesConformance(Facet):
         assert await ends_of(store, waiting) == []
 
     async def test_second_watch_takes_the_place_of_the_first(self, store: Store) -> None:
-        """Of the same watcher, also in one call; there is one message, with the later key."""
+        """A second watch of the same watcher replaces the first, also in one call; there is one message, with the later
+        key."""
         other, waiting = await begin(store, "other"), await begin(store, "waiting")
         await watch(store, "other", "waiting", key="old")
         both = [Watch(run_id="other", watcher="waiting", key=key) for key in ("newer", "newest")]
@@ -119,7 +120,8 @@ class WatchesConformance(Facet):
         assert (ended.run_id, ended.version, ended.result) == ("other", 2, value("at last"))
 
     async def test_end_is_heard_however_full_the_inbox_is(self, store: Store) -> None:
-        """And a watcher that has ended, or never was, is no hindrance."""
+        """The end is heard, however full the inbox is, and a watcher that has ended, or never was, does not hinder
+        it."""
         other, waiting, over = [await begin(store, name) for name in ("other", "waiting", "over")]
         for watcher in ("waiting", "over", "missing"):
             await watch(store, "other", watcher)

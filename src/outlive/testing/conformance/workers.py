@@ -48,8 +48,8 @@ class WorkersConformance(Facet):
         assert await store.list_workers(with_runs=False) == [expected]
 
     async def test_session_can_be_redefined(self, store: Store, clock: ManualClock) -> None:
-        """What it can run changes, and its lease does not; a session that has ended, or never began, stays as it is,
-        and so do those of others, also when one can run nothing any more. [SF-R2 SF-R6]"""
+        """The definitions of a session change, and its lease does not; a session that has ended, or never began, stays
+        as it is, and so do other sessions, also when one can run nothing any more. [SF-R2 SF-R6]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b")
         await hire(store, "worker-c")
@@ -244,7 +244,7 @@ class WorkersConformance(Facet):
         assert await list_ids(store) == set()
 
     async def test_session_is_seen_by_every_store(self, store: Store, other: Store) -> None:
-        """Who is alive is a fact of the place and not of a connection."""
+        """A live session is a fact of the place and not of a connection."""
         await hire(store, "worker-a")
         await begin(store)
 

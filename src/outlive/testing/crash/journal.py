@@ -1,4 +1,4 @@
-"""What a journal says: for people, and about the steps that must not run again."""
+"""Reads a journal: for people, and for the steps that must not run again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ StepKey = tuple[int, int, str]
 
 @dataclass(slots=True)
 class Settled:
-    """What is over for the steps of some journals."""
+    """The steps of some journals that are settled."""
 
     ended: set[StepKey] = field(default_factory=set)
     """Steps with an outcome."""
@@ -52,7 +52,7 @@ class Settled:
     """The last attempt that has failed."""
 
     def take(self, nonce: int, event: AnyEvent) -> None:
-        """What an event says of a step."""
+        """Note the part of an event that is about a step."""
         if isinstance(event, StepSucceeded | StepFailed):
             self.ended.add((nonce, event.run, event.call))
         elif isinstance(event, AttemptFailed):
@@ -73,7 +73,7 @@ class Settled:
             self.failed.pop(key, None)
 
     def add(self, other: Settled) -> None:
-        """What others know."""
+        """Add the settled steps of other journals."""
         self.ended |= other.ended
         self.attempts |= other.attempts
         self.failed |= other.failed
@@ -123,7 +123,7 @@ async def all_journals(store: Store) -> list[Journal]:
 
 
 def settled_in(journals: Iterable[Journal]) -> Settled:
-    """What the steps of these journals have behind them."""
+    """The settled steps of these journals."""
     settled = Settled()
     for journal in journals:
         for event in standing(journal.events, undone_in(journal.events)):

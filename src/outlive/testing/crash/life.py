@@ -38,7 +38,7 @@ Drive = Callable[[TestEngine, str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What every process of a crash test does."""
+    """The plan that every process of a crash test follows."""
 
     workflow: Bound[Any]
     run_id: str
@@ -77,7 +77,7 @@ class MortalEngine(TestEngine):
         self.counters = self.witness = Witness()
 
     def unpack(self, payload: Payload, blobs: dict[str, bytes]) -> Stored:
-        """What a payload holds."""
+        """The content of a payload."""
         return self._packer.unpack(payload, blobs)
 
     def workflow_of(self, name: str, version: int) -> WorkflowSpec:

@@ -41,7 +41,7 @@ class RunLimit:
         return self._timeout.expired() or bool(self._held_at)
 
     def describe(self) -> str:
-        """What did not end, and where it was if it held its loop."""
+        """A sentence about the run that did not end, and where it was if it held its loop."""
         text = f"it has not ended after {self._seconds:g} s (max_run_seconds)"
         return f"{text}; its event loop does not turn, it is in\n{self._held_at}" if self._held_at else text
 

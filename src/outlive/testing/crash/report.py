@@ -1,4 +1,4 @@
-"""What comes out of `crash_everywhere`: a report, or an error with everything one needs to find the bug."""
+"""The results of `crash_everywhere`: a report, or an error with everything one needs to find the bug."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Survivor:
     engine: TestEngine
     run: RunHandle[Any]
     result: Any
-    """What the run returned; None if it failed."""
+    """The result of the run; None if it failed."""
     error: str
     """How it failed; empty if it returned."""
     crashes: tuple[str, ...]
@@ -42,7 +42,7 @@ class Survivor:
 
 @dataclass(frozen=True, slots=True)
 class CrashReport:
-    """What `crash_everywhere` did."""
+    """The report of `crash_everywhere`."""
 
     points: int
     """Points where the process died: before and after the writes of the undisturbed run."""
@@ -51,8 +51,8 @@ class CrashReport:
     runs: int
     """How often the workflow was run."""
     result: Any
-    """What it returned each time; None if it failed each time."""
+    """The result of the workflow each time; None if it failed each time."""
     error: str
     """How it failed each time; empty if it returned."""
     writes: tuple[str, ...]
-    """What the undisturbed run wrote, in order."""
+    """The writes of the undisturbed run, in order."""

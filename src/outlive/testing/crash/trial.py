@@ -44,7 +44,7 @@ class Trial:
         self._at_crash = self._now = ""
         """The journals at the last crash, and as they were last seen, for people."""
         self.writes: list[Write] = []
-        """Of the last process."""
+        """The writes of the last process."""
 
     async def run(self, deaths: Sequence[Death], wanted: Ended | None) -> Ended:
         """Let the processes die one after the other; how the last one, which does not die, saw everything end.
@@ -141,7 +141,7 @@ class Trial:
             self._at_crash = self._now
 
     def _find_forgotten(self, journals: list[Journal], life: Life) -> Settled:
-        """What snapshots stand for; everything else that was acknowledged must be there."""
+        """The settled steps for which snapshots stand; every other acknowledged row must exist."""
         trees = {journal.root.journal: journal for journal in journals}
         first = {key: journal.rows[0][0] for key, journal in trees.items()}
         found = {(key, row[0]): row for key, journal in trees.items() for row in journal.rows}

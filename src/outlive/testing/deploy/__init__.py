@@ -1,4 +1,4 @@
-"""What a deploy of this code would do to the runs that are open in a store."""
+"""Forecasts a deploy of this code for the runs that are open in a store."""
 
 from outlive.testing.deploy.checking import DeployCheck, check_deploy
 from outlive.testing.deploy.replaying import engine_in

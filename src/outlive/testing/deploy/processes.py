@@ -101,7 +101,7 @@ class _Child:
         return child
 
     async def replay(self, trees: list[Tree], seconds_max: float) -> list[Finding]:
-        """What was found."""
+        """The findings about these trees."""
         try:
             answer = await asyncio.wait_for(asyncio.to_thread(self._ask, trees), seconds_max)
         except TimeoutError:

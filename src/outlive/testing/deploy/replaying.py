@@ -63,7 +63,7 @@ class Replayer:
         await self.source.__aexit__(kind, error, trace)
 
     async def replay(self, trees: Sequence[Tree]) -> list[Finding]:
-        """What would become of these runs; nothing for those that would go on, or have ended meanwhile."""
+        """The findings about these runs; none for a run that would go on, or has ended meanwhile."""
         findings, defined = self._judge_definitions(trees)
         found = await self._replay(defined)
         # A journal that was compacted while it was read looks as if rows were missing; one that is damaged stays so.
@@ -72,7 +72,7 @@ class Replayer:
         return findings + (await self._replay([tree for tree in defined if tree.id in again]) if again else [])
 
     def _judge_definitions(self, trees: Sequence[Tree]) -> tuple[list[Finding], list[Tree]]:
-        """What is to say of runs that no worker with this code would take, and the other ones."""
+        """The findings about runs that no worker with this code would take, and the other runs."""
         judged = [(tree, self._judge.judge_definition(tree)) for tree in trees]
         return [found for _, found in judged if found is not None], [tree for tree, found in judged if found is None]
 

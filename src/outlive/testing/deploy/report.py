@@ -1,4 +1,4 @@
-"""What a deploy would do to the open runs of a store: findings in groups, for people and for programs.
+"""The report about the open runs of a store at a deploy: findings in groups, for people and for programs.
 
 Runs that meet the same fate at the same place of the code are one group. What differs from run to run, ids and how
 often a call was made, does not separate them; a group shows the texts of its first run.
@@ -57,7 +57,7 @@ class Group(msgspec.Struct, kw_only=True):
     journal: str = ""
     code: str = ""
     what: str = ""
-    """Of the first run that was found."""
+    """The rest of the finding about the first run."""
     count: int = 0
     known: int = 0
     """How many of them are parked already for this very reason: the deploy changes nothing for them."""
@@ -99,7 +99,7 @@ class Group(msgspec.Struct, kw_only=True):
 
 
 class DeployReport:
-    """What a deploy of this code would do to open runs."""
+    """The report about the open runs of a store if this code is deployed."""
 
     def __init__(self) -> None:
         self.open = 0
@@ -113,7 +113,7 @@ class DeployReport:
 
     @property
     def groups(self) -> list[Group]:
-        """What was found: problems first, the largest group first."""
+        """The groups of findings: problems first, the largest group first."""
         return sorted(self._groups.values(), key=lambda it: (not it.is_problem, not it.kind.is_problem, -it.count))
 
     @property
@@ -122,7 +122,7 @@ class DeployReport:
         return not self.harmed
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """What was found of some runs, all findings of one run together."""
+        """Add the findings about some runs, all findings about one run together."""
         harmed: set[str] = set()
         for finding in findings:
             texts = (finding.journal, finding.code, finding.likeness or finding.what)
@@ -156,7 +156,7 @@ class DeployReport:
         return "\n\n".join([head, *groups])
 
     def plain(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The report for programs."""
         return {
             "open": self.open,
             "checked": self.checked,

@@ -1,4 +1,4 @@
-"""What a worker with this code would do with one open run, found out without doing anything of it.
+"""The verdict about one open run: how a worker with this code would treat it, found out without doing anything of it.
 
 The journal is fed to the code as a worker does it that takes the run over (`feed_again`), and the same errors stop it.
 What the code asks for is looked at and not carried out. All of it counts as a replay, also the code behind the last
@@ -30,7 +30,7 @@ WHAT_CHARACTERS_MAX = 1_000
 
 
 class Kind(enum.StrEnum):
-    """What would become of a run."""
+    """The fate of a run."""
 
     DIVERGES = "diverges"
     """It is parked: the code asks for something else than the journal has."""
@@ -98,26 +98,26 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seq: int | None = None
     """The event at which it stops."""
     journal: str = ""
-    """What the journal has there."""
+    """The event of the journal at this place."""
     code: str = ""
-    """What the code asks for there."""
+    """The request of the code at this place."""
     what: str = ""
-    """What else there is to say."""
+    """More for people to know."""
     likeness: str = ""
-    """What runs of one group have in common, if `what` says more than that."""
+    """The words that runs of one group have in common, if `what` says more than that."""
     is_known: bool = False
     """Whether the run is parked already, for this very reason."""
 
 
 class Task(msgspec.Struct):
-    """What a process that replays must know first: where the code is, and where the runs are."""
+    """The task of a process that replays: where the code is, and where the runs are."""
 
     app: str
     url: str
 
 
 class Answer(msgspec.Struct):
-    """What it answers to that, and to each list of trees."""
+    """The answer of that process to its task, and to each list of trees."""
 
     findings: list[Finding] = []
     error: str = ""
@@ -224,7 +224,7 @@ def _place_in(traceback: str) -> str:
 
 
 def _finding(tree: Tree, kind: Kind, definition: str, seq: int | None, *, reason: str = "", **texts: str) -> Finding:
-    """What would happen to a run; `reason` is what it would be parked for."""
+    """The finding about a run; `reason` is the reason for which it would be parked."""
     what = texts.pop("what", "")
     if len(what) > WHAT_CHARACTERS_MAX:
         what = f"{what[:WHAT_CHARACTERS_MAX]}..."
