@@ -120,7 +120,7 @@ GUIDES = {
     "engine.keys": "security",
     "engine.audit": "security",
     "checkpoints": "checkpoints",
-    "codecs": "payloads",
+    "codecs": "values#compressing",
     "errors": "errors",
     "flow": "flows",
     "http": "http-api",
