@@ -18,8 +18,7 @@ from outlive.client.batch import Batch, StoredBatch
 from outlive.client.decision_links import Links
 from outlive.client.handle import RunHandle, StoredRun
 from outlive.engine import Engine, any_engine
-from outlive.engine.any_engine import AnyEngine, SyncEngine
-from outlive.engine.sync import SyncRunHandle
+from outlive.engine.any_engine import AnyEngine, SyncEngine, SyncRunHandle
 from outlive.remote.batch import RemoteBatch
 from outlive.remote.engine import Remote
 from outlive.remote.run import RemoteRun

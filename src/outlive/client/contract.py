@@ -10,26 +10,21 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, Unpack, overload
-
-from msgspec import UNSET
+from typing import Any, Protocol, TypeVar, Unpack
 
 from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.queue import Queue
 from outlive._model.trigger import Sent, TriggerInfo
-from outlive._model.under_way import StepUnderWay
 from outlive._values.approval import ApprovalRequest, NewLink
 from outlive._values.audit import AuditCheck, AuditEntry
 from outlive._values.dead_letter import DeadLetter
-from outlive._values.event import Event
 from outlive._values.key import ApiKey, NewKey
 from outlive._values.queue import QueueInfo
 from outlive._values.sink import Sink
 from outlive._values.task import Task, TaskNotice
 from outlive._values.worker import Worker
 from outlive._values.workflow import WorkflowInfo
-from outlive.client.asks import AskOptions
 from outlive.client.decision_links import LINK_SPAN
 from outlive.client.finding import Filters, Page
 from outlive.client.tasks import LEASE_SECONDS
@@ -278,54 +273,3 @@ class EventVerbs(Protocol):
 
     async def sinks(self) -> list[Sink]:
         """See `Events`."""
-
-
-class RunVerbs(Protocol):
-    """The verbs that the handle of a run needs: those of runs by their ids."""
-
-    @property
-    def approvals(self) -> ApprovalVerbs:
-        """The approvals that runs ask for."""
-
-    @property
-    def asks(self) -> AskVerbs:
-        """Asks that were sent before."""
-
-    @property
-    def dead_letters(self) -> DeadLetterVerbs:
-        """Messages that runs could not read."""
-
-    async def history(self, run_id: str) -> list[Event]:
-        """See `AnyEngine`."""
-
-    async def steps(self, run_id: str, *, arguments: bool = False) -> list[StepUnderWay]:
-        """See `AnyEngine`."""
-
-    async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
-        """See `AnyEngine`."""
-
-    @overload
-    async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
-    @overload
-    async def ask(
-        self, run_id: str, name: str, body: Any = None, *, reply: type[T], **options: Unpack[AskOptions]
-    ) -> T: ...
-    async def ask(
-        self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
-    ) -> Any:
-        """See `AnyEngine`."""
-
-    async def cancel(self, run_id: str, *, reason: str = "") -> Any:
-        """See `AnyEngine`."""
-
-    async def pause(self, run_id: str, *, by: str = "", reason: str = "") -> Any:
-        """See `AnyEngine`."""
-
-    async def resume(self, run_id: str) -> Any:
-        """See `AnyEngine`."""
-
-    async def retry(self, run_id: str, *, reason: str = "") -> Any:
-        """See `AnyEngine`."""
-
-    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
-        """See `AnyEngine`."""

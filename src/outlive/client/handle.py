@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack, overload
 
 from msgspec import UNSET
 
@@ -17,13 +17,65 @@ from outlive._values.approval import ApprovalRequest
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.event import Event
 from outlive._values.run import Run, Status, run_of
+from outlive.client.asks import AskOptions
 from outlive.client.client import Client
-from outlive.client.contract import RunVerbs
+from outlive.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs
 from outlive.client.finding import Page
 from outlive.client.streams import StreamItem
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class RunVerbs(Protocol):
+    """The verbs that the handle of a run needs: those of runs by their ids."""
+
+    @property
+    def approvals(self) -> ApprovalVerbs:
+        """The approvals that runs ask for."""
+
+    @property
+    def asks(self) -> AskVerbs:
+        """Asks that were sent before."""
+
+    @property
+    def dead_letters(self) -> DeadLetterVerbs:
+        """Messages that runs could not read."""
+
+    async def history(self, run_id: str) -> list[Event]:
+        """See `AnyEngine`."""
+
+    async def steps(self, run_id: str, *, arguments: bool = False) -> list[StepUnderWay]:
+        """See `AnyEngine`."""
+
+    async def signal(self, run_id: str, name: str, payload: Any = None, *, key: str | None = None) -> None:
+        """See `AnyEngine`."""
+
+    @overload
+    async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...
+    @overload
+    async def ask(
+        self, run_id: str, name: str, body: Any = None, *, reply: type[T], **options: Unpack[AskOptions]
+    ) -> T: ...
+    async def ask(
+        self, run_id: str, name: str, body: Any = None, *, reply: Any = Any, **options: Unpack[AskOptions]
+    ) -> Any:
+        """See `AnyEngine`."""
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> Any:
+        """See `AnyEngine`."""
+
+    async def pause(self, run_id: str, *, by: str = "", reason: str = "") -> Any:
+        """See `AnyEngine`."""
+
+    async def resume(self, run_id: str) -> Any:
+        """See `AnyEngine`."""
+
+    async def retry(self, run_id: str, *, reason: str = "") -> Any:
+        """See `AnyEngine`."""
+
+    async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
+        """See `AnyEngine`."""
 
 
 class RunHandle(ABC, Generic[R]):

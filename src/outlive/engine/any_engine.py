@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncIterable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -47,19 +47,18 @@ from outlive.client.contract import (
     LinkVerbs,
     PromiseVerbs,
     QueueVerbs,
-    RunVerbs,
     TaskVerbs,
     WorkerVerbs,
     WorkflowVerbs,
 )
 from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive.client.flows.verbs import StoredFlow
-from outlive.client.handle import RunHandle
+from outlive.client.handle import RunHandle, RunVerbs
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive.client.start_options import OwnStartOptions, StartOptions
 from outlive.engine.health import Health
-from outlive.engine.sync import Blocking, BlockingEngine, SyncRunHandle, Verb
+from outlive.engine.sync import Blocking, BlockingEngine, Verb
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
@@ -659,6 +658,53 @@ class AnyEngine(RunVerbs, Protocol):
 
 
 # -- Without await --------------------------------------------------------------------------------------------------
+
+
+class SyncRunHandle(Blocking, Generic[R]):
+    """A `RunHandle` for sync code: the same methods without `await`."""
+
+    id: str
+
+    if TYPE_CHECKING:
+
+        def result(self, timeout: given.Span | None = None) -> R:
+            """See `RunHandle`."""
+
+        status = Verb(RunHandle.status)
+        info = Verb(RunHandle.info)
+        why = Verb(RunHandle.why)
+        steps = Verb(RunHandle.steps)
+        history = Verb(RunHandle.history)
+        until = Verb(RunHandle.until)
+
+        def published(self, key: str | None = None, *, timeout: given.Span | None = None) -> Any:
+            """See `RunHandle`."""
+
+        export = Verb(RunHandle.export)
+
+        def stream(
+            self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False, redacted: bool = False
+        ) -> Iterator[Any]:
+            """See `RunHandle`."""
+
+        def watch(self) -> Iterator[dict[str, Any]]:
+            """See `RunHandle`."""
+
+        def follow(self, *, after: int = -1) -> Iterator[Event]:
+            """See `RunHandle`."""
+
+        signal = Verb(RunHandle.signal)
+        ask = Verb(RunHandle.ask)
+        answer = Verb(RunHandle.answer)
+        cancel = Verb(RunHandle.cancel)
+        approve = Verb(RunHandle.approve)
+        reject = Verb(RunHandle.reject)
+        approvals = Verb(RunHandle.approvals)
+        dead_letters = Verb(RunHandle.dead_letters)
+        pause = Verb(RunHandle.pause)
+        resume = Verb(RunHandle.resume)
+        retry = Verb(RunHandle.retry)
+        skip_step = Verb(RunHandle.skip_step)
 
 
 class SyncBatch(Blocking, Generic[R]):

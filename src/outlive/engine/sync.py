@@ -21,13 +21,10 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
 
 from outlive._interrupts import run_to_end
-from outlive._model import given
 from outlive._replay.ask import current_execution
-from outlive.client.following import JournalEntry
-from outlive.client.handle import RunHandle
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import NotDurableError, SyncOnLoopError
 
@@ -83,8 +80,6 @@ class Bridge:
 
     def blocking(self, thing: Any) -> Any:
         """The blocking counterpart of a thing that has async methods; anything else as it is."""
-        if isinstance(thing, RunHandle):
-            return SyncRunHandle[Any](self, thing)
         if isinstance(thing, AsyncIterator):
             return self._each(thing)
         if type(thing) is list:
@@ -148,53 +143,6 @@ class Verb(Generic[P, T]):
 
     def __get__(self, thing: object, owner: type) -> Callable[P, T]:
         raise NotImplementedError
-
-
-class SyncRunHandle(Blocking, Generic[R]):
-    """A `RunHandle` for sync code: the same methods without `await`."""
-
-    id: str
-
-    if TYPE_CHECKING:
-
-        def result(self, timeout: given.Span | None = None) -> R:
-            """See `RunHandle`."""
-
-        status = Verb(RunHandle.status)
-        info = Verb(RunHandle.info)
-        why = Verb(RunHandle.why)
-        steps = Verb(RunHandle.steps)
-        history = Verb(RunHandle.history)
-        until = Verb(RunHandle.until)
-
-        def published(self, key: str | None = None, *, timeout: given.Span | None = None) -> Any:
-            """See `RunHandle`."""
-
-        export = Verb(RunHandle.export)
-
-        def stream(
-            self, name: str, kind: Any = Any, *, after: int = 0, positions: bool = False, redacted: bool = False
-        ) -> Iterator[Any]:
-            """See `RunHandle`."""
-
-        def watch(self) -> Iterator[dict[str, Any]]:
-            """See `RunHandle`."""
-
-        def follow(self, *, after: int = -1, redacted: bool = False) -> Iterator[JournalEntry]:
-            """See `RunHandle`."""
-
-        signal = Verb(RunHandle.signal)
-        ask = Verb(RunHandle.ask)
-        answer = Verb(RunHandle.answer)
-        cancel = Verb(RunHandle.cancel)
-        approve = Verb(RunHandle.approve)
-        reject = Verb(RunHandle.reject)
-        approvals = Verb(RunHandle.approvals)
-        dead_letters = Verb(RunHandle.dead_letters)
-        pause = Verb(RunHandle.pause)
-        resume = Verb(RunHandle.resume)
-        retry = Verb(RunHandle.retry)
-        skip_step = Verb(RunHandle.skip_step)
 
 
 class BlockingEngine(Blocking):

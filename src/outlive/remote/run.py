@@ -13,8 +13,7 @@ from outlive._replay.command import WorkflowSpec
 from outlive._values.event import Event
 from outlive._values.run import Run, Status
 from outlive.client.arrivals import in_time
-from outlive.client.contract import RunVerbs
-from outlive.client.handle import RunHandle
+from outlive.client.handle import RunHandle, RunVerbs
 from outlive.client.streams import StreamItem
 from outlive.errors import ConfigurationError, ResultTimeoutError, RunFinishedError, RunParkedError
 from outlive.http.sse import StreamItemView

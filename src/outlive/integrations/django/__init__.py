@@ -35,8 +35,7 @@ from outlive._model.worker import WorkerOptions
 from outlive.engine.url import is_server, shown
 
 if TYPE_CHECKING:
-    from outlive.engine.any_engine import SyncEngine
-    from outlive.engine.sync import SyncRunHandle
+    from outlive.engine.any_engine import SyncEngine, SyncRunHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
