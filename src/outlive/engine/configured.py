@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from outlive._runtime.clock import SystemClock
 from outlive.engine.namespace import check_namespace
@@ -17,23 +17,6 @@ if TYPE_CHECKING:
     from outlive.config.settings import Given, Settings
 
 # What reads files is imported where it is used: most programs give their settings themselves.
-
-
-class Configured:
-    """The part of an engine for programs whose settings are in files and variables."""
-
-    @classmethod
-    def configured(cls, file: str | os.PathLike[str] | None = None, **options: Any) -> Self:
-        """An engine with the settings of the nearest `outlive.toml` and of the environment.
-
-        Args:
-            file: another file; the flows of this process have the table `[flows]` of it from now on.
-            options: as `Engine` takes them; they win.
-
-        Raises:
-            InvalidSettingsError: it has every mistake in the settings, each with its place.
-        """
-        return cls(**options_of(file, options))
 
 
 def read_configuration(

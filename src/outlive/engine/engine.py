@@ -12,8 +12,10 @@ import builtins
 import os
 import socket
 import threading
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
 
@@ -74,15 +76,15 @@ from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.start_options import OwnStartOptions, StartOptions, start_arguments
 from outlive.client.tasks import Tasks
+from outlive.client.view import View
 from outlive.client.waiters import Waiters
 from outlive.client.workers import Workers
 from outlive.engine.any_engine import AnyEngine, SyncEngine
-from outlive.engine.configured import Configured
+from outlive.engine.configured import options_of
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.services import declare_code, load_flows, start_services, watch_store
-from outlive.engine.serving import Served
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import EngineForkedError, NotDurableError
@@ -93,7 +95,13 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class Engine(Served, Configured, AnyEngine):
+API = "outlive.http.app"
+"""Where the API is. It stands above the engine and imports it, so that it is named here and not imported."""
+DASHBOARD = "outlive.dashboard.files"
+"""Where the dashboard is; it stands above the API."""
+
+
+class Engine(AnyEngine):
     """Runs workflows on one store.
 
         async with outlive.Engine("sqlite:orders.db") as engine:
@@ -181,6 +189,19 @@ class Engine(Served, Configured, AnyEngine):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     _client_class = Client
+
+    @classmethod
+    def configured(cls, file: str | os.PathLike[str] | None = None, **options: Any) -> Self:
+        """An engine with the settings of the nearest `outlive.toml` and of the environment.
+
+        Args:
+            file: another file; the flows of this process have the table `[flows]` of it from now on.
+            options: as `Engine` takes them; they win.
+
+        Raises:
+            InvalidSettingsError: it has every mistake in the settings, each with its place.
+        """
+        return cls(**options_of(file, options))
 
     # -- Life ------------------------------------------------------------------------------------------------
 
@@ -588,6 +609,27 @@ class Engine(Served, Configured, AnyEngine):
         store = await health_of(self._verbs.access.store)
         worker = None if self._sessions is None else self._sessions.health
         return Health(store=store, worker=worker, resources=await self._resources.health())
+
+    def asgi(self, *, dashboard: bool = True, **options: Any) -> Any:
+        """The HTTP API of this engine and its dashboard, as an ASGI app: `app.mount("/outlive", engine.asgi())`.
+
+        Args:
+            dashboard: whether browsers get the dashboard at the root of the app.
+            options: as `outlive.http.Api` takes them: `auth`, `hosts`, `origins`, `limits`, `webhooks`.
+        """
+        pages = import_module(DASHBOARD).pages() if dashboard else None
+        return import_module(API).Api(self, pages=pages, **options)
+
+    @asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncIterator[None]:
+        """Enter this engine while an application lives: `FastAPI(lifespan=engine.lifespan)`."""
+        async with self:
+            yield
+
+    @property
+    def view(self) -> View:
+        """Runs as people may see them: plain JSON, without what `redact` hides. For programs that show runs."""
+        return View(self._verbs)
 
     @property
     def approvals(self) -> Approvals:
